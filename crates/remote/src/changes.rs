@@ -1,22 +1,17 @@
 //! The changes of a host for a variant: each is journalled, together with its undoing, before it is made. They are undone in reverse order.
 
-mod input;
+mod image;
 #[cfg(test)]
 mod tests;
 
-use super::error::{Fault, Left, RemoteError};
-use super::execution_target::ExecutionTarget;
-use super::files::{Feed, spooled};
-use super::run::{Finished, Order};
-use super::words;
+use crate::{ExecutionTarget, Fault, Finished, Interrupt, Left, Order, RemoteError, Result};
+use image::Image;
 use linerate_hosts::dut_changes::{INSTALLATION_NS, Input, Program, Step, Undoing};
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_linux::journal::Journal;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 /// How long one change may take: tables of millions of entries are loaded.
@@ -79,7 +74,7 @@ impl Changes {
         machine: Option<String>,
         folder: &Path,
         sudo: bool,
-    ) -> Result<Changes, RemoteError> {
+    ) -> Result<Changes> {
         let path = folder.join(format!("{}.changes", file_name(machine.as_deref().unwrap_or(address))));
         let journal = Journal::<Undoing>::open(&path).map_err(unjournalled(&place))?;
         let journal = journal.ok_or_else(|| RemoteError::new(place.name(), Fault::Busy, ""))?;
@@ -103,12 +98,7 @@ impl Changes {
     ///
     /// # Errors
     /// A program failed, the present value cannot be read, or the host was lost.
-    pub fn make(
-        &mut self,
-        steps: &[Step],
-        lasting: bool,
-        interrupted: Option<&AtomicBool>,
-    ) -> Result<(), RemoteError> {
+    pub fn make(&mut self, steps: &[Step], lasting: bool, interrupted: Interrupt<'_>) -> Result<()> {
         for step in steps {
             self.is_what_it_was(&step.apply.input)?;
             let was = self.read(step, interrupted)?;
@@ -129,7 +119,7 @@ impl Changes {
         Ok(())
     }
 
-    fn apply(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<Finished, RemoteError> {
+    fn apply(&self, step: &Step, interrupted: Interrupt<'_>) -> Result<Finished> {
         self.run_within(self.limit(step.within_ns), &step.what, "set", &step.apply, interrupted)
     }
 
@@ -138,7 +128,7 @@ impl Changes {
     }
 
     /// A file that is installed once more must be the same: otherwise figures of two files would appear as those of one.
-    fn is_what_it_was(&mut self, input: &Input) -> Result<(), RemoteError> {
+    fn is_what_it_was(&mut self, input: &Input) -> Result<()> {
         let Input::File(path) = input else { return Ok(()) };
         let facts = std::fs::metadata(path).and_then(|facts| Ok((facts.len(), facts.modified()?)));
         let facts = facts.map_err(|error| self.unreadable(path, &error))?;
@@ -153,7 +143,7 @@ impl Changes {
     ///
     /// # Errors
     /// The journal cannot be written.
-    pub fn booted(&mut self, place: Arc<ExecutionTarget>, boot: Option<String>) -> Result<(), RemoteError> {
+    pub fn booted(&mut self, place: Arc<ExecutionTarget>, boot: Option<String>) -> Result<()> {
         self.place = place;
         self.boot = boot;
         self.forget(|undoing| undoing.lasting && undoing.what != OWED)
@@ -183,7 +173,7 @@ impl Changes {
     ///
     /// # Errors
     /// The journal cannot be written.
-    pub fn in_boot(&mut self, boot: Option<String>) -> Result<(), RemoteError> {
+    pub fn in_boot(&mut self, boot: Option<String>) -> Result<()> {
         self.boot.clone_from(&boot);
         self.forget(|undoing| {
             let lasting = undoing.lasting && undoing.what != OWED;
@@ -192,7 +182,7 @@ impl Changes {
         })
     }
 
-    fn forget(&mut self, keep: impl Fn(&Undoing) -> bool) -> Result<(), RemoteError> {
+    fn forget(&mut self, keep: impl Fn(&Undoing) -> bool) -> Result<()> {
         let kept: Vec<Undoing> = self.journal.pending().iter().filter(|u| keep(u)).cloned().collect();
         if kept.len() == self.journal.pending().len() {
             return Ok(());
@@ -205,7 +195,7 @@ impl Changes {
     ///
     /// # Errors
     /// Some changes could not be undone.
-    pub fn undo(&mut self) -> Result<Undone, RemoteError> {
+    pub fn undo(&mut self) -> Result<Undone> {
         let (mut undone, mut failed, mut kept) = (Undone::default(), None, Vec::new());
         let mut left = self.journal.pending().to_vec();
         while let Some(undoing) = left.pop() {
@@ -242,7 +232,7 @@ impl Changes {
     }
 
     /// Puts one change back. `false`: it was written down and never made, or a boot undoes it.
-    fn undo_one(&self, undoing: &Undoing) -> Result<bool, RemoteError> {
+    fn undo_one(&self, undoing: &Undoing) -> Result<bool> {
         if undoing.argv.is_empty() {
             return Ok(false);
         }
@@ -268,7 +258,7 @@ impl Changes {
         Undoing { what, lasting: true, boot, machine, made: true, ..Undoing::default() }
     }
 
-    fn read(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<String, RemoteError> {
+    fn read(&self, step: &Step, interrupted: Interrupt<'_>) -> Result<String> {
         let Some(read) = &step.read else { return Ok(String::new()) };
         let finished = self.run_within(self.limit, &step.what, "read", &read.program, interrupted)?;
         let text = String::from_utf8(finished.stdout.bytes()).ok().filter(|_| finished.stdout.missing() == 0);
@@ -297,25 +287,27 @@ impl Changes {
         what: &str,
         doing: &'static str,
         program: &Program,
-        interrupted: Option<&AtomicBool>,
-    ) -> Result<Finished, RemoteError> {
-        let here = |error| match &program.input {
-            Input::File(path) => self.unreadable(path, &error),
-            _ => RemoteError::system(self.place.name(), "make a program's input", &error),
-        };
-        let (input, limit) = input::of(&program.input, limit).map_err(here)?;
-        let command = format!("exec {}", words::line(&program.argv, false));
-        let order = Order { limit, most_output: MOST, sudo: self.sudo, ..Order::new(&command) };
-        let finished = match input {
-            None => self.place.run(&order, interrupted)?,
-            // Images are streamed: their scripts know their length. All else is there as a whole before a program sees it.
-            Some(mut input) if matches!(program.input, Input::File(_)) => {
-                self.place.run_fed(&order, Some(Feed::of(&mut *input)), interrupted)?.map_err(here)?
-            }
-            Some(mut input) => {
+        interrupted: Interrupt<'_>,
+    ) -> Result<Finished> {
+        let order =
+            Order { most_output: MOST, ..Order::program(&program.argv).within(limit).by_sudo(self.sudo) };
+        let (mut limit, place) = (limit, &self.place);
+        let finished = match &program.input {
+            // Steps are undone with the recorded state in its place.
+            Input::Nothing | Input::Was => place.run(&order, interrupted)?,
+            // All but images is there as a whole before a program sees it.
+            Input::Text(text) => place.run_with(&order, text.as_bytes(), interrupted)?,
+            Input::Rules(set, part) => {
                 let mut bytes = Vec::new();
-                input.read_to_end(&mut bytes).map_err(here)?;
-                spooled(&self.place, &order, &bytes, interrupted)?
+                set.write_part(*part, &set.comments(*part), &mut bytes)
+                    .map_err(|error| RemoteError::system(place.name(), "make a program's input", &error))?;
+                place.run_with(&order, &bytes, interrupted)?
+            }
+            // Images are streamed: their scripts know their length.
+            Input::File(path) => {
+                let mut image = Image::open(path).map_err(|error| self.unreadable(path, &error))?;
+                limit = image.limit();
+                place.run_fed(&order.within(limit), Some(&mut image), interrupted)?
             }
         };
         if finished.is_success() {

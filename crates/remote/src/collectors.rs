@@ -1,9 +1,7 @@
 //! Commands of a plan that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it,
 //! and are ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
-use super::execution_target::ExecutionTarget;
-use super::session::Heard;
-use super::{Order, RemoteError, words};
+use crate::{ExecutionTarget, Heard, Interrupt, Order};
 use linerate_hosts::phases::{Outcome, Output, Signal, Status};
 use linerate_measure::collector::{Artefact, Collector};
 use linerate_measure::record::Collected;
@@ -117,40 +115,29 @@ impl Observed {
     /// # Errors
     /// The reason why it has no output.
     pub fn output(&self, command: &str) -> Result<String, String> {
-        let order = Order { limit: COMMAND_WITHIN, sudo: self.sudo, ..Order::new("") };
-        self.run(&order, command, None, &mut || ())
+        self.run(Order::program(&["sh", "-c", command]).within(COMMAND_WITHIN), None, &mut || ())
     }
 
     /// The output of a line for the shell that is ended when `end` becomes true. That it has begun is sent.
     fn watch(&self, command: &str, end: &AtomicBool, begun: Sender<()>) -> Result<String, String> {
-        let order =
-            Order { limit: Duration::MAX, stop: Signal::Interrupt, sudo: self.sudo, ..Order::new("") };
+        let order = Order::program(&["sh", "-c", command]).within(Duration::MAX);
         let mut begun = Some(begun);
-        let mut begins = || {
+        self.run(Order { stop: Signal::Interrupt, ..order }, Some(end), &mut || {
             let _ = begun.take().is_some_and(|begun| begun.send(()).is_ok());
-        };
-        self.run(&order, command, Some(end), &mut begins)
+        })
     }
 
-    fn run(
-        &self,
-        order: &Order<'_>,
-        command: &str,
-        end: Option<&AtomicBool>,
-        begins: &mut dyn FnMut(),
-    ) -> Result<String, String> {
-        let command = format!("exec {}", words::line(&["sh", "-c", command].map(String::from), false));
+    fn run(&self, order: Order, end: Interrupt<'_>, begins: &mut dyn FnMut()) -> Result<String, String> {
         let mut kept = [Output::new(MOST), Output::new(MOST)];
         let mut each = |heard| match heard {
             Heard::Wrote(stream, bytes) => kept[stream as usize].push(&bytes),
             _ => begins(),
         };
-        let order = Order { command: &command, ..order.clone() };
-        let outcome = self.target.exchange(&order, None, end, &mut each).and_then(|outcome| {
-            outcome.map_err(|error| RemoteError::system(self.target.name(), "run a command", &error))
-        });
+        let order = order.by_sudo(self.sudo);
+        let outcome =
+            self.target.exchange(&order, None, end, &mut each).map_err(|error| error.to_string())?;
         let text = |output: &Output| String::from_utf8_lossy(&output.bytes()).into_owned();
-        match outcome.map_err(|error| error.to_string())? {
+        match outcome {
             Outcome::Ended(Status::Exit(0)) | Outcome::Interrupted => Ok(text(&kept[0])),
             Outcome::Ended(status) => Err(how_it_ended(status, text(&kept[1]).trim())),
             _ => Err(format!("it was killed: it had not ended after {} s", order.limit.as_secs())),

@@ -6,17 +6,14 @@
 //! A master is an ssh process with a first session of its own, which waits for the end of its input. Its input is a pipe from this
 //! process. So whatever ends this process, `kill -9` too, ends the session, and with it the connection and all that runs over it.
 
-use super::error::{Fault, RemoteError, classify};
-use super::folder::Folder;
-use super::slots::{Need, Room, Slot};
-use super::target::Target;
+use crate::{Fault, Folder, Interrupt, Need, RemoteError, Result, Room, Slot, Target, classify};
 use linerate_linux::process::pipes::{self, Outlet};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -75,16 +72,13 @@ impl Connection {
     ///
     /// # Errors
     /// It cannot be reached, is not who it was, or does not let this user in.
-    pub fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Connection, RemoteError> {
+    pub fn open(target: &Target, cancelled: Interrupt<'_>) -> Result<Connection> {
         let line = ControlMaster::open(target, cancelled)?;
         Ok(Connection { target: target.clone(), lines: Mutex::new(vec![line]) })
     }
 
     /// Connects to many hosts, several at a time. The answers are in the order of the hosts.
-    pub fn open_all(
-        targets: &[Target],
-        cancelled: Option<&AtomicBool>,
-    ) -> Vec<Result<Connection, RemoteError>> {
+    pub fn open_all(targets: &[Target], cancelled: Interrupt<'_>) -> Vec<Result<Connection>> {
         allow_files();
         let mut answers = Vec::new();
         for some in targets.chunks(AT_ONCE) {
@@ -127,7 +121,7 @@ impl Connection {
     }
 
     /// Room for a session. If there is none, makes a further connection, or else takes the last room, if `need` allows it.
-    pub(super) fn slot_in_time(&self, need: Need) -> Result<Slot, RemoteError> {
+    pub(super) fn slot_in_time(&self, need: Need) -> Result<Slot> {
         if let Some(slot) = self.slot(Need::Usual) {
             return Ok(slot);
         }
@@ -163,7 +157,7 @@ impl Connection {
 }
 
 impl ControlMaster {
-    fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<ControlMaster, RemoteError> {
+    fn open(target: &Target, cancelled: Interrupt<'_>) -> Result<ControlMaster> {
         let mut tries = 1;
         loop {
             match ControlMaster::open_once(target, cancelled) {
@@ -176,7 +170,7 @@ impl ControlMaster {
         }
     }
 
-    fn open_once(target: &Target, cancelled: Option<&AtomicBool>) -> Result<ControlMaster, RemoteError> {
+    fn open_once(target: &Target, cancelled: Interrupt<'_>) -> Result<ControlMaster> {
         let folder = Folder::shared().map_err(|e| RemoteError::system(&target.name, "make a folder", &e))?;
         let socket = folder.socket().display().to_string().replace('%', "%%");
         let mut command = Command::new("ssh");
@@ -198,7 +192,7 @@ impl ControlMaster {
         Ok(line)
     }
 
-    fn wait_ready(&mut self, target: &Target, cancelled: Option<&AtomicBool>) -> Result<(), RemoteError> {
+    fn wait_ready(&mut self, target: &Target, cancelled: Interrupt<'_>) -> Result<()> {
         // ssh applies the limit to the connection alone, and then can name the slow step.
         let within = target.connect_within + Duration::from_secs(2);
         let began = Instant::now();

@@ -10,11 +10,7 @@ mod volley;
 
 pub use volley::{Start, Started};
 
-use super::connection::allow_files;
-use super::error::{Fault, RemoteError};
-use super::execution_target::ExecutionTarget;
-use super::session::{Heard, Kind, Session};
-use super::slots::Need;
+use crate::{ExecutionTarget, Fault, Heard, Kind, Need, RemoteError, Session, allow_files};
 use linerate_hosts::phases::{
     Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Signal, Status, StepId, Supervision,
     place,

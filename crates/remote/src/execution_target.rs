@@ -1,9 +1,6 @@
 //! Where commands run: on a host that is reached by ssh, or on this one.
 
-use super::connection::Connection;
-use super::error::{Fault, RemoteError};
-use super::slots::{Need, Slot};
-use super::target::Target;
+use crate::{Connection, Fault, Interrupt, Need, RemoteError, Result, Slot, Target};
 use linerate_linux::lab::Lane;
 use linerate_linux::lab::room::Door;
 use linerate_linux::net::Netns;
@@ -11,7 +8,6 @@ use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The command line for any login shell: it reads the text of the supervising shell, which ends with a full stop.
@@ -52,7 +48,7 @@ impl ExecutionTarget {
     ///
     /// # Errors
     /// See [`Connection::open`].
-    pub fn connect(target: &Target, cancelled: Option<&AtomicBool>) -> Result<ExecutionTarget, RemoteError> {
+    pub fn connect(target: &Target, cancelled: Interrupt<'_>) -> Result<ExecutionTarget> {
         Connection::open(target, cancelled).map(ExecutionTarget::from)
     }
 
@@ -101,7 +97,7 @@ impl ExecutionTarget {
     ///
     /// # Errors
     /// A login shell would not take its name or an argument as it is.
-    pub fn program(&self, program: &str, args: &[&str]) -> Result<Command, RemoteError> {
+    pub fn program(&self, program: &str, args: &[&str]) -> Result<Command> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._/=:,+@%".contains(c);
         let words: Vec<&str> = [program].iter().chain(args).copied().collect();
         if let Some(word) = words
@@ -123,7 +119,7 @@ impl ExecutionTarget {
     }
 
     /// Room for a session. If there is none, a further connection is made, which takes as long as connecting.
-    pub(super) fn permit_in_time(&self, need: Need) -> Result<SessionPermit, RemoteError> {
+    pub(super) fn permit_in_time(&self, need: Need) -> Result<SessionPermit> {
         self.ssh().map(|connection| connection.slot_in_time(need)).transpose()
     }
 

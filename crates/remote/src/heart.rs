@@ -1,6 +1,6 @@
 //! The way to the input of sessions, and the thread that sends them linerate's signs of life.
 
-use super::connection::would_block;
+use crate::would_block;
 use linerate_linux::process::pipes;
 use std::fs::File;
 use std::io::{self, Write};

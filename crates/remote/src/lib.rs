@@ -17,7 +17,6 @@ pub mod dut;
 pub mod error;
 pub mod execution_target;
 pub mod external;
-mod files;
 mod folder;
 mod heart;
 pub mod run;
@@ -29,13 +28,31 @@ pub mod target;
 
 pub mod words;
 
+use agents::Flown;
+use changes::{BOOTED_AT, is_same_boot};
 pub use changes::{Changes, Undone};
 pub use collectors::{AfterLoad, Observed, UnderLoad};
 pub use connection::Connection;
+use connection::{allow_files, would_block};
 pub use driver::{Driver, Notice, Start, Started};
+use error::classify;
 pub use error::{Fault, Left, RemoteError};
 pub use execution_target::ExecutionTarget;
+use execution_target::SessionPermit;
+use folder::Folder;
+use heart::Control;
+use run::not_started;
 pub use run::{Finished, Order};
+use scan::{Part, Scanner, fresh_mark};
+use session::{Heard, Kind, PROBES};
 pub use session::{Session, Stream};
+use slots::{Need, Room, Slot};
 pub use survey::Approach;
 pub use target::Target;
+use words::line;
+
+/// Becomes true when the user wants to stop.
+pub type Interrupt<'a> = Option<&'a std::sync::atomic::AtomicBool>;
+
+/// What a host did, or why it did not.
+pub type Result<T, E = RemoteError> = std::result::Result<T, E>;

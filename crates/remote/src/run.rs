@@ -1,26 +1,34 @@
-//! One command on a host, waited for.
+//! One command on a host, waited for; with an input, if it has one.
 
-use super::error::{Fault, RemoteError};
-use super::execution_target::ExecutionTarget;
-use super::files::Feed;
-use super::session::{Heard, Kind, Session};
+use crate::{ExecutionTarget, Fault, Heard, Interrupt, Kind, RemoteError, Result, Session, line};
 use linerate_hosts::phases::{Cause, Outcome, Output, Signal, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
-use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, Read};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often is looked at the clock.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time from the request to end until a command is killed, and then until it is given up.
 const GRACE_NS: u64 = 2_000_000_000;
+/// Keeps its input in a new file, whose name it prints; keeps nothing where not all has arrived.
+const SPOOL: &str = r#"
+IFS= read -r size && umask 077 && f=$(mktemp /tmp/linerate.XXXXXXXX) || exit 1
+cat >"$f" && [ "$(($(wc -c <"$f")))" -eq "$size" ] && echo "$f" && exit 0
+rm -f "$f"
+exit 1
+"#;
+/// Bytes of error messages that are kept.
+const COMPLAINT: usize = 4096;
+/// A piece of a file.
+const PIECE: usize = 64 * 1024;
 
 /// A command, and the bounds that it is run in.
 #[derive(Debug, Clone)]
-pub struct Order<'a> {
+pub struct Order {
     /// The command for /bin/sh.
-    pub command: &'a str,
+    pub command: String,
     /// It is ended when it has run this long.
     pub limit: Duration,
     /// Bytes that are kept of each of its outputs: the first half and the last.
@@ -31,30 +39,28 @@ pub struct Order<'a> {
     pub sudo: bool,
 }
 
-impl<'a> Order<'a> {
+impl Order {
     /// A command that may take half a minute, of whose outputs 64 KiB each are kept.
-    pub fn new(command: &'a str) -> Order<'a> {
-        Order {
-            command,
-            limit: Duration::from_secs(30),
-            most_output: 64 * 1024,
-            stop: Signal::Terminate,
-            sudo: false,
-        }
+    pub fn new(command: impl Into<String>) -> Order {
+        let (limit, most_output) = (Duration::from_secs(30), 64 * 1024);
+        Order { command: command.into(), limit, most_output, stop: Signal::Terminate, sudo: false }
+    }
+
+    /// A program with its arguments, in place of the shell.
+    pub fn program<S: AsRef<str>>(argv: &[S]) -> Order {
+        Order::new(format!("exec {}", line(argv, false)))
     }
 
     /// By `sudo -n`, if that is wanted.
     #[must_use]
-    pub fn by_sudo(mut self, sudo: bool) -> Order<'a> {
-        self.sudo = sudo;
-        self
+    pub fn by_sudo(self, sudo: bool) -> Order {
+        Order { sudo, ..self }
     }
 
     /// With another limit.
     #[must_use]
-    pub fn within(mut self, limit: Duration) -> Order<'a> {
-        self.limit = limit;
-        self
+    pub fn within(self, limit: Duration) -> Order {
+        Order { limit, ..self }
     }
 }
 
@@ -91,18 +97,17 @@ impl ExecutionTarget {
     ///
     /// # Errors
     /// The host was lost, or runs no commands.
-    pub fn run(&self, order: &Order<'_>, interrupted: Option<&AtomicBool>) -> Result<Finished, RemoteError> {
-        self.run_fed(order, None, interrupted)?
-            .map_err(|e| RemoteError::system(self.name(), "run a command", &e))
+    pub fn run(&self, order: &Order, interrupted: Interrupt<'_>) -> Result<Finished> {
+        self.run_fed(order, None, interrupted)
     }
 
-    /// The same with an input. The inner error: the input cannot be read.
+    /// The same with an input, which may also be what cannot be read.
     pub(super) fn run_fed(
         &self,
-        order: &Order<'_>,
-        input: Option<Feed<'_>>,
-        interrupted: Option<&AtomicBool>,
-    ) -> Result<io::Result<Finished>, RemoteError> {
+        order: &Order,
+        input: Option<&mut dyn Read>,
+        interrupted: Interrupt<'_>,
+    ) -> Result<Finished> {
         let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
         let mut each = |heard| {
             if let Heard::Wrote(stream, bytes) = heard {
@@ -111,33 +116,55 @@ impl ExecutionTarget {
         };
         let outcome = self.exchange(order, input, interrupted, &mut each)?;
         let [stdout, stderr] = kept;
-        Ok(outcome.map(|outcome| Finished { outcome, stdout, stderr }))
+        Ok(Finished { outcome, stdout, stderr })
+    }
+
+    /// The same with this input, which arrives as a whole before the command begins: so the command can be ended at any time, and
+    /// never takes a part for the whole.
+    pub(super) fn run_with(
+        &self,
+        order: &Order,
+        input: &[u8],
+        interrupted: Interrupt<'_>,
+    ) -> Result<Finished> {
+        let spool = Order { command: SPOOL.into(), most_output: COMPLAINT, ..order.clone() };
+        let mut text = format!("{}\n", input.len()).into_bytes();
+        text.extend_from_slice(input);
+        let spooled = self.run_fed(&spool, Some(&mut text.as_slice()), interrupted)?;
+        let name = spooled.text().trim().to_string();
+        let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "/.".contains(c));
+        if !spooled.is_success() || !name.starts_with("/tmp/linerate.") || !is_name(&name) {
+            return Ok(spooled);
+        }
+        // The shell stays, to take the file away.
+        let command = format!("({}) <{name}; status=$?; rm -f {name}; exit $status", order.command);
+        self.run(&Order { command, ..order.clone() }, interrupted)
     }
 
     /// Runs a command, passes on its output, and waits for its end.
     pub(super) fn exchange(
         &self,
-        order: &Order<'_>,
-        mut input: Option<Feed<'_>>,
-        interrupted: Option<&AtomicBool>,
+        order: &Order,
+        input: Option<&mut dyn Read>,
+        interrupted: Interrupt<'_>,
         each: &mut dyn FnMut(Heard),
-    ) -> Result<io::Result<Outcome>, RemoteError> {
+    ) -> Result<Outcome> {
         let kind = if input.is_some() { Kind::Fed } else { Kind::Watched };
         let supervision = Supervision::new(u64::try_from(order.limit.as_nanos()).ok(), GRACE_NS);
-        let mut session = Session::start_as(self, kind, order.command, order.sudo, supervision)?;
+        let mut session = Session::start_as(self, kind, &order.command, order.sudo, supervision)?;
+        let mut input = input.map(Feed::of);
         loop {
             let mut wanted: Vec<_> = session.watched().map(|fd| (fd, libc::POLLIN)).collect();
             if let Some(feed) = &mut input {
-                if let Err(error) = feed.go_on(&session) {
-                    return Ok(Err(error));
-                }
+                let fed = feed.go_on(&session);
+                fed.map_err(|error| RemoteError::new(self.name(), Fault::Here, error.to_string()))?;
                 let room = session.input().filter(|_| feed.has_more());
                 wanted.extend(room.map(|fd| (fd, libc::POLLOUT)));
             }
             pipes::poll(&wanted, LOOK).map_err(|e| RemoteError::system(self.name(), "wait for ssh", &e))?;
             let now = monotonic_ns();
             if let Some(outcome) = session.step(self, now, each)? {
-                return Ok(Ok(outcome));
+                return Ok(outcome);
             }
             if session.is_ready() {
                 session.go(now);
@@ -146,6 +173,46 @@ impl ExecutionTarget {
                 session.stop(Cause::Interrupt, order.stop, now);
             }
         }
+    }
+}
+
+/// The input of a command, with at most one piece in memory.
+struct Feed<'r> {
+    /// `None` once all of it was read, or the command reads no more.
+    content: Option<&'r mut dyn Read>,
+    piece: Vec<u8>,
+    sent: usize,
+    length: usize,
+}
+
+impl<'r> Feed<'r> {
+    fn of(content: &'r mut dyn Read) -> Feed<'r> {
+        Feed { content: Some(content), piece: vec![0; PIECE], sent: 0, length: 0 }
+    }
+
+    /// Whether to wait for room.
+    fn has_more(&self) -> bool {
+        self.content.is_some()
+    }
+
+    /// Sends as much as there is room for, and closes the input behind the last of it.
+    fn go_on(&mut self, session: &Session) -> io::Result<()> {
+        if let Some(content) = self.content.as_mut().filter(|_| self.sent == self.length) {
+            (self.sent, self.length) = (0, content.read(&mut self.piece)?);
+            if self.length == 0 {
+                self.content = None;
+                session.close_input();
+            }
+        }
+        if self.sent < self.length {
+            match session.feed(&self.piece[self.sent..self.length]) {
+                Ok(written) => self.sent += written,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                // It reads no more: it will print the reason, or its status shows that this is right.
+                Err(_) => (self.content, self.sent) = (None, self.length),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,11 +2,10 @@
 
 mod progress;
 
-use super::error::{Fault, RemoteError};
-use super::execution_target::{ExecutionTarget, SessionPermit};
 use super::heart::{self, Control};
-use super::scan::{Part, Scanner, fresh_mark};
-use super::slots::{Need, Slot};
+use crate::{
+    ExecutionTarget, Fault, Need, Part, RemoteError, Result, Scanner, SessionPermit, Slot, fresh_mark,
+};
 use linerate_hosts::clock::{Probe, Stamp};
 use linerate_hosts::phases::{Output, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
@@ -109,7 +108,7 @@ impl Session {
         command: &str,
         sudo: bool,
         supervision: Supervision,
-    ) -> Result<Session, RemoteError> {
+    ) -> Result<Session> {
         Session::start_in(place, place.permit_in_time(Need::Last)?, kind, command, sudo, supervision)
     }
 
@@ -121,7 +120,7 @@ impl Session {
         command: &str,
         sudo: bool,
         mut supervision: Supervision,
-    ) -> Result<Session, RemoteError> {
+    ) -> Result<Session> {
         let name = place.name();
         if command.len() > LONGEST || command.contains('\0') {
             let said = format!("{} bytes; {LONGEST} bytes without a NUL are possible", command.len());

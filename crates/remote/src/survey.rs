@@ -3,13 +3,10 @@
 mod asking;
 mod frames;
 
+use crate::{Connection, ExecutionTarget, Interrupt, RemoteError, Result, Target};
 use asking::{Answer, ask};
 pub use frames::{Frames, send_frames};
 
-use super::connection::Connection;
-use super::error::RemoteError;
-use super::execution_target::ExecutionTarget;
-use super::target::Target;
 use linerate_hosts::phases::Status;
 use linerate_hosts::preflight::{interface_questions, ways, ways_to_ask};
 use linerate_hosts::systems::{Facts, Kernel, Question, Silence, Unanswered};
@@ -17,7 +14,6 @@ use linerate_plan::lab::{Host, Lab, Role};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -52,7 +48,7 @@ impl Approach {
 pub fn connect(
     lab: &Lab,
     approach: &Approach,
-    cancelled: Option<&AtomicBool>,
+    cancelled: Interrupt<'_>,
 ) -> (BTreeMap<String, Arc<ExecutionTarget>>, BTreeMap<String, RemoteError>) {
     let targets: Vec<Target> = lab.hosts.iter().map(|host| approach.target(host)).collect();
     let (mut places, mut errors) = (BTreeMap::new(), BTreeMap::new());
@@ -72,7 +68,7 @@ pub fn connect(
 pub fn survey(
     lab: &Lab,
     places: &BTreeMap<String, Arc<ExecutionTarget>>,
-    cancelled: Option<&AtomicBool>,
+    cancelled: Interrupt<'_>,
 ) -> BTreeMap<String, Facts> {
     let mut facts = everywhere(lab, places, |host, place| Some(of_host(lab, host, place, cancelled)));
     // Between generators and receiver: each other's addresses are known now.
@@ -88,7 +84,7 @@ fn ask_again(
     lab: &Lab,
     places: &BTreeMap<String, Arc<ExecutionTarget>>,
     facts: &mut BTreeMap<String, Facts>,
-    cancelled: Option<&AtomicBool>,
+    cancelled: Interrupt<'_>,
     questions: impl Fn(&Host, &mut Facts) -> Vec<Question> + Sync,
 ) {
     let known = &*facts;
@@ -132,7 +128,7 @@ pub fn unreachable(error: &RemoteError) -> Facts {
     Facts::unreachable(format!("{}{said}", error.fault), error.fault.remedy())
 }
 
-fn of_host(lab: &Lab, host: &Host, place: &ExecutionTarget, cancelled: Option<&AtomicBool>) -> Facts {
+fn of_host(lab: &Lab, host: &Host, place: &ExecutionTarget, cancelled: Interrupt<'_>) -> Facts {
     let mut facts = Facts::default();
     match rounds(lab, host, place, &mut facts, cancelled) {
         Ok(()) => facts,
@@ -146,8 +142,8 @@ fn rounds(
     host: &Host,
     place: &ExecutionTarget,
     facts: &mut Facts,
-    cancelled: Option<&AtomicBool>,
-) -> Result<(), RemoteError> {
+    cancelled: Interrupt<'_>,
+) -> Result<()> {
     // These are asked in the same words everywhere.
     put(place, false, Kernel::Linux, Question::first(), facts, cancelled)?;
     if let Some(system) = host.system {
@@ -176,8 +172,8 @@ fn put(
     kernel: Kernel,
     questions: Vec<Question>,
     facts: &mut Facts,
-    cancelled: Option<&AtomicBool>,
-) -> Result<(), RemoteError> {
+    cancelled: Interrupt<'_>,
+) -> Result<()> {
     let with_argv = |q: Question| q.argv(kernel).map(|argv| (q, argv));
     let (questions, programs): (Vec<_>, Vec<_>) = questions.into_iter().filter_map(with_argv).unzip();
     let answers = ask(place, sudo, &programs, cancelled)?;

@@ -1,6 +1,6 @@
 //! A host that is reached by ssh, and how.
 
-use super::error::{Fault, RemoteError};
+use crate::{Fault, RemoteError, Result};
 use linerate_plan::lab::Ssh;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl Target {
     }
 
     /// The arguments for ssh that make the connection, without the command.
-    pub(super) fn arguments(&self) -> Result<Vec<String>, RemoteError> {
+    pub(super) fn arguments(&self) -> Result<Vec<String>> {
         self.check()?;
         let mut args = Vec::new();
         let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
@@ -99,7 +99,7 @@ impl Target {
     }
 
     /// Addresses come from files, and ssh hands them to the user's own commands (ProxyCommand, Match exec).
-    fn check(&self) -> Result<(), RemoteError> {
+    fn check(&self) -> Result<()> {
         let harmless = |c: char| c.is_alphanumeric() || "._-:%@[]+,/".contains(c);
         let given = [Some(&self.address), self.user.as_ref()];
         let wrong = |text: &&String| {

@@ -1,9 +1,9 @@
 //! Commands for /bin/sh made of quoted words.
 
 /// A program with its arguments, all of them quoted; by `sudo -n` where that is wanted.
-pub fn line(argv: &[String], sudo: bool) -> String {
+pub fn line<S: AsRef<str>>(argv: &[S], sudo: bool) -> String {
     let sudo = if sudo { &["sudo", "-n", "--"][..] } else { &[] };
-    let words = sudo.iter().copied().chain(argv.iter().map(String::as_str));
+    let words = sudo.iter().copied().chain(argv.iter().map(AsRef::as_ref));
     words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn sudo_asks_for_no_password() {
-        assert_eq!(line(&["a".into(), "b c".into()], true), "'sudo' '-n' '--' 'a' 'b c'");
+        assert_eq!(line(&["a", "b c"], true), "'sudo' '-n' '--' 'a' 'b c'");
     }
 
     proptest! {

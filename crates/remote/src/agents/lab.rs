@@ -3,7 +3,7 @@
 //! Ports are made when they are first needed and kept.
 
 use super::{Agent, Flown, Member, Trial};
-use crate::error::RemoteError;
+use crate::{RemoteError, Result};
 use linerate_hosts::agent::spec::{Port, Role};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
@@ -102,7 +102,7 @@ impl RealLab {
         flows: u64,
         answer: bool,
         interrupted: &AtomicBool,
-    ) -> Result<[u64; 3], RemoteError> {
+    ) -> Result<[u64; 3]> {
         // Senders share the frames, and each begins with the first flow.
         let frames = flows.saturating_mul(self.cabling.senders.len() as u64);
         let most_ns = 100_000_000 + frames.saturating_mul(LEARNING_NS);
@@ -124,7 +124,7 @@ impl RealLab {
         timing: Timing,
         load: Load,
         interrupted: &AtomicBool,
-    ) -> Result<Flown, RemoteError> {
+    ) -> Result<Flown> {
         self.fly(kind, timing, load, false, interrupted)
     }
 
@@ -144,7 +144,7 @@ impl RealLab {
         load: Load,
         answer: bool,
         interrupted: &AtomicBool,
-    ) -> Result<Flown, RemoteError> {
+    ) -> Result<Flown> {
         self.prepare(kind)?;
         let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(|n| self.member(n, kind)).collect();
         Trial { members: &members, timing, load, answer }.run(interrupted)
@@ -160,7 +160,7 @@ impl RealLab {
         (!generators.is_empty() || receives).then_some(Member { agent, generators, receivers })
     }
 
-    fn prepare(&mut self, kind: usize) -> Result<(), RemoteError> {
+    fn prepare(&mut self, kind: usize) -> Result<()> {
         let Cabling { senders, receiver, isolated } = &self.cabling;
         let port = |name: String, card: &Card, role| Port {
             name,

@@ -1,6 +1,6 @@
 //! The pipes to an agent, and the process that holds them: ssh, `ip netns exec`, or the agent itself.
 
-use crate::heart::Control;
+use crate::Control;
 use linerate_linux::process::pipes::{self, Outlet};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;

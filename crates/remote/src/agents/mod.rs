@@ -11,7 +11,7 @@ mod trial;
 pub use link::Link;
 pub use trial::{Flown, Member, Trial};
 
-use crate::error::{Fault, RemoteError};
+use crate::{Fault, RemoteError, Result};
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::client::{Lost, Session};
 use linerate_hosts::agent::message::{Reply, Request};
@@ -50,7 +50,7 @@ impl Agent {
     ///
     /// # Errors
     /// There is no agent, it speaks another version, or it takes longer than `within`.
-    pub fn greet(host: &str, link: Link, linerate: &str, within: Duration) -> Result<Agent, RemoteError> {
+    pub fn greet(host: &str, link: Link, linerate: &str, within: Duration) -> Result<Agent> {
         Agent::greet_as(SPOKEN, host, link, linerate, within)
     }
 
@@ -64,7 +64,7 @@ impl Agent {
         link: Link,
         linerate: &str,
         within: Duration,
-    ) -> Result<Agent, RemoteError> {
+    ) -> Result<Agent> {
         let Link { control, output, rest } = link;
         let session = Session::new(monotonic_ns());
         let state = State { session, answers: BTreeMap::new(), said: VecDeque::new(), lost: None };
@@ -102,7 +102,7 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call: the agent is lost, refuses, or is late.
-    pub fn prepare(&self, port: Port) -> Result<(), RemoteError> {
+    pub fn prepare(&self, port: Port) -> Result<()> {
         let doing = format!("preparing port {}", port.name);
         self.order(&Request::Prepare(Box::new(port)), &doing, PREPARE_WITHIN).map(drop)
     }
@@ -111,7 +111,7 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call.
-    pub fn release(&self, ports: Vec<String>) -> Result<(), RemoteError> {
+    pub fn release(&self, ports: Vec<String>) -> Result<()> {
         self.order(&Request::Release { ports }, "giving ports up", PREPARE_WITHIN).map(drop)
     }
 
@@ -119,7 +119,7 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call.
-    pub fn arm(&self, ports: Vec<String>, order: Order) -> Result<(), RemoteError> {
+    pub fn arm(&self, ports: Vec<String>, order: Order) -> Result<()> {
         self.order(&Request::Arm { ports, order }, "arming the load", QUICK).map(drop)
     }
 
@@ -128,7 +128,7 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call; the clocks were not compared yet.
-    pub fn go(&self, at_ns: u64) -> Result<u64, RemoteError> {
+    pub fn go(&self, at_ns: u64) -> Result<u64> {
         let offset = *self.offset.lock().unwrap_or_else(PoisonError::into_inner);
         let at_ns = offset.ok_or_else(|| self.no_clock())?.there(at_ns);
         self.order(&Request::Go { at_ns }, "starting the load", QUICK)
@@ -138,7 +138,7 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call.
-    pub fn stop(&self) -> Result<(), RemoteError> {
+    pub fn stop(&self) -> Result<()> {
         self.order(&Request::Stop {}, "stopping the load", QUICK).map(drop)
     }
 
@@ -146,7 +146,7 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call.
-    pub fn counters(&self, ports: &[String]) -> Result<BTreeMap<String, PortCounters>, RemoteError> {
+    pub fn counters(&self, ports: &[String]) -> Result<BTreeMap<String, PortCounters>> {
         let doing = "reading its ports' counters";
         match self.call(&Request::Counters { ports: ports.to_vec() }, doing, QUICK)? {
             (_, Reply::Counters { ports }) => Ok(ports),
@@ -158,7 +158,7 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call; no answer makes sense.
-    pub fn compare_clocks(&self) -> Result<Offset, RemoteError> {
+    pub fn compare_clocks(&self) -> Result<Offset> {
         let doing = "comparing clocks";
         let mut probes = Vec::with_capacity(PROBES);
         for _ in 0..PROBES {
@@ -180,7 +180,7 @@ impl Agent {
     ///
     /// # Errors
     /// The agent is lost.
-    pub fn hear(&self, load: u64, until: Instant) -> Result<Option<Reply>, RemoteError> {
+    pub fn hear(&self, load: u64, until: Instant) -> Result<Option<Reply>> {
         self.wait_for("a load was under way", until, |state| {
             let at = state.said.iter().position(|(id, _)| *id == load)?;
             state.said.remove(at).map(|(_, reply)| reply)
@@ -191,12 +191,12 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call.
-    pub fn goodbye(self) -> Result<(), RemoteError> {
+    pub fn goodbye(self) -> Result<()> {
         self.call(&Request::Goodbye {}, "saying goodbye", PARTING).map(drop)
     }
 
     /// A request that has no answer but that it is done; gives its number.
-    fn order(&self, request: &Request, doing: &str, within: Duration) -> Result<u64, RemoteError> {
+    fn order(&self, request: &Request, doing: &str, within: Duration) -> Result<u64> {
         let (id, line) = self.shared.lock().session.ask(request);
         self.shared.write(&line);
         match self.answer(id, doing, within)? {
@@ -205,14 +205,14 @@ impl Agent {
         }
     }
 
-    fn call(&self, request: &Request, doing: &str, within: Duration) -> Result<(u64, Reply), RemoteError> {
+    fn call(&self, request: &Request, doing: &str, within: Duration) -> Result<(u64, Reply)> {
         let (id, line) = self.shared.lock().session.ask(request);
         self.shared.write(&line);
         self.answer(id, doing, within)
     }
 
     /// An answer, with the time when it was here.
-    fn answer(&self, id: u64, doing: &str, within: Duration) -> Result<(u64, Reply), RemoteError> {
+    fn answer(&self, id: u64, doing: &str, within: Duration) -> Result<(u64, Reply)> {
         match self.wait_for(doing, Instant::now() + within, |state| state.answers.remove(&id))? {
             Some((_, Reply::Error(fault))) => Err(self.failed(fault.to_string())),
             Some(answer) => Ok(answer),
@@ -229,7 +229,7 @@ impl Agent {
         doing: &str,
         until: Instant,
         take: impl Fn(&mut State) -> Option<T>,
-    ) -> Result<Option<T>, RemoteError> {
+    ) -> Result<Option<T>> {
         let mut state = self.shared.lock();
         loop {
             if let Some(taken) = take(&mut state) {

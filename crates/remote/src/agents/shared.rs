@@ -1,6 +1,6 @@
 //! State that the threads of a connection share, and the work of each of them.
 
-use crate::heart::Control;
+use crate::Control;
 use linerate_hosts::agent::client::{Heard, Lost, Session};
 use linerate_hosts::agent::lines::Lines;
 use linerate_hosts::agent::message::Reply;

@@ -1,7 +1,7 @@
 //! One trial over agents: armed everywhere, let go at one moment, watched, drained and read.
 
 use super::Agent;
-use crate::error::RemoteError;
+use crate::Result;
 use linerate_hosts::agent::merge::{Series, merge};
 use linerate_hosts::agent::message::{Reply, Sample};
 use linerate_hosts::agent::spec::Order;
@@ -92,7 +92,7 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// An agent is lost, or refuses.
-    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown, RemoteError> {
+    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown> {
         let result = self.fly(interrupted);
         if result.is_err() {
             for member in self.members.iter().filter(|m| m.agent.lost().is_none()) {
@@ -102,7 +102,7 @@ impl Trial<'_> {
         result
     }
 
-    fn fly(&self, interrupted: &AtomicBool) -> Result<Flown, RemoteError> {
+    fn fly(&self, interrupted: &AtomicBool) -> Result<Flown> {
         let mut offsets = Vec::new();
         for member in self.members {
             offsets.push(member.agent.compare_clocks()?);
@@ -155,7 +155,7 @@ impl Trial<'_> {
     }
 
     /// Listens until all generators have ended.
-    fn watch(&self, underway: &mut [Underway], interrupted: &AtomicBool) -> Result<(), RemoteError> {
+    fn watch(&self, underway: &mut [Underway], interrupted: &AtomicBool) -> Result<()> {
         let until = Instant::now() + Duration::from_nanos(self.timing.load_ns() + LEAD_NS) + GRACE;
         let mut stopped = false;
         let senders = self.members.iter().zip(underway).filter(|(member, _)| !member.generators.is_empty());
@@ -175,19 +175,19 @@ impl Trial<'_> {
     }
 
     /// One that is lost ends the trial, even while another one is read.
-    fn check_all(&self) -> Result<(), RemoteError> {
+    fn check_all(&self) -> Result<()> {
         self.members.iter().try_for_each(|member| match member.agent.lost() {
             Some(lost) => Err(member.agent.lost_while("a load was under way", &lost)),
             None => Ok(()),
         })
     }
 
-    fn stop_generators(&self) -> Result<(), RemoteError> {
+    fn stop_generators(&self) -> Result<()> {
         self.members.iter().filter(|m| !m.generators.is_empty()).try_for_each(|m| m.agent.stop())
     }
 
     /// Waits for the last frames, and reads the counters of all.
-    fn drain(&self) -> Result<(PortCounters, PortCounters), RemoteError> {
+    fn drain(&self) -> Result<(PortCounters, PortCounters)> {
         // A receiver's agent reports until it is stopped, and answers nothing else meanwhile: its report ends, its counting goes on.
         for member in self.members.iter().filter(|m| m.generators.is_empty()) {
             member.agent.stop()?;
@@ -210,7 +210,7 @@ impl Trial<'_> {
     }
 
     /// The answers that have come back to the generators, once all have or no more do.
-    fn answers(&self, all: u64) -> Result<u64, RemoteError> {
+    fn answers(&self, all: u64) -> Result<u64> {
         let (mut quiet, mut last) = (Instant::now(), 0);
         loop {
             let now = self.read(|m| &m.generators)?.answers;
@@ -224,10 +224,7 @@ impl Trial<'_> {
         }
     }
 
-    fn read(
-        &self,
-        which: for<'m> fn(&'m Member<'_>) -> &'m Vec<String>,
-    ) -> Result<PortCounters, RemoteError> {
+    fn read(&self, which: for<'m> fn(&'m Member<'_>) -> &'m Vec<String>) -> Result<PortCounters> {
         let mut all = PortCounters::default();
         for member in self.members.iter().filter(|m| !which(m).is_empty()) {
             member.agent.counters(which(member))?.into_values().for_each(|counters| all.add(counters));
@@ -264,7 +261,7 @@ impl Trial<'_> {
 
 impl Underway {
     /// Takes a message of the load; `false` if there was none until then.
-    fn hear(&mut self, agent: &Agent, until: Instant) -> Result<bool, RemoteError> {
+    fn hear(&mut self, agent: &Agent, until: Instant) -> Result<bool> {
         let Some(reply) = agent.hear(self.load, until)? else { return Ok(false) };
         match reply {
             Reply::Began { port, at_ns } => {

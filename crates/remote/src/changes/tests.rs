@@ -84,10 +84,9 @@ fn nothing_installs_half_of_an_image() {
     let folder = folder("half");
     let whole = folder.join("whole");
     let (changes, step) = installation(&folder.join("image"), &format!("cat && : >'{}'", whole.display()));
-    let command = format!("exec {}", words::line(&step.apply.argv, false));
     let run = |input: &str| {
         let mut input = input.as_bytes();
-        changes.place.run_fed(&Order::new(&command), Some(Feed::of(&mut input)), None).unwrap().unwrap()
+        changes.place.run_fed(&Order::program(&step.apply.argv), Some(&mut input), None).unwrap()
     };
     for cut in ["9\nhalf", "3\nlonger", "", "9"] {
         assert!(!run(cut).is_success() && !whole.exists(), "{cut}");

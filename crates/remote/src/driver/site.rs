@@ -1,8 +1,6 @@
 //! A host of a campaign: connected, lost, or on its way back.
 
-use crate::error::RemoteError;
-use crate::execution_target::ExecutionTarget;
-use crate::target::Target;
+use crate::{ExecutionTarget, RemoteError, Result, Target};
 use linerate_hosts::phases::StepId;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -32,7 +30,7 @@ pub(super) enum Change {
 pub(super) enum State {
     Connected(ExecutionTarget),
     Lost,
-    Connecting(Receiver<Result<ExecutionTarget, RemoteError>>),
+    Connecting(Receiver<Result<ExecutionTarget>>),
 }
 
 impl Site {

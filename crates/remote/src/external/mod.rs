@@ -13,9 +13,7 @@
 mod account;
 mod running;
 
-use crate::agents::Flown;
-use crate::session::PROBES;
-use crate::{ExecutionTarget, RemoteError};
+use crate::{ExecutionTarget, Flown, PROBES, RemoteError, Result};
 use account::Window;
 use linerate_hosts::agent::merge::Series;
 use linerate_hosts::tools::{Sample, Side, Task};
@@ -78,7 +76,7 @@ impl ToolTrial<'_> {
     ///
     /// # Errors
     /// A tool cannot send this traffic or does not come up, or a host is lost.
-    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown, RemoteError> {
+    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown> {
         let mut flight = Flight::new(self, interrupted)?;
         let flown = flight.fly();
         if flown.is_err() {
@@ -99,7 +97,7 @@ struct Flight<'a> {
 }
 
 impl<'a> Flight<'a> {
-    fn new(trial: &'a ToolTrial<'a>, interrupted: &'a AtomicBool) -> Result<Flight<'a>, RemoteError> {
+    fn new(trial: &'a ToolTrial<'a>, interrupted: &'a AtomicBool) -> Result<Flight<'a>> {
         let load_s = trial.timing.load_ns().div_ceil(SECOND_NS) + SPARE_S;
         // Where a link has to come up first, the others go on until it has, and until the device forwards.
         let wait_s = trial.generators.iter().map(|(_, t)| u64::from(t.link_wait_s)).max().unwrap_or(0);
@@ -128,7 +126,7 @@ impl<'a> Flight<'a> {
         Ok(Flight { trial, interrupted, generators, receiver, go_ns: None, faults: Vec::new() })
     }
 
-    fn fly(&mut self) -> Result<Flown, RemoteError> {
+    fn fly(&mut self) -> Result<Flown> {
         if self.get_ready()? {
             self.send();
             self.watch()?;
@@ -150,7 +148,7 @@ impl<'a> Flight<'a> {
     }
 
     /// Waits a moment, and takes output of tools; returns the time.
-    fn pump(&mut self) -> Result<u64, RemoteError> {
+    fn pump(&mut self) -> Result<u64> {
         let mut wanted: Vec<(RawFd, libc::c_short)> = Vec::new();
         for tool in self.all().filter(|tool| tool.over_ns.is_none()) {
             let place = tool.host.place.watched();
@@ -164,7 +162,7 @@ impl<'a> Flight<'a> {
     }
 
     /// Sessions are made, the receiver counts, clocks are compared. `false` if the user wants to stop.
-    fn get_ready(&mut self) -> Result<bool, RemoteError> {
+    fn get_ready(&mut self) -> Result<bool> {
         let mut went = None;
         loop {
             let now = self.pump()?;
@@ -215,7 +213,7 @@ impl<'a> Flight<'a> {
     }
 
     /// Looks on until the window is over, or something else is.
-    fn watch(&mut self) -> Result<(), RemoteError> {
+    fn watch(&mut self) -> Result<()> {
         let (mut seen, mut sending) = (0, None);
         loop {
             let now = self.pump()?;
@@ -258,7 +256,7 @@ impl<'a> Flight<'a> {
     }
 
     /// A generator that sends nothing, or does not end.
-    fn look_at(&self, generator: &Running<'_>, now: u64) -> Result<(), RemoteError> {
+    fn look_at(&self, generator: &Running<'_>, now: u64) -> Result<()> {
         let since = now.saturating_sub(self.go_ns.unwrap_or(now));
         let up_s = u64::from(generator.invocation.lead_s) + UP_WITHIN_S;
         let sent = generator.report().has_traffic() || !generator.is_live();
@@ -311,7 +309,7 @@ impl<'a> Flight<'a> {
     }
 
     /// Ends generators, waits for the last frames, ends the receiver.
-    fn end(&mut self) -> Result<(), RemoteError> {
+    fn end(&mut self) -> Result<()> {
         let mut now = monotonic_ns();
         self.generators.iter_mut().for_each(|generator| generator.stop(now));
         while self.generators.iter().any(|g| g.over_ns.is_none()) {

@@ -3,8 +3,7 @@
 use super::ToolHost;
 use super::account::{MOST_FRAMES, ahead, counts};
 use crate::error::{Fault as Why, RemoteError};
-use crate::session::{Heard, Kind, Session};
-use crate::words::line;
+use crate::{Heard, Kind, Result, Session, line};
 use linerate_hosts::agent::merge::Series;
 use linerate_hosts::phases::{Cause, Signal, Supervision};
 use linerate_hosts::tools::{self, Fault, FaultKind, Invocation, Monitor, Report, Sample, Side, State, Task};
@@ -38,7 +37,7 @@ pub(super) struct Running<'a> {
 
 impl<'a> Running<'a> {
     /// Makes it ready; it begins on request.
-    pub fn start(host: &'a ToolHost, side: Side, task: Task) -> Result<Running<'a>, RemoteError> {
+    pub fn start(host: &'a ToolHost, side: Side, task: Task) -> Result<Running<'a>> {
         let refused = |what: String| RemoteError::new(host.place.name(), Why::Tester, what);
         let invocation = tools::command(host.tool, side, &task).map_err(|what| refused(what.to_string()))?;
         let command = format!("exec {}", line(&invocation.argv, false));
@@ -94,7 +93,7 @@ impl<'a> Running<'a> {
     }
 
     /// Takes the output that has arrived, and enforces a requested end.
-    pub fn hear(&mut self, now: u64) -> Result<(), RemoteError> {
+    pub fn hear(&mut self, now: u64) -> Result<()> {
         if self.over_ns.is_some() {
             return Ok(());
         }

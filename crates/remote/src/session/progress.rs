@@ -1,9 +1,7 @@
 //! How far a command has come, and when and how it is ended.
 
 use super::{Heard, Kind, Session};
-use crate::error::{Fault, RemoteError};
-use crate::execution_target::ExecutionTarget;
-use crate::run::not_started;
+use crate::{ExecutionTarget, Fault, RemoteError, Result, not_started};
 use linerate_hosts::clock::Offset;
 use linerate_hosts::phases::{Cause, Due, Outcome, Signal, Status};
 use linerate_linux::ports::monotonic_ns;
@@ -103,7 +101,7 @@ impl Session {
         place: &ExecutionTarget,
         now: u64,
         each: &mut dyn FnMut(Heard),
-    ) -> Result<Option<Outcome>, RemoteError> {
+    ) -> Result<Option<Outcome>> {
         let heard = self.hear(now).map_err(|e| RemoteError::system(place.name(), "wait for ssh", &e))?;
         for heard in heard {
             match heard {
@@ -147,7 +145,7 @@ impl Session {
     }
 
     /// The outcome of a command that is overdue: it was killed on its host, or never started.
-    pub(crate) fn vanished(&mut self, host: &str) -> Result<Outcome, RemoteError> {
+    pub(crate) fn vanished(&mut self, host: &str) -> Result<Outcome> {
         match self.went_ns.is_some() || self.supervision.is_ending() {
             true => Ok(self.over(Status::Signal(libc::SIGKILL))),
             false => Err(self.not_started(host)),

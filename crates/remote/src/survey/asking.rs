@@ -1,14 +1,10 @@
 //! Many small programs run on a host in one session: their outputs and statuses, separated by a mark that cannot be guessed.
 
-use crate::error::RemoteError;
-use crate::execution_target::ExecutionTarget;
-use crate::run::Order;
-use crate::scan::{Part, Scanner, fresh_mark};
-use crate::session::{Heard, Stream};
-use crate::words;
+use crate::{
+    ExecutionTarget, Heard, Interrupt, Order, Part, RemoteError, Result, Scanner, Stream, fresh_mark, words,
+};
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::systems::MOST_BYTES;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Time limit for the programs of a session. Beyond it a program hangs: it is skipped, and the rest run again.
@@ -40,8 +36,8 @@ pub fn ask(
     place: &ExecutionTarget,
     sudo: bool,
     programs: &[Vec<String>],
-    interrupted: Option<&AtomicBool>,
-) -> Result<Vec<Answer>, RemoteError> {
+    interrupted: Interrupt<'_>,
+) -> Result<Vec<Answer>> {
     ask_within(LIMIT, place, sudo, programs, interrupted)
 }
 
@@ -51,8 +47,8 @@ pub fn ask_within(
     place: &ExecutionTarget,
     sudo: bool,
     programs: &[Vec<String>],
-    interrupted: Option<&AtomicBool>,
-) -> Result<Vec<Answer>, RemoteError> {
+    interrupted: Interrupt<'_>,
+) -> Result<Vec<Answer>> {
     let lines: Vec<String> =
         programs.iter().enumerate().map(|(n, argv)| format!("ask {n} {}", words::line(argv, sudo))).collect();
     let mut listener = Listener { answers: vec![Answer::default(); lines.len()], current: None };
@@ -94,8 +90,8 @@ fn session(
     place: &ExecutionTarget,
     lines: &[String],
     listener: &mut Listener,
-    interrupted: Option<&AtomicBool>,
-) -> Result<Outcome, RemoteError> {
+    interrupted: Interrupt<'_>,
+) -> Result<Outcome> {
     let mark = fresh_mark().map_err(|e| RemoteError::system(place.name(), "make a mark", &e))?;
     let script = format!("set -- {mark}; {HEAD}\n{}\n:", lines.join("\n"));
     let mut scanner = Scanner::new(&mark);
@@ -106,8 +102,7 @@ fn session(
             parts.into_iter().for_each(|part| listener.take(part));
         }
     };
-    let outcome = place.exchange(&Order::new(&script).within(limit), None, interrupted, &mut each)?;
-    outcome.map_err(|e| RemoteError::system(place.name(), "ask", &e))
+    place.exchange(&Order::new(script).within(limit), None, interrupted, &mut each)
 }
 
 /// Sorts output by program.

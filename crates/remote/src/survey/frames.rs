@@ -2,7 +2,7 @@
 
 use super::asking::ask_within;
 use super::{ask_again, everywhere, is_root_by_sudo, put};
-use crate::execution_target::ExecutionTarget;
+use crate::{ExecutionTarget, Interrupt};
 use linerate_hosts::phases::Status;
 use linerate_hosts::preflight::frames::{self, Probe, Skipped, Tried};
 use linerate_hosts::systems::ping::{self, FRAMES, Replies};
@@ -10,7 +10,7 @@ use linerate_hosts::systems::{Counters, Facts, Kernel, Question};
 use linerate_plan::lab::Lab;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Time limit of a ping: those without an answer end within two seconds if ping has such a limit.
@@ -33,7 +33,7 @@ pub fn send_frames(
     lab: &Lab,
     places: &BTreeMap<String, Arc<ExecutionTarget>>,
     facts: &mut BTreeMap<String, Facts>,
-    cancelled: Option<&AtomicBool>,
+    cancelled: Interrupt<'_>,
 ) -> Frames {
     let plan = frames::plan(lab, facts);
     let mut sent = Frames { skipped: plan.skipped, ..Frames::default() };
@@ -66,7 +66,7 @@ struct Wire<'a> {
     lab: &'a Lab,
     places: &'a BTreeMap<String, Arc<ExecutionTarget>>,
     facts: &'a BTreeMap<String, Facts>,
-    cancelled: Option<&'a AtomicBool>,
+    cancelled: Interrupt<'a>,
 }
 
 impl Wire<'_> {

@@ -1,0 +1,546 @@
+//! The device under test of a lab of hosts, driven over ssh by its system's own programs: set up for a lane, restored, rebooted,
+//! and its counters read before and after each trial. It gets no question while a load runs: a router under line rate may not
+//! answer.
+
+use crate::{
+    BOOTED_AT, Changes, ExecutionTarget, Fault, Interrupt, Observed, Order, RemoteError, Result, Target,
+    Undone, is_same_boot,
+};
+use linerate_hosts::agent::ledger::Seen;
+use linerate_hosts::dut_changes::Steps;
+use linerate_hosts::phases::Outcome;
+use linerate_hosts::systems::{Counters, Facts, Kernel, Question};
+use linerate_linux::process::Job;
+use linerate_plan::lab::Boot;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Most time until a DUT answers after a load: the frames in its queues come first.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+/// How long one question may take.
+const QUESTION: Duration = Duration::from_secs(10);
+
+/// How long a host may take to go down.
+const DOWN_WITHIN: Duration = Duration::from_secs(120);
+/// How long the command that reboots may take: it often never answers.
+const COMMAND: Duration = Duration::from_secs(10);
+/// How long the program that turns the power off and on may take.
+const POWER: Duration = Duration::from_secs(60);
+/// Between two tries to reach a host.
+const PAUSE: Duration = Duration::from_millis(250);
+/// How long one try may take.
+const TRY: Duration = Duration::from_secs(3);
+
+/// A DUT before it is changed.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// How it is reached.
+    pub target: Target,
+    /// Identifies the machine: an Ethernet address.
+    pub machine: Option<String>,
+    /// Whether commands that need root run through sudo.
+    pub sudo: bool,
+    /// Its kernel.
+    pub kernel: Kernel,
+    /// Its interfaces, towards generator and receiver.
+    pub ends: [String; 2],
+    /// Whether the plan lets it be rebooted.
+    pub may_reboot: bool,
+    /// How it comes back after a reboot.
+    pub boot: Boot,
+    /// A program of this machine that turns its power off and on, with its arguments; may be empty.
+    pub power_cycle: Vec<String>,
+    /// A program of this machine that shows its console, for messages; may be empty.
+    pub console: Vec<String>,
+}
+
+/// A device under test.
+#[derive(Debug)]
+pub struct RemoteDut {
+    known: Known,
+    changes: Changes,
+    /// The host that asks whether it forwards again after a reboot, with its kernel; without one, itself.
+    witness: Option<(Arc<ExecutionTarget>, Kernel)>,
+    /// The boot in which it got the order to reboot, if an interrupt came before it was back.
+    going_down: Option<Option<String>>,
+    reboots: u32,
+}
+
+impl RemoteDut {
+    /// A DUT that is connected. `address`: where ssh reaches it; `journals`: the folder of this machine in which its changes are written
+    /// down.
+    ///
+    /// # Errors
+    /// Its journal cannot be used, or another linerate uses this host.
+    pub fn new(
+        known: Known,
+        place: Arc<ExecutionTarget>,
+        address: &str,
+        journals: &Path,
+        witness: Option<(Arc<ExecutionTarget>, Kernel)>,
+    ) -> Result<RemoteDut> {
+        let mut changes = Changes::open(place, address, known.machine.clone(), journals, known.sudo)?;
+        changes.in_boot(mark(changes.place(), known.kernel))?;
+        Ok(RemoteDut { known, changes, witness, going_down: None, reboots: 0 })
+    }
+
+    pub fn name(&self) -> &str {
+        self.place().name()
+    }
+
+    /// Number of orders to reboot.
+    pub fn reboots(&self) -> u32 {
+        self.reboots
+    }
+
+    /// How it is reached now.
+    pub fn place(&self) -> &Arc<ExecutionTarget> {
+        self.changes.place()
+    }
+
+    /// Whether there are changes to undo, also those of a linerate that was killed.
+    pub fn is_changed(&self) -> bool {
+        !self.changes.pending().is_empty()
+    }
+
+    /// Undoes all changes. If undoing needs a reboot, reboots it, if the plan allows that.
+    ///
+    /// # Errors
+    /// A change could not be undone, or the host did not come back.
+    pub fn put_back(&mut self) -> Result<Undone> {
+        self.finish_reboot()?;
+        self.reach();
+        let undone = self.changes.undo()?;
+        if self.changes.owes_boot() && self.known.may_reboot {
+            self.reboot(None)?;
+        }
+        Ok(undone)
+    }
+
+    /// Whether restored settings take effect only from its next boot on.
+    pub fn owes_boot(&self) -> bool {
+        self.changes.owes_boot()
+    }
+
+    /// How long an answer is waited for, at most as long as a boot may take.
+    fn patience(&self) -> Duration {
+        ANSWERS_WITHIN.min(Duration::from_nanos(self.known.boot.timeout_ns))
+    }
+
+    /// Makes the connection again, if it was lost. A host that has booted meanwhile is one all the same.
+    fn reach(&mut self) {
+        let (began, within) = (Instant::now(), self.patience());
+        while self.place().lost().is_some() && began.elapsed() < within {
+            if self.reconnect(true).is_err() {
+                return;
+            }
+            if self.place().lost().is_some() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Undoes earlier changes and sets it up. It is rebooted if the steps need it, or if `reboot` demands it.
+    ///
+    /// # Errors
+    /// A change failed; it does not come back, or does not forward again; it would have to be rebooted, and the plan allows no
+    /// reboot.
+    pub fn set_up(&mut self, steps: &Steps, reboot: bool, interrupted: Interrupt<'_>) -> Result<()> {
+        self.reach();
+        self.changes.undo()?;
+        if self.changes.owes_boot() && !self.known.may_reboot {
+            return Err(self.error(Fault::Owed, ""));
+        }
+        let (lasting, others) = steps.steps.split_at(steps.lasting.min(steps.steps.len()));
+        let (image, lasting) = lasting.split_at(steps.image.min(lasting.len()));
+        if !image.is_empty() {
+            if self.changes.owes_boot() {
+                self.reboot(interrupted)?;
+            }
+            self.changes.make(image, true, interrupted)?;
+            self.reboot(interrupted)?;
+        }
+        self.changes.make(lasting, true, interrupted)?;
+        let has_booted = !image.is_empty() && lasting.is_empty();
+        if self.changes.owes_boot() || steps.reboot || reboot && !has_booted {
+            self.reboot(interrupted)?;
+        }
+        self.changes.make(others, false, interrupted)?;
+        Ok(())
+    }
+
+    /// Boots it again with its lasting changes, and makes the others anew.
+    ///
+    /// # Errors
+    /// As [`RemoteDut::set_up`].
+    pub fn reboot_as_it_is(&mut self, steps: &Steps, interrupted: Interrupt<'_>) -> Result<()> {
+        self.reboot(interrupted)?;
+        self.changes.make(&steps.steps[steps.lasting.min(steps.steps.len())..], false, interrupted)?;
+        Ok(())
+    }
+
+    /// Counters of its interfaces and protocols. After a load it may take a while to answer.
+    ///
+    /// # Errors
+    /// It does not answer, or its answer lacks its interfaces.
+    pub fn look(&mut self) -> Result<Seen> {
+        let mut facts = Facts::of_kernel(self.known.kernel);
+        let began = Instant::now();
+        loop {
+            let asked = self.ask(&Question::Counters, &mut facts);
+            let told = |end: &String| facts.counters.iter().any(|c| c.interface == *end);
+            match asked {
+                Ok(()) if self.known.ends.iter().all(told) => break,
+                Err(error) if began.elapsed() > self.patience() => return Err(error),
+                Err(_) if self.place().lost().is_some() => self.reconnect(false)?,
+                Ok(()) if began.elapsed() > self.patience() => {
+                    let said = format!("it does not tell the counters of {}", self.known.ends.join(" and "));
+                    return Err(self.error(Fault::Uncounted, said));
+                }
+                _ => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
+        if self.known.kernel != Kernel::Linux {
+            self.ask(&Question::Statistics, &mut facts)?;
+        }
+        Ok(seen(&facts, &self.known.ends))
+    }
+
+    fn ask(&self, question: &Question, facts: &mut Facts) -> Result<()> {
+        let Some(argv) = question.argv(self.known.kernel) else { return Ok(()) };
+        let order = Order { most_output: 1 << 20, ..Order::program(&argv).within(QUESTION) };
+        let finished = self.place().run(&order, None)?;
+        if finished.outcome == Outcome::TimedOut {
+            let said = format!("`{}` does not end there", argv.join(" "));
+            return Err(self.error(Fault::Silent(QUESTION), said));
+        }
+        facts.answer(question, &finished.stdout.bytes(), if finished.is_success() { 0 } else { 1 });
+        Ok(())
+    }
+
+    /// The host, for collectors.
+    pub fn observed(&self) -> Observed {
+        Observed { target: Arc::clone(self.place()), sudo: self.known.sudo }
+    }
+
+    /// Its kernel.
+    pub fn kernel(&self) -> Kernel {
+        self.known.kernel
+    }
+
+    /// Reboots it, and waits until it forwards again. Changes that do not outlive a boot are then gone.
+    fn reboot(&mut self, interrupted: Interrupt<'_>) -> Result<()> {
+        self.reboots += 1;
+        let before = mark(self.place(), self.known.kernel);
+        let argv: &[&str] = match self.known.kernel {
+            Kernel::Linux => &["reboot"],
+            _ => &["shutdown", "-r", "now"],
+        };
+        let order = Order::program(argv).within(COMMAND).by_sudo(self.known.sudo);
+        // The order is sent as a whole despite interrupts: otherwise it would be unknown whether the host goes down.
+        let told = self.place().run(&order, None);
+        let said = told.map(|finished| finished.errors()).unwrap_or_default();
+        let back = self.come_back(&before, &said, interrupted);
+        if back.as_ref().is_err_and(|error| error.fault == Fault::Interrupted) {
+            self.going_down = Some(before);
+        }
+        back
+    }
+
+    /// Waits for a reboot that an interrupt left under way: settings that are restored on a host that goes down may be lost.
+    fn finish_reboot(&mut self) -> Result<()> {
+        self.going_down.take().map_or(Ok(()), |before| self.come_back(&before, "", None))
+    }
+
+    fn come_back(&mut self, before: &Option<String>, said: &str, interrupted: Interrupt<'_>) -> Result<()> {
+        self.wait_down(before, said, interrupted)?;
+        let place = self.wait_back("its reboot", before, interrupted)?;
+        let boot = mark(&place, self.known.kernel);
+        self.changes.booted(Arc::new(place), boot)?;
+        self.wait_forwarding(interrupted)
+    }
+
+    /// Reaches a host again that was lost: waits for it as long as a boot may take, and turns its power off and on if it must be. One that
+    /// has booted meanwhile is waited for until it forwards.
+    ///
+    /// # Errors
+    /// It does not come back, or does not forward again.
+    pub fn recover(&mut self, interrupted: Interrupt<'_>) -> Result<()> {
+        let place = self.wait_back("it was lost", &None, interrupted)?;
+        let (now, then) = (mark(&place, self.known.kernel), self.changes.boot());
+        if now.as_ref().zip(then).is_none_or(|(now, then)| is_same_boot(now, &then)) {
+            self.changes.reached_by(Arc::new(place));
+            return Ok(());
+        }
+        self.changes.booted(Arc::new(place), now)?;
+        match self.wait_forwarding(interrupted) {
+            // It may have files of the variant that it was lost with. They are restored next.
+            Err(error) if error.fault == Fault::Unreaching => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Connects once more to a host that was lost. Under load it must not have booted meanwhile, because that would lose its settings;
+    /// `after_boot`: it may have.
+    fn reconnect(&mut self, after_boot: bool) -> Result<()> {
+        let place = match self.try_once(None) {
+            Ok(place) => place,
+            Err(error) if error.fault.is_final() => return Err(error),
+            Err(_) => return Ok(()),
+        };
+        match (mark(&place, self.known.kernel), self.changes.boot()) {
+            (Some(now), Some(then)) if !is_same_boot(&now, &then) => match after_boot {
+                true => self.changes.booted(Arc::new(place), Some(now)),
+                false => Err(self.error(Fault::Booted, "")),
+            },
+            // A host that cannot identify its boot yet is asked again later.
+            (None, Some(_)) => Ok(()),
+            _ => {
+                self.changes.reached_by(Arc::new(place));
+                Ok(())
+            }
+        }
+    }
+
+    fn wait_down(&self, before: &Option<String>, said: &str, interrupted: Interrupt<'_>) -> Result<()> {
+        let began = Instant::now();
+        while self.place().lost().is_none() {
+            self.check(interrupted)?;
+            if began.elapsed() > DOWN_WITHIN {
+                let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+                let said = if said.is_empty() { said } else { format!(" ({said})") };
+                let after = DOWN_WITHIN.as_secs();
+                let said = format!("it was told to reboot, and is still there after {after} s{said}");
+                return Err(self.error(Fault::StillUp, said));
+            }
+            // The old connection may take long to notice. A new one shows it at once, also for a host that was quicker and is
+            // back.
+            match self.try_once(interrupted) {
+                Ok(place) if !self.has_booted(&place, before) => {}
+                _ => return Ok(()),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Whether a host has another boot than before.
+    fn has_booted(&self, place: &ExecutionTarget, before: &Option<String>) -> bool {
+        let now = mark(place, self.known.kernel);
+        now.zip(before.as_ref()).is_some_and(|(now, then)| !is_same_boot(&now, then))
+    }
+
+    /// Waits until it is back, in another boot than `before` where that is known; turns its power off and on where it must be.
+    fn wait_back(
+        &self,
+        since: &str,
+        before: &Option<String>,
+        interrupted: Interrupt<'_>,
+    ) -> Result<ExecutionTarget> {
+        let mut why = match self.wait_answer(before, interrupted)? {
+            Ok(place) => return Ok(place),
+            Err(why) => why,
+        };
+        match &self.known.power_cycle[..] {
+            [] => why += "; its lab file names no power-cycle program",
+            [program, arguments @ ..] => {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                let job = Job::new(program, &arguments).within(POWER);
+                match job.run(|path| Command::new(path), interrupted) {
+                    Err(error) => why += &format!("; {program} could not turn its power off and on: {error}"),
+                    Ok(_) => match self.wait_answer(before, interrupted)? {
+                        Ok(place) => return Ok(place),
+                        Err(again) => why = format!("{again}; its power was turned off and on by {program}"),
+                    },
+                }
+            }
+        }
+        let console = match &self.known.console[..] {
+            [] => String::new(),
+            console => format!(": {}", console.join(" ")),
+        };
+        let after = Duration::from_nanos(self.known.boot.timeout_ns).as_secs();
+        let said =
+            format!("it has not come back {after} s after {since} ({why}); look at its console{console}");
+        Err(self.error(Fault::Gone, said))
+    }
+
+    /// Waits as long as a boot may take; the inner error: why it has not come back.
+    fn wait_answer(
+        &self,
+        before: &Option<String>,
+        interrupted: Interrupt<'_>,
+    ) -> Result<Result<ExecutionTarget, String>> {
+        let within = Duration::from_nanos(self.known.boot.timeout_ns);
+        let began = Instant::now();
+        let mut why = String::from("it was not tried");
+        while began.elapsed() < within {
+            self.check(interrupted)?;
+            match self.try_once(interrupted) {
+                Ok(place) if before.is_none() && !answers(&place) => {
+                    why = "it takes connections, and runs nothing".into()
+                }
+                Ok(place) if before.is_none() || self.has_booted(&place, before) => return Ok(Ok(place)),
+                Ok(_) => why = "it answers, and does not tell of another boot".into(),
+                Err(error) if error.fault.is_final() => return Err(error),
+                Err(error) => why = format!("{}{}", error.fault, said(&error)),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        self.check(interrupted)?;
+        Ok(Err(why))
+    }
+
+    /// One quick try to connect.
+    fn try_once(&self, interrupted: Interrupt<'_>) -> Result<ExecutionTarget> {
+        let target = Target { connect_within: TRY, ..self.known.target.clone() };
+        ExecutionTarget::connect(&target, interrupted)
+    }
+
+    /// A router forwards nothing for a while after a boot: waits until the addresses that it must reach answer.
+    fn wait_forwarding(&self, interrupted: Interrupt<'_>) -> Result<()> {
+        let witness = self.witness.as_ref().map(|(place, kernel)| (place, *kernel));
+        let (place, kernel) = witness.unwrap_or((self.place(), self.known.kernel));
+        let within = Duration::from_nanos(self.known.boot.timeout_ns);
+        for to in &self.known.boot.reaches {
+            let began = Instant::now();
+            let order = Order::program(&ping(*to, kernel)).within(TRY);
+            loop {
+                self.check(interrupted)?;
+                let finished = place.run(&order, interrupted)?;
+                if finished.is_success() {
+                    break;
+                }
+                if began.elapsed() > within {
+                    let (from, after) = (place.name(), within.as_secs());
+                    let said =
+                        format!("it is back, but does not reach {to} within {after} s (asked from {from})");
+                    return Err(self.error(Fault::Unreaching, said));
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, interrupted: Interrupt<'_>) -> Result<()> {
+        match interrupted.is_some_and(|i| i.load(Ordering::Relaxed)) {
+            true => Err(self.error(Fault::Interrupted, "")),
+            false => Ok(()),
+        }
+    }
+
+    fn error(&self, fault: Fault, said: impl Into<String>) -> RemoteError {
+        RemoteError::new(self.name(), fault, said)
+    }
+}
+
+/// Counters in the form that the ledger takes. Drivers differ in whether a frame without a place counts as an error or as a drop.
+fn seen(facts: &Facts, ends: &[String; 2]) -> Seen {
+    let of = |counters: &Counters| {
+        let sum = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
+        BTreeMap::from([
+            ("rx_packets".to_string(), counters.in_packets.unwrap_or(0)),
+            ("rx_missed".to_string(), sum(counters.in_errors, counters.in_drops)),
+            ("tx_packets".to_string(), counters.out_packets.unwrap_or(0)),
+            ("tx_dropped".to_string(), sum(counters.out_errors, counters.out_drops)),
+        ])
+    };
+    let links = facts.counters.iter().filter(|c| ends.contains(&c.interface));
+    let links = links.map(|c| (c.interface.clone(), of(c))).collect();
+    Seen { links, drops: facts.statistics.clone() }
+}
+
+/// Whether a host still runs commands.
+fn answers(place: &ExecutionTarget) -> bool {
+    place.run(&Order::new("true").within(COMMAND), None).is_ok_and(|finished| finished.is_success())
+}
+
+/// Identifies a boot of a host: a number that Linux draws at each, or the time of it by this machine's clock, from how long the
+/// host's first process has run: its own clock may be set at any time.
+fn mark(place: &ExecutionTarget, kernel: Kernel) -> Option<String> {
+    let argv: &[&str] = match kernel {
+        Kernel::Linux => &["cat", "/proc/sys/kernel/random/boot_id"],
+        _ => &["ps", "-o", "etime=", "-p", "1"],
+    };
+    let finished = place.run(&Order::program(argv).within(COMMAND), None).ok()?;
+    let text = finished.text();
+    let told = Some(text.trim()).filter(|text| finished.is_success() && !text.is_empty())?;
+    match kernel {
+        Kernel::Linux => Some(told.into()),
+        _ => {
+            let now = std::time::UNIX_EPOCH.elapsed().ok()?.as_secs();
+            Some(format!("{BOOTED_AT}{}", now.checked_sub(elapsed(told)?)?))
+        }
+    }
+}
+
+/// Seconds of ps(1)'s elapsed time: `[[days-]hours:]minutes:seconds`.
+fn elapsed(text: &str) -> Option<u64> {
+    let (days, clock) =
+        text.split_once('-').map_or((Ok(0), text), |(days, clock)| (days.parse::<u64>(), clock));
+    let parts: Vec<u64> = clock.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    if !(2..=3).contains(&parts.len()) {
+        return None;
+    }
+    let seconds = parts.iter().try_fold(0u64, |sum, part| sum.checked_mul(60)?.checked_add(*part))?;
+    days.ok()?.checked_mul(86_400)?.checked_add(seconds)
+}
+
+/// One echo request that is given up after a second or two.
+fn ping(to: IpAddr, kernel: Kernel) -> Vec<String> {
+    let words: &[&str] = match (kernel, to) {
+        (Kernel::Linux, IpAddr::V4(_)) => &["ping", "-n", "-c", "1", "-W", "1"],
+        (Kernel::Linux, IpAddr::V6(_)) => &["ping", "-6", "-n", "-c", "1", "-W", "1"],
+        (Kernel::FreeBsd, IpAddr::V4(_)) => &["ping", "-n", "-c", "1", "-t", "2"],
+        (_, IpAddr::V4(_)) => &["ping", "-n", "-c", "1", "-w", "2"],
+        (_, IpAddr::V6(_)) => &["ping6", "-n", "-c", "1"],
+    };
+    words.iter().map(|word| (*word).to_string()).chain([to.to_string()]).collect()
+}
+
+fn said(error: &RemoteError) -> String {
+    if error.said.is_empty() { String::new() } else { format!(": {}", error.said) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elapsed_times_of_ps() {
+        assert_eq!(elapsed("00:07"), Some(7));
+        assert_eq!(elapsed("01:02:03"), Some(3723));
+        assert_eq!(elapsed("12-00:00:01"), Some(12 * 86_400 + 1));
+        for text in ["", "7", "a:b", "1:2:3:4", "-1:00", "99999999999999999999:00"] {
+            assert_eq!(elapsed(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn clocks_differ_a_little_and_boots_do_not() {
+        assert!(
+            is_same_boot("booted at 1000", "booted at 1002")
+                && !is_same_boot("booted at 1000", "booted at 1003")
+        );
+        assert!(is_same_boot("a", "a") && !is_same_boot("a", "b"));
+    }
+
+    #[test]
+    fn what_netstat_counts_is_what_the_ledger_takes() {
+        let mut facts = Facts::of_kernel(Kernel::FreeBsd);
+        let table = b"Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
+            igb0   1500 <Link#1>      00:0d:b9:41:ca:3c        1     2     3        100        4     5        200     0     6\n\
+            igb1   1500 <Link#2>      00:0d:b9:41:ca:3d     1000    20     3     100000       40     0       2000     0     6\n";
+        facts.answer(&Question::Counters, table, 0);
+        let seen = seen(&facts, &["igb1".into(), "igb2".into()]);
+        assert_eq!(seen.links.len(), 1);
+        let igb1 = &seen.links["igb1"];
+        assert_eq!((igb1["rx_packets"], igb1["rx_missed"], igb1["tx_dropped"]), (1000, 23, 6));
+    }
+}
