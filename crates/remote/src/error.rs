@@ -97,102 +97,95 @@ pub enum Left {
 impl Fault {
     /// The fault in words, and the remedy; empty where the error's own sentence has them.
     fn texts(self) -> (&'static str, &'static str) {
+        use Fault::*;
         match self {
-            Fault::NoClient => {
+            NoClient => {
                 ("there is no ssh on this machine", "install OpenSSH (apt-get install openssh-client)")
             }
-            Fault::Address => ("this is no address", "correct it in the lab file"),
-            Fault::Configuration => {
-                ("ssh does not accept its configuration", "correct the file that it names")
-            }
-            Fault::NotResolved => (
+            Address => ("this is no address", "correct it in the lab file"),
+            Configuration => ("ssh does not accept its configuration", "correct the file that it names"),
+            NotResolved => (
                 "the name has no address",
                 "correct the address in the lab file, or add the name to ~/.ssh/config or /etc/hosts",
             ),
-            Fault::NoRoute => (
+            NoRoute => (
                 "there is no way to the host",
                 "look at the management interface of this machine and its routes",
             ),
-            Fault::Refused => ("the host refuses connections", "start sshd there, or correct the port"),
-            Fault::TimedOut => (
+            Refused => ("the host refuses connections", "start sshd there, or correct the port"),
+            TimedOut => (
                 "the host does not answer",
                 "see whether it is up, its management link is connected, and logging in by hand is quick",
             ),
-            Fault::UnknownKey => (
+            UnknownKey => (
                 "the key of the host is not known",
                 "log in once by hand with ssh and compare its fingerprint, or allow new keys to be accepted",
             ),
-            Fault::ChangedKey => (
+            ChangedKey => (
                 "THE KEY OF THE HOST HAS CHANGED",
                 "find out why: another machine may answer at this address. If it was installed anew, remove the old key \
                  with ssh-keygen -R",
             ),
-            Fault::RevokedKey => (
+            RevokedKey => (
                 "the key of the host was revoked",
                 "do not use this host before its owner has given it a new key",
             ),
-            Fault::Authentication => (
+            Authentication => (
                 "the host accepts none of your keys",
                 "add your public key to its authorized_keys, or load it with ssh-add: passwords are not asked for",
             ),
-            Fault::NoShell => (
+            NoShell => (
                 "the host runs no commands",
                 "the user's login shell must be able to run /bin/sh, and print nothing but text",
             ),
-            Fault::Closed => (
+            Closed => (
                 "the host closed the connection at once",
                 "look into the log of its sshd: MaxStartups, AllowUsers or a full disk may be the reason",
             ),
-            Fault::Lost => ("the connection was lost", "look at its power, console and management link"),
-            Fault::Silent(_) => (
+            Lost => ("the connection was lost", "look at its power, console and management link"),
+            Silent(_) => (
                 "the host has not answered for",
                 "look at its power, console and management link; a host whose sshd starves under load needs a longer silence",
             ),
-            Fault::Unheard(_) => (
+            Unheard(_) => (
                 "the host did not hear of linerate for",
                 "it ended the command: look at its management link; a host whose sshd starves under load needs a longer silence",
             ),
-            Fault::MasterDead => (
+            MasterDead => (
                 "the ssh process that held the connection was ended",
                 "let the ssh processes that linerate starts run until it has ended",
             ),
-            Fault::Sessions => (
+            Sessions => (
                 "the host takes no more sessions",
                 "raise MaxSessions in its sshd_config (ssh needs 2 at least), or run fewer steps in the background",
             ),
-            Fault::Command => ("this command cannot be sent", "put it into a file on the host"),
-            Fault::System => ("ssh cannot be run", "see what the system says"),
-            Fault::Busy => {
+            Command => ("this command cannot be sent", "put it into a file on the host"),
+            System => ("ssh cannot be run", "see what the system says"),
+            Busy => {
                 ("another linerate has changed it and is still running", "wait for it, or use another host")
             }
-            Fault::NotUndone | Fault::NotUndoneYet => (
+            NotUndone | NotUndoneYet => (
                 "",
                 "whatever runs a plan on this host next tries again; a reboot of the host settles what does not outlive \
                  one; delete the lines of settings that you put back by hand",
             ),
-            Fault::Owed => (
+            Owed => (
                 "settings that were put back there count from its next boot on only, and this plan allows no boot",
                 "reboot it by hand, or add reboot = \"when-needed\" to [trials]",
             ),
-            Fault::Booted => (
+            Booted => (
                 "it booted in the middle of a campaign, and is not as it was set up any more",
                 "look at its console and its logs, then let the campaign go on (--resume)",
             ),
-            Fault::Unreaching => ("", "see its interfaces, addresses and routes after a boot"),
-            Fault::StillUp => ("", "try `reboot` there by hand"),
-            Fault::Uncounted => (
+            Unreaching => ("", "see its interfaces, addresses and routes after a boot"),
+            StillUp => ("", "try `reboot` there by hand"),
+            Uncounted => (
                 "",
                 "no frame could be accounted for: see whether netstat -i (Linux: /proc/net/dev) has them there",
             ),
-            Fault::AnotherMachine => ("", "put that machine back, or delete the file if it is gone"),
-            Fault::Interrupted => ("interrupted while it was being set up", ""),
-            Fault::Journal
-            | Fault::Here
-            | Fault::Failed
-            | Fault::Unended
-            | Fault::Unread
-            | Fault::Gone
-            | Fault::Tester => ("", ""),
+            AnotherMachine => ("", "put that machine back, or delete the file if it is gone"),
+            Interrupted => ("interrupted while it was being set up", ""),
+            Journal | Here | Failed | Unended | Unread | Gone | Tester => ("", ""),
         }
     }
 
@@ -268,40 +261,35 @@ impl RemoteError {
     }
 }
 
-/// Messages of ssh, in the order in which they are looked for: earlier ones explain later ones.
-const SIGNS: [(&str, Fault); 26] = [
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", Fault::ChangedKey),
-    ("REVOKED HOST KEY DETECTED", Fault::RevokedKey),
-    ("is revoked", Fault::RevokedKey),
-    ("host key is known for", Fault::UnknownKey),
-    ("Host key verification failed", Fault::UnknownKey),
-    ("Bad configuration option", Fault::Configuration),
-    ("terminating, ", Fault::Configuration),
-    ("Bad owner or permissions on", Fault::Configuration),
-    ("Can't open user config file", Fault::Configuration),
-    ("Could not resolve hostname", Fault::NotResolved),
-    ("Permission denied", Fault::Authentication),
-    ("Too many authentication failures", Fault::Authentication),
-    ("no mutual signature", Fault::Authentication),
-    ("Connection refused", Fault::Refused),
-    ("No route to host", Fault::NoRoute),
-    ("Network is unreachable", Fault::NoRoute),
-    ("not responding", Fault::Silent(Duration::ZERO)),
-    ("timed out", Fault::TimedOut),
-    ("session request failed", Fault::Sessions),
-    ("Session open refused", Fault::Sessions),
-    ("kex_exchange_identification", Fault::Closed),
-    ("banner exchange", Fault::Closed),
-    ("Connection reset by", Fault::Closed),
-    ("closed by remote host", Fault::Closed),
-    ("Connection closed by", Fault::Closed),
-    ("Broken pipe", Fault::Closed),
+/// Faults with the messages of ssh that show them, `|` between them, in the order in which they are looked for: earlier ones explain
+/// later ones.
+const SIGNS: &[(Fault, &str)] = &[
+    (Fault::ChangedKey, "REMOTE HOST IDENTIFICATION HAS CHANGED"),
+    (Fault::RevokedKey, "REVOKED HOST KEY DETECTED|is revoked"),
+    (Fault::UnknownKey, "host key is known for|Host key verification failed"),
+    (
+        Fault::Configuration,
+        "Bad configuration option|terminating, |\
+         Bad owner or permissions on|Can't open user config file",
+    ),
+    (Fault::NotResolved, "Could not resolve hostname"),
+    (Fault::Authentication, "Permission denied|Too many authentication failures|no mutual signature"),
+    (Fault::Refused, "Connection refused"),
+    (Fault::NoRoute, "No route to host|Network is unreachable"),
+    (Fault::Silent(Duration::ZERO), "not responding"),
+    (Fault::TimedOut, "timed out"),
+    (Fault::Sessions, "session request failed|Session open refused"),
+    (
+        Fault::Closed,
+        "kex_exchange_identification|banner exchange|Connection reset by|\
+         closed by remote host|Connection closed by|Broken pipe",
+    ),
 ];
 
 /// The fault behind a message of ssh. `used`: the connection had been in use.
 pub(super) fn classify(host: &str, said: &str, used: bool, silence: Duration) -> RemoteError {
-    let fault = SIGNS.iter().find(|(sign, _)| said.contains(sign)).map(|(_, fault)| *fault);
-    let fault = match (fault, used) {
+    let shown = SIGNS.iter().find(|(_, signs)| signs.split('|').any(|sign| said.contains(sign)));
+    let fault = match (shown.map(|(fault, _)| *fault), used) {
         (Some(Fault::Silent(_)), _) => Fault::Silent(silence),
         (Some(Fault::TimedOut | Fault::Closed | Fault::NoRoute) | None, true) => Fault::Lost,
         (Some(fault), _) => fault,

@@ -1,24 +1,10 @@
-//! The controller's side of a session: matches answers to questions, watches whether the agent is still there, and passes on its
-//! messages in between.
+//! The controller's side of a session: matches answers to questions, watches whether the agent is still there, and keeps its
+//! messages until somebody takes them.
 
 use super::message::{Code, Reply, Request, decode, encode};
 use super::silence::Silence;
 use super::{BEAT_NS, GREET_NS, SILENCE_NS};
-use std::collections::BTreeSet;
-
-/// Meaning of a line of the agent's.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
-    /// The answer to a request: the request's number.
-    Answer(u64, Reply),
-    /// A message of a load; with the number of its go.
-    Said(u64, Reply),
-    /// A heartbeat, or text of the host's shell before the session begins.
-    Nothing,
-}
-
-/// Why a session is over, in words.
-pub type Lost = String;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -33,19 +19,26 @@ enum Phase {
 pub struct Session {
     phase: Phase,
     next: u64,
-    waiting: BTreeSet<u64>,
+    /// By the number of a request: its answer with the time when it was here, once there is one.
+    answers: BTreeMap<u64, Option<(u64, Reply)>>,
     /// Numbers of the loads that were let go.
     loads: BTreeSet<u64>,
+    /// Messages of loads, by these numbers.
+    said: VecDeque<(u64, Reply)>,
     silence: Silence,
     beat_ns: u64,
     /// Output of the host's shell before the session began.
     preamble: String,
+    /// Why the session is over, in words.
+    lost: Option<String>,
 }
 
 /// Text before the session begins, from a shell's start-up files or a banner; more is no agent.
 const LONGEST_PREAMBLE: usize = 64 << 10;
 /// Bytes of it that messages show.
 const KEPT_PREAMBLE: usize = 400;
+/// Most messages of loads that wait for a caller; the oldest are dropped.
+const UNTAKEN: usize = 200_000;
 
 impl Session {
     /// A session that begins.
@@ -53,17 +46,30 @@ impl Session {
         Session {
             phase: Phase::New,
             next: 1,
-            waiting: BTreeSet::new(),
+            answers: BTreeMap::new(),
             loads: BTreeSet::new(),
+            said: VecDeque::new(),
             silence: Silence::since(now_ns),
             beat_ns: now_ns,
             preamble: String::new(),
+            lost: None,
         }
     }
 
     /// Whether the session is over.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
+    }
+
+    /// Why the agent was lost; `None` while it is there, and after a goodbye.
+    pub fn lost(&self) -> Option<&String> {
+        self.lost.as_ref()
+    }
+
+    /// Ends the session; the first reason counts.
+    pub fn lose(&mut self, why: impl Into<String>) {
+        self.phase = Phase::Over;
+        self.lost.get_or_insert_with(|| why.into());
     }
 
     /// Greets: the line to be written.
@@ -77,121 +83,123 @@ impl Session {
     pub fn ask(&mut self, request: &Request) -> (u64, Vec<u8>) {
         let id = self.next;
         self.next += 1;
-        match request {
-            Request::Heartbeat {} => {}
-            Request::Go { .. } => drop((self.waiting.insert(id), self.loads.insert(id))),
-            _ => drop(self.waiting.insert(id)),
+        if *request != (Request::Heartbeat {}) {
+            self.answers.insert(id, None);
+        }
+        if let Request::Go { .. } = request {
+            self.loads.insert(id);
         }
         (id, encode(id, request))
     }
 
+    /// Takes the answer to a request, with the time when it was here.
+    pub fn answer(&mut self, id: u64) -> Option<(u64, Reply)> {
+        let answer = self.answers.get_mut(&id)?.take()?;
+        self.answers.remove(&id);
+        Some(answer)
+    }
+
+    /// Takes the oldest message of a load.
+    pub fn said(&mut self, load: u64) -> Option<Reply> {
+        let at = self.said.iter().position(|(id, _)| *id == load)?;
+        self.said.remove(at).map(|(_, reply)| reply)
+    }
+
     /// Waits no longer for an answer: should it come, it is passed over.
     pub fn forget(&mut self, id: u64) {
-        self.waiting.remove(&id);
+        self.answers.remove(&id);
     }
 
     /// Takes a line that came at `now_ns`.
-    ///
-    /// # Errors
-    /// The session is over, and why.
-    pub fn line(&mut self, line: &[u8], now_ns: u64) -> Result<Heard, Lost> {
-        if self.phase == Phase::Over {
-            return Err(self.closed());
-        }
+    pub fn line(&mut self, line: &[u8], now_ns: u64) {
         match decode::<Reply>(line) {
+            _ if self.is_over() => self.closed(),
             Ok((id, reply)) => {
                 self.silence = Silence::since(now_ns);
-                self.reply(id, reply)
+                self.reply(id, reply, now_ns);
             }
             // A shell may talk before the greeting is written.
             Err(_) if matches!(self.phase, Phase::New | Phase::Greeting) => self.preamble(line),
             // A newer agent may send unknown messages, as long as they are no answers.
-            Err((id, fault)) if fault.code == Code::Unknown && !self.waiting.contains(&id) => {
+            Err((id, fault)) if fault.code == Code::Unknown && !self.is_waited_for(id) => {
                 self.silence = Silence::since(now_ns);
-                Ok(Heard::Nothing)
             }
-            Err((_, fault)) => self.over(format!("it sent a malformed message: {}", fault.why)),
+            Err((_, fault)) => self.lose(format!("it sent a malformed message: {}", fault.why)),
         }
     }
 
-    fn reply(&mut self, id: u64, reply: Reply) -> Result<Heard, Lost> {
-        let waited = self.waiting.contains(&id);
+    fn is_waited_for(&self, id: u64) -> bool {
+        self.answers.get(&id).is_some_and(Option::is_none)
+    }
+
+    fn reply(&mut self, id: u64, reply: Reply, now_ns: u64) {
+        let waited = self.is_waited_for(id);
         match &reply {
-            Reply::Heartbeat {} => return Ok(Heard::Nothing),
+            Reply::Heartbeat {} => return,
             Reply::Goodbye { why: Some(why) } => {
-                return self.over(format!("the agent ended the session: {why}"));
+                return self.lose(format!("the agent ended the session: {why}"));
             }
             Reply::Began { .. } | Reply::Sample(_) | Reply::Ended { .. } if self.loads.contains(&id) => {
                 if matches!(reply, Reply::Ended { .. }) {
                     self.loads.remove(&id);
                 }
-                return Ok(Heard::Said(id, reply));
+                if self.said.len() >= UNTAKEN {
+                    self.said.pop_front();
+                }
+                return self.said.push_back((id, reply));
             }
-            Reply::Error(fault) if self.phase == Phase::Greeting => return self.over(fault.to_string()),
+            Reply::Error(fault) if self.phase == Phase::Greeting => return self.lose(fault.to_string()),
             // A line of ours was not understood: it is not known which.
             Reply::Error(fault) if !waited && fault.code == Code::Malformed => {
-                return self.over(fault.to_string());
+                return self.lose(fault.to_string());
             }
             // A late answer, which no caller waits for.
-            _ if !waited => return Ok(Heard::Nothing),
+            _ if !waited => return,
             Reply::Welcome { .. } => self.phase = Phase::Open,
             Reply::Goodbye { .. } => self.phase = Phase::Over,
             Reply::Error(_) => drop(self.loads.remove(&id)),
             _ => {}
         }
-        self.waiting.remove(&id);
-        Ok(Heard::Answer(id, reply))
+        self.answers.insert(id, Some((now_ns, reply)));
     }
 
-    fn preamble(&mut self, line: &[u8]) -> Result<Heard, Lost> {
+    fn preamble(&mut self, line: &[u8]) {
         self.preamble.push_str(&String::from_utf8_lossy(line));
         self.preamble.push('\n');
         if self.preamble.len() > LONGEST_PREAMBLE {
-            let said = self.said();
-            return self.over(format!("it is not a linerate agent: {said}"));
+            self.lose(format!("it is not a linerate agent: {}", self.shell_said()));
         }
-        Ok(Heard::Nothing)
     }
 
     /// Output of the host's shell before the session began, made safe to show.
-    fn said(&self) -> String {
+    fn shell_said(&self) -> String {
         let plain = self.preamble.trim().chars().take(KEPT_PREAMBLE);
         plain.map(|c| if c.is_control() { ' ' } else { c }).collect()
     }
 
-    fn over(&mut self, lost: Lost) -> Result<Heard, Lost> {
-        self.phase = Phase::Over;
-        Err(lost)
-    }
-
-    /// The stream has ended: why the session is over.
-    pub fn closed(&mut self) -> Lost {
-        self.phase = Phase::Over;
-        let said = self.said();
+    /// The stream has ended.
+    pub fn closed(&mut self) {
+        let said = self.shell_said();
         let said = if said.is_empty() { said } else { format!(" (it said: {said})") };
-        format!("the connection ended{said}")
+        self.lose(format!("the connection ended{said}"));
     }
 
-    /// Time has passed: a line to be written, if one is due.
-    ///
-    /// # Errors
-    /// Nothing was heard for too long.
-    pub fn tick(&mut self, now_ns: u64) -> Result<Option<Vec<u8>>, Lost> {
+    /// Time has passed: a line to be written, if one is due. The agent is lost when nothing was heard for too long.
+    pub fn tick(&mut self, now_ns: u64) -> Option<Vec<u8>> {
         let silent = self.silence.look(now_ns);
         let most = match self.phase {
-            Phase::New => return Ok(None),
+            Phase::New | Phase::Over => return None,
             Phase::Greeting => GREET_NS,
             Phase::Open => SILENCE_NS,
-            Phase::Over => return Err(self.closed()),
         };
         if silent > most {
-            let why = format!("nothing was heard of the agent for {} ms", silent / 1_000_000);
-            return self.over(why).map(|_| None);
+            self.lose(format!("nothing was heard of the agent for {} ms", silent / 1_000_000));
+            return None;
         }
-        if self.phase == Phase::Open && now_ns.saturating_sub(self.beat_ns) >= BEAT_NS {
-            self.beat_ns = now_ns;
-            return Ok(Some(self.ask(&Request::Heartbeat {}).1));
+        if self.phase == Phase::Greeting || now_ns.saturating_sub(self.beat_ns) < BEAT_NS {
+            return None;
         }
-        Ok(None)
+        self.beat_ns = now_ns;
+        Some(self.ask(&Request::Heartbeat {}).1)
     }
 }

@@ -20,9 +20,9 @@ const END_WITHIN: Duration = Duration::from_secs(1);
 /// Starts a load that would last for a minute, and returns when its frames are under way.
 fn set_going(agent: &Agent, hosts: &Hosts, means: Backend) {
     agent.prepare(sender(means)).unwrap();
-    agent.compare_clocks().unwrap();
+    let offset = agent.compare_clocks().unwrap();
     agent.arm(vec!["out".into()], order(60_000, 20_000.0)).unwrap();
-    let number = agent.go(monotonic_ns()).unwrap();
+    let number = agent.go(offset.there(monotonic_ns())).unwrap();
     loop {
         let said = agent.hear(number, Instant::now() + Duration::from_secs(10)).unwrap().expect("it begins");
         if matches!(said, Reply::Began { .. }) {

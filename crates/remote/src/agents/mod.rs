@@ -5,23 +5,23 @@
 
 pub mod lab;
 mod link;
-mod shared;
 mod trial;
 
 pub use link::Link;
 pub use trial::{Flown, Member, Trial};
 
-use crate::{Fault, RemoteError, Result};
+use crate::{Control, Fault, RemoteError, Result, would_block};
 use linerate_hosts::agent::SPOKEN;
-use linerate_hosts::agent::client::{Lost, Session};
+use linerate_hosts::agent::client::Session;
+use linerate_hosts::agent::lines::Lines;
 use linerate_hosts::agent::message::{Reply, Request};
 use linerate_hosts::agent::spec::{Order, Port};
 use linerate_hosts::clock::{Offset, Probe};
 use linerate_linux::ports::monotonic_ns;
 use linerate_measure::counters::PortCounters;
-use shared::{Shared, State};
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// An agent that has been greeted. Dropped, it ends its load and goes.
@@ -30,8 +30,6 @@ pub struct Agent {
     cpus: Vec<u32>,
     shared: Arc<Shared>,
     link: link::Rest,
-    /// Its clock as last compared.
-    offset: Mutex<Option<Offset>>,
 }
 
 /// Questions for one comparison of clocks.
@@ -44,6 +42,11 @@ const PREPARE_WITHIN: Duration = Duration::from_secs(60);
 const PARTING: Duration = Duration::from_secs(60);
 /// How long the way to an agent that is not heard of any more may take to close: ssh itself may be frozen, or wait for its host.
 const PARTING_LOST: Duration = Duration::from_secs(1);
+
+/// How often silence is looked for, and heartbeats are.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a line may take to be written: an agent that reads nothing is lost soon.
+const WRITE_WITHIN: Duration = Duration::from_secs(1);
 
 impl Agent {
     /// Greets the agent at the other end of a link. `host`: its name in messages; `linerate`: our version.
@@ -66,14 +69,12 @@ impl Agent {
         within: Duration,
     ) -> Result<Agent> {
         let Link { control, output, rest } = link;
-        let session = Session::new(monotonic_ns());
-        let state = State { session, answers: BTreeMap::new(), said: VecDeque::new(), lost: None };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), control });
+        let session = Mutex::new(Session::new(monotonic_ns()));
+        let shared = Arc::new(Shared { session, changed: Condvar::new(), control });
         let (reads, beats) = (Arc::clone(&shared), Arc::clone(&shared));
         std::thread::spawn(move || reads.read(output));
-        let offset = Mutex::new(None);
-        let mut agent = Agent { host: host.into(), cpus: Vec::new(), shared, link: rest, offset };
-        let (id, line) = agent.shared.lock().session.greet(protocol, linerate, monotonic_ns());
+        let mut agent = Agent { host: host.into(), cpus: Vec::new(), shared, link: rest };
+        let (id, line) = agent.shared.lock().greet(protocol, linerate, monotonic_ns());
         agent.shared.write(&line);
         std::thread::spawn(move || beats.beat());
         match agent.answer(id, "greeting it", within)? {
@@ -94,8 +95,8 @@ impl Agent {
     }
 
     /// The reason why the agent was lost; `None` while it is there.
-    pub fn lost(&self) -> Option<Lost> {
-        self.shared.lock().lost.clone()
+    pub fn lost(&self) -> Option<String> {
+        self.shared.lock().lost().cloned()
     }
 
     /// Makes a port.
@@ -123,14 +124,11 @@ impl Agent {
         self.order(&Request::Arm { ports, order }, "arming the load", QUICK).map(drop)
     }
 
-    /// Starts the armed load at a moment of our clock, as far as the clocks have been compared. Returns the number that the
-    /// load's messages have.
+    /// Starts the armed load at a moment of its clock. Returns the number that the load's messages have.
     ///
     /// # Errors
-    /// As for every call; the clocks were not compared yet.
+    /// As for every call.
     pub fn go(&self, at_ns: u64) -> Result<u64> {
-        let offset = *self.offset.lock().unwrap_or_else(PoisonError::into_inner);
-        let at_ns = offset.ok_or_else(|| self.no_clock())?.there(at_ns);
         self.order(&Request::Go { at_ns }, "starting the load", QUICK)
     }
 
@@ -154,7 +152,7 @@ impl Agent {
         }
     }
 
-    /// Compares the clocks, and remembers how they stand.
+    /// Compares the clocks.
     ///
     /// # Errors
     /// As for every call; no answer makes sense.
@@ -171,9 +169,8 @@ impl Agent {
                 (_, other) => return Err(self.nonsense(doing, &other)),
             }
         }
-        let offset = Offset::of(&probes).ok_or_else(|| self.no_clock())?;
-        *self.offset.lock().unwrap_or_else(PoisonError::into_inner) = Some(offset);
-        Ok(offset)
+        Offset::of(&probes)
+            .ok_or_else(|| self.failed("its clock cannot be compared with ours: no answer makes sense"))
     }
 
     /// Waits for a message of a load, until a moment; `None` when that has come.
@@ -181,10 +178,7 @@ impl Agent {
     /// # Errors
     /// The agent is lost.
     pub fn hear(&self, load: u64, until: Instant) -> Result<Option<Reply>> {
-        self.wait_for("a load was under way", until, |state| {
-            let at = state.said.iter().position(|(id, _)| *id == load)?;
-            state.said.remove(at).map(|(_, reply)| reply)
-        })
+        self.wait_for("a load was under way", until, |session| session.said(load))
     }
 
     /// Says goodbye: the agent ends its load, gives its ports up, and goes.
@@ -197,7 +191,7 @@ impl Agent {
 
     /// A request that has no answer but that it is done; gives its number.
     fn order(&self, request: &Request, doing: &str, within: Duration) -> Result<u64> {
-        let (id, line) = self.shared.lock().session.ask(request);
+        let (id, line) = self.shared.lock().ask(request);
         self.shared.write(&line);
         match self.answer(id, doing, within)? {
             (_, Reply::Done {}) => Ok(id),
@@ -206,18 +200,18 @@ impl Agent {
     }
 
     fn call(&self, request: &Request, doing: &str, within: Duration) -> Result<(u64, Reply)> {
-        let (id, line) = self.shared.lock().session.ask(request);
+        let (id, line) = self.shared.lock().ask(request);
         self.shared.write(&line);
         self.answer(id, doing, within)
     }
 
     /// An answer, with the time when it was here.
     fn answer(&self, id: u64, doing: &str, within: Duration) -> Result<(u64, Reply)> {
-        match self.wait_for(doing, Instant::now() + within, |state| state.answers.remove(&id))? {
+        match self.wait_for(doing, Instant::now() + within, |session| session.answer(id))? {
             Some((_, Reply::Error(fault))) => Err(self.failed(fault.to_string())),
             Some(answer) => Ok(answer),
             None => {
-                self.shared.lock().session.forget(id);
+                self.shared.lock().forget(id);
                 Err(self.failed(format!("no answer within {} s while {doing}", within.as_secs_f64())))
             }
         }
@@ -228,22 +222,22 @@ impl Agent {
         &self,
         doing: &str,
         until: Instant,
-        take: impl Fn(&mut State) -> Option<T>,
+        take: impl Fn(&mut Session) -> Option<T>,
     ) -> Result<Option<T>> {
-        let mut state = self.shared.lock();
+        let mut session = self.shared.lock();
         loop {
-            if let Some(taken) = take(&mut state) {
+            if let Some(taken) = take(&mut session) {
                 return Ok(Some(taken));
             }
-            if let Some(lost) = state.lost.clone() {
-                drop(state);
+            if let Some(lost) = session.lost().cloned() {
+                drop(session);
                 return Err(self.lost_while(doing, &lost));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
             }
-            state = self.shared.wait(state, left);
+            session = self.shared.wait(session, left);
         }
     }
 
@@ -252,11 +246,7 @@ impl Agent {
         RemoteError::new(&self.host, Fault::Tester, said)
     }
 
-    fn no_clock(&self) -> RemoteError {
-        self.failed("its clock cannot be compared with ours: no answer makes sense")
-    }
-
-    fn lost_while(&self, doing: &str, why: &Lost) -> RemoteError {
+    fn lost_while(&self, doing: &str, why: &str) -> RemoteError {
         let said = self.link.complaints();
         let said = if said.is_empty() { said } else { format!("; it said: {said}") };
         self.failed(format!("lost the agent while {doing}: {why}{said}"))
@@ -273,5 +263,68 @@ impl Drop for Agent {
         // The end of its input is the agent's word to go.
         self.shared.control.close();
         self.link.end(if self.lost().is_some() { PARTING_LOST } else { PARTING });
+    }
+}
+
+/// The session, for the threads that share it.
+struct Shared {
+    session: Mutex<Session>,
+    changed: Condvar,
+    /// The agent's input.
+    control: Arc<Control>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, session: MutexGuard<'a, Session>, most: Duration) -> MutexGuard<'a, Session> {
+        self.changed.wait_timeout(session, most).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn write(&self, line: &[u8]) {
+        // One that has ended shows by its output.
+        if self.control.write_all(line, WRITE_WITHIN).is_err_and(|error| would_block(&error)) {
+            self.lock().lose("it does not read what it is asked");
+            self.changed.notify_all();
+        }
+    }
+
+    fn read(&self, mut output: impl Read) {
+        let (mut lines, mut piece) = (Lines::default(), vec![0; 64 << 10]);
+        loop {
+            let read = output.read(&mut piece);
+            let (now, mut session) = (monotonic_ns(), self.lock());
+            match read {
+                Ok(length) if length > 0 => {
+                    if let Err(flood) = lines.take(&piece[..length], |line| session.line(line, now)) {
+                        session.lose(flood.to_string());
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                _ => session.closed(),
+            }
+            let lost = session.lost().is_some();
+            drop(session);
+            self.changed.notify_all();
+            if lost {
+                return;
+            }
+        }
+    }
+
+    /// Sends heartbeats, and watches for silence.
+    fn beat(&self) {
+        while self.control.fd().is_some() {
+            std::thread::sleep(LOOK);
+            let mut session = self.lock();
+            let (line, over) = (session.tick(monotonic_ns()), session.is_over());
+            drop(session);
+            if over {
+                return self.changed.notify_all();
+            }
+            line.iter().for_each(|line| self.write(line));
+        }
     }
 }

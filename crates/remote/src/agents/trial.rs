@@ -115,8 +115,8 @@ impl Trial<'_> {
         let mut order: Vec<usize> = (0..self.members.len()).collect();
         order.sort_by_key(|n| !self.members[*n].generators.is_empty());
         for n in order {
-            let load = self.members[n].agent.go(at_ns)?;
-            let offset = offsets[n];
+            let offset: Offset = offsets[n];
+            let load = self.members[n].agent.go(offset.there(at_ns))?;
             let fresh =
                 Underway { load, offset, began: BTreeMap::new(), samples: BTreeMap::new(), ended: None };
             underway.push((n, fresh));
