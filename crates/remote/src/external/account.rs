@@ -7,8 +7,8 @@ use linerate_hosts::agent::merge::{Series, merge};
 use linerate_hosts::tools::{Sample, Side};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::trial;
-use linerate_plan::Backend;
 use linerate_measure::trial::Timing;
+use linerate_plan::Backend;
 use linerate_wire::Transport;
 
 /// Samples of a live tool that arrive this much later than others: its seconds cannot be put on our clock.
