@@ -8,17 +8,14 @@
 //! Time stamps are modulo 1000 s and are unwrapped. Text between the lines (shells' traces, terminals' escapes, ssh's messages)
 //! is counted, and never becomes a number.
 
-mod clock;
 mod command;
 mod line;
 mod log;
-mod scan;
 pub mod steady;
 
-pub use clock::Clock;
 pub use command::Command;
 pub use line::{Line, Sample, SummaryLine, parse};
-pub use log::{Log, Reader, Summary};
+pub use log::{Clock, Log, Reader, Summary};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use crate::{
     BOOTED_AT, Changes, ExecutionTarget, Fault, Interrupt, Observed, Order, RemoteError, Result, Target,
     Undone, is_same_boot,
 };
-use linerate_hosts::agent::ledger::Seen;
+use linerate_hosts::agent::merge::Seen;
 use linerate_hosts::dut_changes::Steps;
 use linerate_hosts::phases::Outcome;
 use linerate_hosts::systems::{Counters, Facts, Kernel, Question};

@@ -2,12 +2,10 @@
 //! pipes.
 //!
 //! Pure: bytes and times go in, bytes and actions come out. [`server`] is the side of the host (`linerate agent`), [`client`] the
-//! side that asks; [`message`] has their messages, [`lines`] cuts them, [`merge`] combines counts of several hosts, [`ledger`]
-//! locates lost frames between them. docs/agent.md describes it in words.
+//! side that asks; [`message`] has their messages and cuts them, [`merge`] combines counts of several hosts and locates lost
+//! frames between them. docs/agent.md describes it in words.
 
 pub mod client;
-pub mod ledger;
-pub mod lines;
 pub mod merge;
 pub mod message;
 pub mod server;

@@ -1,9 +1,10 @@
 //! FreeBSD, and systems made of it.
 
 use super::shared::writable;
-use super::{Family, Form, Input, List, Modules, Program};
-use linerate_plan::rules::RuleSet;
+use super::{Family, Form, Input, List, Modules, Program, Undo, WAS};
+use linerate_measure::experiment::System;
 use linerate_plan::rules::own::RuleFile;
+use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::{Feature, Interface, Settings};
 
 /// The file that the loader reads after its own configuration (loader.conf(5)).
@@ -26,12 +27,12 @@ pub(super) const FAMILY: Family = Family {
 
 fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
     if let Some(file) = file
-        && super::freebsd_rules::firewall(list, file.firewall, file.translates())
+        && turn_on(list, file.firewall, file.translates())
     {
-        super::own_rules::load(list, file);
+        super::shared::load_rule_file(list, file);
     }
     if let Some(set) = rules {
-        super::freebsd_rules::rule_set(list, set);
+        rule_set(list, set);
     }
 }
 
@@ -95,4 +96,133 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
         }
     }
     list.refuse_queues(name, wanted);
+}
+
+/// Prints whether pf is on, then its translations, rules, and tables with their addresses, each line with its kind. pfSense and
+/// OPNsense make theirs anew from their own configuration.
+const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off
+[ ! -x /etc/rc.filter_configure_sync ] && [ ! -x /usr/local/sbin/configctl ] || exit 0
+pfctl -s nat 2>/dev/null | sed 's/^/nat /'
+pfctl -s rules 2>/dev/null | sed 's/^/rule /'
+pfctl -s Tables 2>/dev/null | while read -r table _; do
+	echo "table $table"
+	pfctl -t "$table" -T show 2>/dev/null </dev/null | awk -v t="$table" '{ print "address", t, $1 }'
+done
+exit 0"#;
+/// Restores the state that [`PF_READ`] printed. The host's file comes first, if it can be loaded: options and queues are not
+/// printed. States are left alone: linerate's own connection has one.
+const PF_BACK: &str = r#"IFS= read -r on
+was=$(cat)
+part() { printf '%s\n' "$was" | sed -n "s/^$1 //p"; }
+is_on() { pfctl -s info 2>/dev/null | grep -q '^Status: Enabled'; }
+if [ "$on" != on ] && is_on; then pfctl -q -d || exit 1; fi
+if [ -x /etc/rc.filter_configure_sync ]; then /etc/rc.filter_configure_sync || exit 1
+elif [ -x /usr/local/sbin/configctl ]; then /usr/local/sbin/configctl filter reload || exit 1
+elif [ "$on$was" != off ] || pfctl -s info >/dev/null 2>&1; then
+	file=/dev/null
+	if [ -n "$(part nat)$(part rule)" ]; then file=$(sysrc -n pf_rules 2>/dev/null || echo /etc/pf.conf); fi
+	pfctl -q -f "$file" 2>/dev/null || pfctl -q -f /dev/null || exit 1
+	[ "$(pfctl -s nat)" = "$(part nat)" ] || part nat | pfctl -q -N -f - || exit 1
+	[ "$(pfctl -s rules)" = "$(part rule)" ] || part rule | pfctl -q -R -f - || exit 1
+	addresses() { printf '%s\n' "$was" | awk -v t="$1" '$1 == "address" && $2 == t { print $3 }'; }
+	part table | { failed=0
+		while read -r table; do
+			[ "$(pfctl -t "$table" -T show 2>/dev/null </dev/null | awk '{ print $1 }')" = "$(addresses "$table")" ] ||
+				addresses "$table" | pfctl -q -t "$table" -T replace -f - || failed=1
+		done
+		exit $failed
+	} || exit 1
+fi
+if [ "$on" = on ]; then is_on || pfctl -q -e; elif is_on; then pfctl -q -d; fi"#;
+/// pf on.
+const PF_ON: &str = r#"pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e"#;
+
+/// Whether a new ipfw accepts frames without a matching rule: otherwise it denies all, this connection too (ipfw(4)).
+const ACCEPTS: &str = "net.inet.ip.fw.default_to_accept";
+/// Prints a variable of the kernel's environment, or nothing.
+const KENV_READ: &str = r#"kenv -q "$1" 2>/dev/null; exit 0"#;
+/// Puts one back, or takes it away.
+const KENV_BACK: &str = r#"was=$(cat)
+if [ -n "$was" ]; then kenv "$1=$was" >/dev/null; else kenv -q -u "$1" >/dev/null 2>&1; exit 0; fi"#;
+/// Prints whether a part of the kernel is there, built in or as a module.
+const PART_READ: &str = r#"kldstat -q -m "$1" && echo there || echo absent"#;
+/// Loads a module, unless there is such a part.
+const PART_LOAD: &str = r#"if kldstat -q -m "$1"; then
+	echo "$1 is there already: linerate would not know what to put back" >&2; exit 1
+fi
+kldload "$1""#;
+/// Unloads a module that was absent.
+const PART_BACK: &str = r#"[ "$1" != absent ] || kldunload "$2""#;
+
+/// Prints whether IP Filter is on.
+const IPF_READ: &str = r#"ipf -V 2>/dev/null | grep -q '^Running: yes' && echo on || echo off"#;
+/// IP Filter in the kernel, and on.
+const IPF_ON: &str = r#"if kldstat -q -m ipfilter && ipf -V 2>/dev/null | grep -q '^Running: yes'; then
+	echo "IP Filter is on already: linerate would not know what to put back" >&2; exit 1
+fi
+kldload -n ipl && { ipf -E 2>/dev/null || true; }"#;
+/// IP Filter off where it was.
+const IPF_BACK: &str = r#"[ "$1" != off ] || ipf -D"#;
+
+/// A firewall, on and without rules; `nat`: it translates addresses. Whether there is such a one.
+fn turn_on(list: &mut List<'_>, firewall: Firewall, nat: bool) -> bool {
+    let script = |script| Program::script(script, [""; 0]);
+    match firewall {
+        Firewall::Pf => {
+            // Undone last, when pf is off: a pf that is on is in use.
+            list.module("pf", Modules { look: PART_READ, load: ["kldload", "-n"], unload: "kldunload" });
+            list.change(
+                "pf",
+                script(PF_READ),
+                Form::Whole,
+                script(PF_ON),
+                script(PF_BACK).reading(Input::Was),
+            );
+        }
+        Firewall::Ipfw => {
+            let read = Program::script(KENV_READ, [ACCEPTS]);
+            let back = Program::script(KENV_BACK, [ACCEPTS]).reading(Input::Was);
+            let apply = Program::new(["kenv", &format!("{ACCEPTS}=1")]);
+            list.change(format!("kenv {ACCEPTS}"), read, Form::Whole, apply, back);
+            part(list, "ipfw");
+            if nat {
+                part(list, "ipfw_nat");
+            }
+        }
+        Firewall::Ipf if list.target.system == System::FreeBsd => {
+            let back = Program::script(IPF_BACK, [WAS]);
+            list.change("IP Filter", script(IPF_READ), Form::Trimmed, script(IPF_ON), back);
+        }
+        other => {
+            list.refuse(format!("rules of {other}"), format!("{} has no such firewall", list.target.system));
+            return false;
+        }
+    }
+    true
+}
+
+/// A firewall with these rules.
+fn rule_set(list: &mut List<'_>, set: &RuleSet) {
+    if !turn_on(list, set.firewall, set.kind == Kind::Nat) {
+        return;
+    }
+    for (name, value) in set.sysctls() {
+        list.sysctl(&name, &value);
+    }
+    for load in set.loads() {
+        let apply = Program::loading(set, &load);
+        let what = format!("rule set by {}", load.program);
+        match set.firewall {
+            Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
+            Firewall::Ipf => list.with_undo(what, apply, Program::new(["ipf", "-Fa"])),
+            // The undo of pf's own step restores it.
+            _ => list.add(what, None, apply, Undo::Stays),
+        }
+    }
+}
+
+/// A part of the kernel by its module.
+fn part(list: &mut List<'_>, module: &str) {
+    let (read, apply) = (Program::script(PART_READ, [module]), Program::script(PART_LOAD, [module]));
+    list.change(module, read, Form::Trimmed, apply, Program::script(PART_BACK, [WAS, module]));
 }

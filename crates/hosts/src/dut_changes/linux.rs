@@ -205,7 +205,7 @@ fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
 
 fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
     if let Some(file) = file {
-        super::own_rules::load(list, file);
+        super::shared::load_rule_file(list, file);
     }
     if let Some(set) = rules {
         rule_set(list, set);

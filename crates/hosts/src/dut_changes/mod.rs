@@ -5,12 +5,9 @@
 //! constants of this module that take theirs as arguments: no text of a plan, a lab file or a host becomes part of a shell's
 //! program. The one exception are a plan's own commands, which are shell lines by definition.
 
-mod bsd;
 mod freebsd;
-mod freebsd_rules;
 mod linux;
 mod openbsd;
-mod own_rules;
 mod read;
 mod shared;
 mod tables;

@@ -11,9 +11,7 @@
 //!   whatever hosts do.
 //! - Reset runs for every host: after failures, after Ctrl-C, and also for a host that was lost, in case it is back.
 
-mod complaint;
 mod design;
-mod event;
 mod machine;
 mod output;
 mod supervision;
@@ -21,10 +19,8 @@ mod supervision;
 #[cfg(test)]
 mod tests;
 
-pub use complaint::place;
-pub use design::{Design, Host, Mode, Rules, Step};
-pub use event::{Action, End, Event, Outcome, Report, Status, StepId, Undone, Verdict};
-pub use machine::Machine;
+pub use design::{Design, Host, Mode, Rules, Step, place};
+pub use machine::{Action, End, Event, Machine, Outcome, Report, Status, StepId, Undone, Verdict};
 pub use output::Output;
 pub use supervision::{Cause, Due, Signal, Supervision};
 

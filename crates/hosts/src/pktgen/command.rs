@@ -1,9 +1,8 @@
 //! pkt-gen's command line, as the logs' first line has it, and the facts in it.
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::ops::Range;
 
-/// A command line. A log of thousands has one, so it is taken apart without a string for each word.
+/// A command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
     /// The host it ran on, if the log names it.
@@ -12,16 +11,15 @@ pub struct Command {
     pub sudo: bool,
     /// The command line as it stands in the log.
     pub text: String,
-    /// Where in `text` the program stands.
-    program: Range<usize>,
-    /// Option, and where in `text` its value stands; empty for a flag.
-    options: Vec<(u8, Range<usize>)>,
+    program: String,
+    /// Options, each with its value, without quotes; empty for a flag.
+    options: Vec<(char, String)>,
 }
 
 /// pkt-gen's options that take a value, by its usage text.
-const PKT_GEN_VALUES: &[u8] = b"ifntrlxdsDSabcopTwRXCHPFM";
+const PKT_GEN_VALUES: &str = "ifntrlxdsDSabcopTwRXCHPFM";
 /// Those of the archive's `equilibrium`.
-const EQUILIBRIUM_VALUES: &[u8] = b"dtrlp";
+const EQUILIBRIUM_VALUES: &str = "dtrlp";
 
 /// The frame length of pkt-gen without -l, in bytes without FCS.
 const DEFAULT_LENGTH: u64 = 60;
@@ -31,25 +29,23 @@ impl Command {
     pub fn parse(host: Option<&[u8]>, command: &[u8]) -> Self {
         let text = String::from_utf8_lossy(command).into_owned();
         let host = host.map(|h| String::from_utf8_lossy(h).trim().to_string());
-        let mut words = Words { text: &text, at: 0 };
+        let mut words = words(&text).into_iter();
         let first = words.next().unwrap_or_default();
-        let sudo = &text[first.clone()] == "sudo";
-        let program = if sudo { words.next().unwrap_or_default() } else { first };
-        let values =
-            if text[program.clone()].ends_with("pkt-gen") { PKT_GEN_VALUES } else { EQUILIBRIUM_VALUES };
-        let options = options(&text, &mut words, values);
+        let sudo = first == "sudo";
+        let program = if sudo { words.next().unwrap_or_default() } else { first }.to_string();
+        let values = if program.ends_with("pkt-gen") { PKT_GEN_VALUES } else { EQUILIBRIUM_VALUES };
+        let options = options(words, values);
         Command { host, sudo, program, options, text }
     }
 
     /// The program: `pkt-gen`, `equilibrium`; empty where the log names none.
     pub fn program(&self) -> &str {
-        &self.text[self.program.clone()]
+        &self.program
     }
 
-    /// The value of an option, without quotes, empty for a flag; `None` where the option is not given. The last one counts.
+    /// The value of an option, empty for a flag; `None` where the option is not given. The last one counts.
     pub fn option(&self, option: char) -> Option<&str> {
-        let (_, range) = self.options.iter().rev().find(|(o, _)| char::from(*o) == option)?;
-        Some(self.text[range.clone()].trim_matches(['"', '\'']))
+        self.options.iter().rev().find(|(o, _)| *o == option).map(|(_, value)| value.as_str())
     }
 
     fn value(&self, option: char) -> Option<&str> {
@@ -137,55 +133,34 @@ impl Command {
     }
 }
 
-/// Where the words of a text stand. Blanks separate them, but not within quotes.
-struct Words<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl Iterator for Words<'_> {
-    type Item = Range<usize>;
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        let bytes = self.text.as_bytes();
-        let begin = self.at + bytes[self.at..].iter().position(|b| !b.is_ascii_whitespace())?;
-        let mut quote = None;
-        let mut end = begin;
-        while end < bytes.len() {
-            match (bytes[end], quote) {
-                (b, Some(q)) if b == q => quote = None,
-                (b'"' | b'\'', None) => quote = Some(bytes[end]),
-                (b, None) if b.is_ascii_whitespace() => break,
-                _ => {}
-            }
-            end += 1;
+/// The words of a text. Blanks separate them, but not within quotes.
+fn words(text: &str) -> Vec<&str> {
+    let mut quote = None;
+    let separates = |c: char| {
+        match quote {
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            None => return c.is_ascii_whitespace(),
+            Some(open) if open == c => quote = None,
+            Some(_) => {}
         }
-        self.at = end;
-        Some(begin..end)
-    }
+        false
+    };
+    text.split(separates).filter(|word| !word.is_empty()).collect()
 }
 
 /// `-f tx`, `-ftx` and `-N`, as getopt reads them.
-fn options(text: &str, words: &mut Words<'_>, values: &[u8]) -> Vec<(u8, Range<usize>)> {
+fn options<'a>(mut words: impl Iterator<Item = &'a str>, values: &str) -> Vec<(char, String)> {
     let mut options = Vec::with_capacity(16);
     while let Some(word) = words.next() {
-        if !text[word.clone()].starts_with('-') {
-            continue;
-        }
-        let mut at = word.start + 1;
-        while at < word.end {
-            let option = text.as_bytes()[at];
-            at += 1;
-            if !option.is_ascii() {
-                break;
-            }
-            if !values.contains(&option) {
-                options.push((option, at..at));
+        let Some(mut letters) = word.strip_prefix('-').map(str::chars) else { continue };
+        while let Some(option) = letters.next().filter(char::is_ascii) {
+            if !values.contains(option) {
+                options.push((option, String::new()));
                 continue;
             }
-            let attached = at..word.end;
-            options
-                .push((option, if attached.is_empty() { words.next().unwrap_or(at..at) } else { attached }));
+            let attached = letters.as_str();
+            let value = if attached.is_empty() { words.next().unwrap_or_default() } else { attached };
+            options.push((option, value.trim_matches(['"', '\'']).to_string()));
             break;
         }
     }

@@ -9,7 +9,7 @@ mod worker;
 
 use crate::host::cpu;
 use crate::ports::{go_first, monotonic_ns};
-use linerate_hosts::agent::lines::Lines;
+use linerate_hosts::agent::message::Lines;
 use linerate_hosts::agent::message::{Reply, Request, encode};
 use linerate_hosts::agent::server::{Action, Event, Session};
 use std::io::{Read, Write};

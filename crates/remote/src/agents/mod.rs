@@ -13,7 +13,7 @@ pub use trial::{Flown, Member, Trial};
 use crate::{Control, Fault, RemoteError, Result, would_block};
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::client::Session;
-use linerate_hosts::agent::lines::Lines;
+use linerate_hosts::agent::message::Lines;
 use linerate_hosts::agent::message::{Reply, Request};
 use linerate_hosts::agent::spec::{Order, Port};
 use linerate_hosts::clock::{Offset, Probe};

@@ -34,7 +34,7 @@ fn one_whose_connection_was_lost_under_load_is_connected_again() {
     lab.host("dut").start();
     lab.host("dut").wait_listening();
     let after = client.enter(|| dut.look().unwrap()).unwrap();
-    let packets = |seen: &linerate_hosts::agent::ledger::Seen| seen.links["mgmt"]["rx_packets"];
+    let packets = |seen: &linerate_hosts::agent::merge::Seen| seen.links["mgmt"]["rx_packets"];
     assert!(packets(&after) > packets(&before), "{after:?}");
 }
 

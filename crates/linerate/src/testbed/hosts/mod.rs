@@ -15,7 +15,7 @@ use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::output::tell;
 use anyhow::{Result, anyhow, bail};
-use linerate_hosts::agent::ledger::{self, Seen};
+use linerate_hosts::agent::merge::{self, Seen};
 use linerate_hosts::dut_changes::Steps;
 use linerate_linux::lab::ledger::Account;
 use linerate_measure::collector::Collectors;
@@ -331,7 +331,7 @@ fn account(device: &Option<Device>, flown: &Flown, seen: Option<(&Seen, &Seen)>)
     let (Some(device), Some((before, after))) = (device, seen) else { return Account::default() };
     let [inside, outside] = &device.ends;
     let (sent, unique) = (flown.generator.frames, flown.receiver.unique());
-    let losses = ledger::losses(sent, unique, before, after, [inside, outside]);
+    let losses = merge::losses(sent, unique, before, after, [inside, outside]);
     let grown = |before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, prefix: &str| {
         let more = after.iter().map(|(name, n)| {
             (format!("{prefix}{name}"), n.saturating_sub(before.get(name).copied().unwrap_or(0)))
