@@ -6,17 +6,20 @@
 //! A master is an ssh process with a first session of its own, which waits for the end of its input. Its input is a pipe from this
 //! process. So whatever ends this process, `kill -9` too, ends the session, and with it the connection and all that runs over it.
 
-use crate::{Fault, Folder, Interrupt, Need, RemoteError, Result, Room, Slot, Target, classify};
+use crate::{Fault, Interrupt, Need, RemoteError, Result, Room, Slot, Target, classify};
 use linerate_linux::process::pipes::{self, Outlet};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
-use std::io;
+use std::fs::{self, DirBuilder};
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 /// The command of the first session. Like every text for a login shell, which may be csh, it is constant.
 const KEEP: &str = "exec /bin/sh -c 'echo linerate-is-ready; exec cat >/dev/null'";
@@ -286,4 +289,83 @@ pub(super) fn allow_files() {
 /// Whether a call was put off only because nothing was there.
 pub(super) fn would_block(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
+}
+
+/// Beginning of a folder's name; the number of its process follows.
+const FOLDER: &str = "linerate-ssh-";
+/// The longest path of a folder: ssh adds a name of its own, and a socket's path has 107 bytes.
+const LONGEST_FOLDER: usize = 107 - 20 - 17;
+
+/// A folder that only its owner can enter. It goes with the last connection.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// The folder of this process.
+    pub fn shared() -> io::Result<Arc<Folder>> {
+        static SHARED: Mutex<Weak<Folder>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = shared.upgrade() {
+            return Ok(folder);
+        }
+        let folder = Arc::new(Folder::new()?);
+        *shared = Arc::downgrade(&folder);
+        Ok(folder)
+    }
+
+    fn new() -> io::Result<Folder> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let long = |path: &PathBuf| path.as_os_str().as_bytes().len() > LONGEST_FOLDER - 40;
+        let above =
+            Some(std::env::temp_dir()).filter(|path| !long(path)).unwrap_or_else(|| PathBuf::from("/tmp"));
+        clear_folders(&above);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = above.join(format!("{FOLDER}{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Folder(path)),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(io::Error::new(e.kind(), format!("{}: {e}", path.display()))),
+            }
+        }
+    }
+
+    /// A path for a socket that no other has.
+    pub fn socket(&self) -> PathBuf {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        self.0.join(format!("m{}", NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Removes folders whose process was killed. One that is not empty is still in use.
+fn clear_folders(above: &Path) {
+    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
+        if owner.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn only_its_owner_can_enter_it_and_it_goes_with_its_last_user() {
+        let folder = Folder::new().unwrap();
+        let path = folder.0.clone();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_ne!(folder.socket(), folder.socket());
+        drop(folder);
+        assert!(!path.exists());
+    }
 }

@@ -5,24 +5,22 @@
 //! and the clocks compared before the first command starts. A lost host is connected again when a step is to be started there: in
 //! the reset of the same trial, and in the next trial.
 
-mod site;
 mod volley;
 
-pub use volley::{Start, Started};
-
-use crate::{ExecutionTarget, Fault, Heard, Kind, Need, RemoteError, Session, allow_files};
+use crate::{ExecutionTarget, Fault, Heard, Kind, Need, RemoteError, Result, Session, Target, allow_files};
 use linerate_hosts::phases::{
     Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Signal, Status, StepId, Supervision,
     place,
 };
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
-use site::{Change, Site, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::{Duration, Instant};
 use volley::Volley;
+pub use volley::{Start, Started};
 
 /// Something that a caller may want to write down or show.
 #[derive(Debug)]
@@ -340,4 +338,92 @@ impl<'a> Driver<'a> {
 /// Steps of the reset always find room.
 fn need(step: StepId) -> Need {
     if step.phase == Phase::Reset { Need::Last } else { Need::Usual }
+}
+
+/// How often a connection is looked at that has said nothing.
+const LOOK_AT_SILENT: Duration = Duration::from_millis(250);
+
+/// A host.
+pub(super) struct Site {
+    pub(super) name: String,
+    target: Option<Target>,
+    pub(super) state: State,
+    /// Steps that are started there once it is connected and has room for them.
+    pub(super) waiting: VecDeque<StepId>,
+    looked: Instant,
+}
+
+/// A change of a host's connection.
+pub(super) enum Change {
+    Lost(RemoteError),
+    Back,
+}
+
+/// How it is reached.
+pub(super) enum State {
+    Connected(ExecutionTarget),
+    Lost,
+    Connecting(Receiver<Result<ExecutionTarget>>),
+}
+
+impl Site {
+    pub(super) fn new(place: ExecutionTarget) -> Site {
+        let target = place.ssh().map(|connection| connection.target().clone());
+        let (name, state) = (place.name().to_owned(), State::Connected(place));
+        Site { name, target, state, waiting: VecDeque::new(), looked: Instant::now() }
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.state, State::Connected(_))
+    }
+
+    pub(super) fn watched(&self) -> Vec<RawFd> {
+        match &self.state {
+            State::Connected(place) => place.watched(),
+            State::Lost | State::Connecting(_) => Vec::new(),
+        }
+    }
+
+    /// Begins to connect again. The thread that does it is not waited for: it ends within the limit of the connection.
+    pub(super) fn connect(&mut self) {
+        if let (State::Lost, Some(target)) = (&self.state, self.target.clone()) {
+            let (answer, answers) = channel();
+            self.state = State::Connecting(answers);
+            std::thread::spawn(move || {
+                // The campaign is over and no longer waits for it: the connection ends here.
+                let _ = answer.send(ExecutionTarget::connect(&target, None));
+            });
+        }
+    }
+
+    /// It is out of reach, and so is all that was connected to it.
+    pub(super) fn lose(&mut self) {
+        self.state = State::Lost;
+    }
+
+    /// Whether something has changed. `told`: its connection has output.
+    pub(super) fn look(&mut self, told: bool) -> Option<Change> {
+        match &self.state {
+            State::Connected(place) => {
+                if !told && self.looked.elapsed() < LOOK_AT_SILENT {
+                    return None;
+                }
+                self.looked = Instant::now();
+                place.lost().map(Change::Lost)
+            }
+            State::Lost => None,
+            State::Connecting(answers) => match answers.try_recv() {
+                Ok(Ok(place)) => {
+                    self.state = State::Connected(place);
+                    Some(Change::Back)
+                }
+                Ok(Err(error)) => Some(Change::Lost(error)),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Disconnected) => {
+                    self.state = State::Lost;
+                    None
+                }
+            },
+        }
+    }
 }

@@ -17,7 +17,6 @@ pub mod dut;
 pub mod error;
 pub mod execution_target;
 pub mod external;
-mod folder;
 mod heart;
 pub mod run;
 mod scan;
@@ -25,8 +24,6 @@ pub mod session;
 mod slots;
 pub mod survey;
 pub mod target;
-
-pub mod words;
 
 use agents::Flown;
 use changes::{BOOTED_AT, is_same_boot};
@@ -39,7 +36,6 @@ use error::classify;
 pub use error::{Fault, Left, RemoteError};
 pub use execution_target::ExecutionTarget;
 use execution_target::SessionPermit;
-use folder::Folder;
 use heart::Control;
 use run::not_started;
 pub use run::{Finished, Order};
@@ -48,8 +44,7 @@ use session::{Heard, Kind, PROBES};
 pub use session::{Session, Stream};
 use slots::{Need, Room, Slot};
 pub use survey::Approach;
-pub use target::Target;
-use words::line;
+pub use target::{Target, line};
 
 /// Becomes true when the user wants to stop.
 pub type Interrupt<'a> = Option<&'a std::sync::atomic::AtomicBool>;

@@ -1,7 +1,7 @@
 //! Interfaces and cables: links, speeds, pause frames, addresses, and who knows whom by ARP.
 
 use super::find::by_address;
-use super::{Cable, Findings, Plug, Port, Station, alike, ports, speed};
+use super::{Findings, Plug, Port, Station, alike, ports, speed};
 use crate::systems::Interface;
 use linerate_plan::Backend;
 use linerate_plan::lab::Lab;
@@ -125,8 +125,7 @@ fn pause_off(station: &Station<'_>, name: &str) -> String {
 }
 
 /// Checks both ends of a cable.
-pub(super) fn check(cable: &Cable<'_>, out: &mut Findings) {
-    let [a, b] = &cable.ends;
+pub(super) fn check([a, b]: &[Plug<'_>; 2], out: &mut Findings) {
     if let (Some(left), Some(right)) = (a.found.speed, b.found.speed)
         && left != right
     {

@@ -77,8 +77,7 @@ pub fn plan(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Plan {
         return plan;
     }
     let stations = stations(lab, facts);
-    for cable in cables(lab, &stations) {
-        let [a, b] = &cable.ends;
+    for [a, b] in &cables(lab, &stations) {
         // Who is measured is not asked to send.
         let is_dut = a.station.host.roles.contains(&Role::Dut);
         let (from, to) = if is_dut { (b, a) } else { (a, b) };
@@ -134,9 +133,8 @@ impl Plan {
     /// From each generator through the DUT to the receiver, where the generator's system knows that way.
     fn through(&mut self, lab: &Lab, stations: &[Station<'_>]) {
         let ends = cables(lab, stations);
-        let Some(receiving) = ends.iter().flat_map(|c| &c.ends).find(|p| p.key == "receive") else { return };
-        for cable in &ends {
-            let [sending, inside] = &cable.ends;
+        let Some(receiving) = ends.iter().flatten().find(|p| p.key == "receive") else { return };
+        for [sending, inside] in &ends {
             if sending.key != "send" {
                 continue;
             }
@@ -146,7 +144,7 @@ impl Plan {
                 self.skip(what, ONE_HOST);
                 continue;
             }
-            let others = ends.iter().filter(|c| c.ends[0].key != "send").flat_map(|c| &c.ends);
+            let others = ends.iter().filter(|ends| ends[0].key != "send").flatten();
             let dark = [sending, inside].into_iter().chain(others).find_map(dark);
             if let Some(why) = dark.or_else(|| powerless(sending.station)) {
                 self.skip(what, why);

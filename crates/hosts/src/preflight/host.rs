@@ -1,26 +1,30 @@
 //! Checks of one host alone: system, clock, rights, programs, space.
 
-use super::{Findings, Needs, ports, ssh_command};
+use super::{Findings, ports, ssh_command};
 use crate::systems::{Facts, Kernel, Silence};
 use linerate_plan::backend::{Backend, Runs};
 use linerate_plan::lab::{Host, Lab, OperatingSystem, Role};
 
+/// Bytes that must be free where results are kept until they are fetched.
+const FREE_BYTES: u64 = 64 << 20;
+/// Seconds by which a host's clock may be off.
+const CLOCK_S: f64 = 2.0;
 /// Beyond this a clock is not merely off.
 const WRONG_CLOCK_S: f64 = 60.0;
 
-pub(super) fn check(lab: &Lab, host: &Host, facts: &Facts, needs: &Needs, out: &mut Findings) {
+pub(super) fn check(lab: &Lab, host: &Host, facts: &Facts, out: &mut Findings) {
     system(host, facts, out);
-    clock(host, facts, needs, out);
+    clock(host, facts, out);
     privileges(host, facts, out);
     programs(lab, host, facts, out);
     unanswered(host, facts, out);
-    for disk in facts.disks.iter().filter(|d| d.free < needs.free_bytes) {
+    for disk in facts.disks.iter().filter(|d| d.free < FREE_BYTES) {
         out.fault(host, "there is too little free space for the files of trials")
             .evidence(format!(
                 "{} MiB are free on {}, {} are needed",
                 disk.free >> 20,
                 disk.mounted_on,
-                needs.free_bytes >> 20
+                FREE_BYTES >> 20
             ))
             .remedy(
                 "delete what is old there, or mount a larger file system (mdmfs -s 256m md /tmp on nanobsd)",
@@ -62,10 +66,10 @@ fn system(host: &Host, facts: &Facts, out: &mut Findings) {
     }
 }
 
-fn clock(host: &Host, facts: &Facts, needs: &Needs, out: &mut Findings) {
+fn clock(host: &Host, facts: &Facts, out: &mut Findings) {
     let Some(clock) = facts.clock else { return };
     let ahead = clock.ahead();
-    if ahead.abs() <= needs.clock_s {
+    if ahead.abs() <= CLOCK_S {
         return;
     }
     let what =

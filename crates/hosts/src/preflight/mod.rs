@@ -19,24 +19,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 pub use way::ways;
 
-/// Needs beyond the lab file.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Needs {
-    /// Bytes that must be free where results are kept until they are fetched.
-    pub free_bytes: u64,
-    /// Seconds by which a host's clock may be off.
-    pub clock_s: f64,
-}
-
-impl Default for Needs {
-    fn default() -> Self {
-        Needs { free_bytes: 64 << 20, clock_s: 2.0 }
-    }
-}
-
 /// Compares the hosts' facts, by their names, with the lab. All problems come at once, in the order of the lab file. A host
 /// without facts is reported as not asked.
-pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>, needs: &Needs) -> Vec<Diagnostic> {
+pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Vec<Diagnostic> {
     let mut out = Findings::default();
     whole(lab, &mut out);
     for host in &lab.hosts {
@@ -49,7 +34,7 @@ pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>, needs: &Needs) -> Vec<D
             out.fault(host, "it cannot be reached").evidence(why).remedy(remedy);
             continue;
         }
-        host::check(lab, host, facts, needs, &mut out);
+        host::check(lab, host, facts, &mut out);
     }
     let stations = stations(lab, facts);
     for station in &stations {
@@ -139,19 +124,14 @@ struct Plug<'a> {
     found: &'a Interface,
 }
 
-/// A cable whose both ends were found.
-struct Cable<'a> {
-    ends: [Plug<'a>; 2],
-}
-
 /// The lab's cables whose both ends were found.
-fn cables<'a>(lab: &'a Lab, stations: &'a [Station<'a>]) -> Vec<Cable<'a>> {
+fn cables<'a>(lab: &'a Lab, stations: &'a [Station<'a>]) -> Vec<[Plug<'a>; 2]> {
     let plug = |(host, key, wanted): LabEnd<'a>| {
         let station = stations.iter().find(|station| station.host.name == host.name)?;
         let port = ports(lab, host).into_iter().find(|port| port.key == key && *port.wanted == *wanted)?;
         Some(Plug { key, station, wanted, found: port.found(station.facts).ok()? })
     };
-    let found = |[a, b]: [LabEnd<'a>; 2]| Some(Cable { ends: [plug(a)?, plug(b)?] });
+    let found = |[a, b]: [LabEnd<'a>; 2]| Some([plug(a)?, plug(b)?]);
     cabling(lab).into_iter().filter_map(found).collect()
 }
 

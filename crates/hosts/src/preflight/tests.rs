@@ -80,7 +80,7 @@ fn router_ways(lab: &Lab) -> Vec<Question> {
 }
 
 fn told(facts: &BTreeMap<String, Facts>) -> Vec<Diagnostic> {
-    check(&lab(), facts, &Needs::default())
+    check(&lab(), facts)
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn everything_wrong_is_told_at_once() {
         let of = problems.iter().filter(|p| p.subject.as_deref() == Some(host)).count();
         assert!(of >= 8, "{host}: {of} of {problems:#?}");
     }
-    assert_eq!(check(&lab, &BTreeMap::new(), &Needs::default()).len(), 2);
+    assert_eq!(check(&lab, &BTreeMap::new()).len(), 2);
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn a_lab_that_says_little_is_held_to_little() {
     let facts: BTreeMap<String, Facts> = [("g", "tester"), ("d", "router"), ("r", "tester")]
         .map(|(n, of)| (n.to_string(), example[of].clone()))
         .into();
-    assert_eq!(check(&lab, &facts, &Needs::default()), []);
+    assert_eq!(check(&lab, &facts), []);
 }
 
 #[test]
@@ -362,14 +362,14 @@ fn what_the_file_does_not_say_is_found_by_the_way_to_the_other_end() {
     let mut facts = sound(&self::lab());
     let asked = ways_to_ask(&lab, tester, &facts["tester"]);
     assert_eq!(asked.len(), 2, "{asked:?}");
-    let before = check(&lab, &facts, &Needs::default());
+    let before = check(&lab, &facts);
     assert!(
         before.iter().any(|p| p.evidence.as_ref().unwrap().contains("no interface leads to 198.18.0.205")),
         "{before:#?}"
     );
     let answer = "  interface: igb1\n      flags: <UP,DONE,PINNED>\n";
     facts.get_mut("tester").unwrap().answer(&asked[0], answer.as_bytes(), 0);
-    let after = check(&lab, &facts, &Needs::default());
+    let after = check(&lab, &facts);
     assert!(!after.iter().any(|p| p.message.contains("not there")), "{after:#?}");
 }
 
@@ -395,7 +395,7 @@ fn a_lab_that_is_not_isolated_or_whose_interfaces_have_no_names() {
     let text = EXAMPLE.replace("isolated = true", "isolated = false").replacen("name = \"igb1\"\n", "", 1);
     let lab = Lab::read(text.as_bytes()).unwrap();
     let facts = sound(&self::lab());
-    let problems = check(&lab, &facts, &Needs::default());
+    let problems = check(&lab, &facts);
     let told: Vec<_> = problems.iter().map(|p| (p.subject.as_deref(), p.severity)).collect();
     assert_eq!(told, [(Some("router"), Severity::Warning), (None, Severity::Fault)]);
     let plan = frames::plan(&lab, &facts);
@@ -408,7 +408,7 @@ fn tools_that_send_by_the_system_need_two_hosts_and_routes() {
     let mut facts = sound(&lab());
     let programs = b"/usr/local/bin/iperf3\n/usr/bin/timeout\n";
     facts.get_mut("tester").unwrap().answer(&Question::Programs, programs, 0);
-    let problems = check(&one, &facts, &Needs::default());
+    let problems = check(&one, &facts);
     assert!(
         problems.len() == 1 && problems[0].message == "iperf3 would not send over the cables",
         "{problems:#?}"
@@ -425,10 +425,10 @@ fn tools_that_send_by_the_system_need_two_hosts_and_routes() {
     let way =
         |interface: &str| Some(Way { gateway: "198.18.0.205".parse().ok(), interface: interface.into() });
     facts.get_mut("g").unwrap().ways.insert(to, way("igb1"));
-    assert_eq!(check(&two, &facts, &Needs::default()), []);
+    assert_eq!(check(&two, &facts), []);
     facts.get_mut("g").unwrap().ways.insert(to, way("igb0"));
     facts.get_mut("r").unwrap().ways.insert("198.18.0.203".parse().unwrap(), None);
-    let problems = check(&two, &facts, &Needs::default());
+    let problems = check(&two, &facts);
     let told: Vec<&str> = problems.iter().map(|p| p.remedy.as_deref().unwrap()).collect();
     assert_eq!(told, ["route add -host 198.19.0.203 198.18.0.205", "route add -host 198.18.0.203 NEIGHBOUR"]);
     assert!(problems[0].evidence.as_ref().unwrap().contains("by igb0, not igb1"), "{problems:#?}");
@@ -437,7 +437,7 @@ fn tools_that_send_by_the_system_need_two_hosts_and_routes() {
         text.replacen("ssh = \"r\"\ntool = \"iperf3\"", "ssh = \"r\"\ntool = \"netperf\"", 1).as_bytes(),
     )
     .unwrap();
-    let problems = check(&other, &facts, &Needs::default());
+    let problems = check(&other, &facts);
     assert!(problems.iter().any(|p| p.message == "iperf3 has no server to connect to"), "{problems:#?}");
 }
 
@@ -448,7 +448,7 @@ fn no_load_goes_by_the_interface_that_ssh_comes_in_at() {
         .replace("[hosts.router.management]               # never touched by a test\nname = \"igb0\"\n", "");
     let lab = Lab::read(text.as_bytes()).unwrap();
     assert!(lab.dut().unwrap().management.is_none());
-    let problems = check(&lab, &sound(&self::lab()), &Needs::default());
+    let problems = check(&lab, &sound(&self::lab()));
     assert!(
         problems.len() == 1 && problems[0].message == "[in] is the interface that ssh comes in at",
         "{problems:#?}"

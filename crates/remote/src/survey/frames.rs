@@ -1,7 +1,6 @@
 //! A few frames over each cable of a lab and through its DUT, and the counters of the interfaces where they must arrive.
 
-use super::asking::ask_within;
-use super::{ask_again, everywhere, is_root_by_sudo, put};
+use super::{ask, ask_again, everywhere, is_root_by_sudo, put};
 use crate::{ExecutionTarget, Interrupt};
 use linerate_hosts::phases::Status;
 use linerate_hosts::preflight::frames::{self, Probe, Skipped, Tried};
@@ -92,8 +91,7 @@ impl Wire<'_> {
         let host = self.lab.hosts.iter().find(|host| host.name == probe.from.0)?;
         let (place, facts) = (self.places.get(&host.name)?, self.facts.get(&host.name)?);
         let program = ping::argv(facts.kernel()?, probe.source, probe.to);
-        let answers =
-            ask_within(PING, place, is_root_by_sudo(host, facts), &[program], self.cancelled).ok()?;
+        let answers = ask(PING, place, is_root_by_sudo(host, facts), &[program], self.cancelled).ok()?;
         let answer = answers.into_iter().next()?;
         match answer.status {
             Some(Status::Exit(126 | 127)) => None,

@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::testbed::prepare::{Prepared, Source, lacking_of_cells, origins, with_reasons};
 use anyhow::{Context, Result, anyhow, bail};
 use linerate_hosts::dut_changes::{self, Steps, Target};
-use linerate_hosts::preflight::{self, Needs, Port, frames, ports};
+use linerate_hosts::preflight::{self, Port, frames, ports};
 use linerate_hosts::systems::{Facts, Interface, Kernel, System as Detected};
 use linerate_linux::net::userns;
 use linerate_linux::records::rfc3339_utc;
@@ -84,7 +84,7 @@ impl Site {
             progress.aside(|| earlier.told.iter().for_each(tell));
             site.ask()?;
         }
-        let problems = preflight::check(&site.lab, &site.facts, &Needs::default());
+        let problems = preflight::check(&site.lab, &site.facts);
         let faults = problems.iter().filter(|problem| problem.is_fault()).count();
         progress.aside(|| problems.iter().for_each(tell));
         if faults > 0 {
@@ -123,7 +123,7 @@ impl Site {
         if send {
             sent = survey::send_frames(&self.lab, &self.places, &mut self.facts, Some(&STOP));
         }
-        let mut problems = preflight::check(&self.lab, &self.facts, &Needs::default());
+        let mut problems = preflight::check(&self.lab, &self.facts);
         problems.extend(frames::judge(&sent.tried));
         (sent, problems)
     }
@@ -287,9 +287,7 @@ impl Site {
     fn lacks(&self, dut: &Host, requirement: &Requirement) -> Result<Option<String>> {
         let name = &dut.name;
         let lacks = |words: &[&str], what: String| -> Result<Option<String>> {
-            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-            let command = linerate_remote::words::line(&words, false);
-            let succeeds = self.place(dut)?.run(&Order::new(&command), Some(&STOP))?.is_success();
+            let succeeds = self.place(dut)?.run(&Order::program(words), Some(&STOP))?.is_success();
             Ok((!succeeds).then(|| format!("{name} has no {what}")))
         };
         match requirement {
