@@ -60,7 +60,7 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, out:
     if hop.is_none() && !interface.addresses.iter().any(|a| a.reaches(to) == Some(true)) {
         return;
     }
-    let remedy = add(dut, network, hop);
+    let remedy = add(dut, network, hop, &interface.name);
     let Some(way) = way else {
         out.fault(host, format!("it has no route to {network}"))
             .evidence(format!("asked for {to}"))
@@ -185,23 +185,29 @@ fn reaches(
             }
             None => format!("{needs}, and it has no way there"),
         };
-        out.fault(from.host, what).evidence(evidence).remedy(over_the_dut(lab, from, key, address));
+        out.fault(from.host, what).evidence(evidence).remedy(over_the_dut(
+            lab,
+            from,
+            key,
+            address,
+            names.first().unwrap_or(&key),
+        ));
     }
 }
 
 /// The command that makes the route: over the DUT's interface at the same cable.
-fn over_the_dut(lab: &Lab, from: &Station<'_>, key: &str, to: IpAddr) -> String {
+fn over_the_dut(lab: &Lab, from: &Station<'_>, key: &str, to: IpAddr, dev: &str) -> String {
     let near =
         lab.dut().and_then(|dut| if key == "send" { dut.inside.as_ref() } else { dut.outside.as_ref() });
     let hop = near.and_then(|i| i.addresses.iter().map(|a| a.address).find(|a| alike(*a, to)));
-    add(from, &to.to_string(), hop)
+    add(from, &to.to_string(), hop, dev)
 }
 
 /// The command that adds or replaces a route to a network or an address.
-fn add(station: &Station<'_>, to: &str, hop: Option<IpAddr>) -> String {
+fn add(station: &Station<'_>, to: &str, hop: Option<IpAddr>, dev: &str) -> String {
     let hop = hop.map_or("NEIGHBOUR".to_string(), |hop| hop.to_string());
     let kind = match to {
-        _ if station.is_linux() => return format!("ip route replace {to} via {hop}"),
+        _ if station.is_linux() => return format!("ip route replace {to} via {hop} dev {dev}"),
         _ if to.contains(':') => "-inet6",
         _ if to.contains('/') => "-net",
         _ => "-host",
