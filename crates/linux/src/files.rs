@@ -1,7 +1,7 @@
 //! Files that a user names, and documents that are there whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -45,20 +45,22 @@ pub(crate) fn set_file(path: &Path, value: &str) -> io::Result<()> {
     OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
 }
 
+/// Writes a document.
+pub(crate) fn write(path: &Path, document: &impl serde::Serialize) -> io::Result<File> {
+    let mut file = BufWriter::new(File::create(path)?);
+    serde_json::to_writer_pretty(&mut file, document)?;
+    file.write_all(b"\n")?;
+    Ok(file.into_inner()?)
+}
+
 /// Writes a document under another name, puts it on the disk, and renames it: a reader sees the old document or the new one,
 /// also after a power failure.
 pub(crate) fn replace(path: &Path, document: &impl serde::Serialize) -> io::Result<()> {
-    let draft = &path.with_extension("draft");
-    let write = || {
-        let mut text = serde_json::to_string_pretty(document)?;
-        text.push('\n');
-        let mut file = File::create(draft)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(draft, path)
-    };
+    let draft = path.with_extension("draft");
+    let written = write(&draft, document).and_then(|file| file.sync_all());
+    let replaced = written.and_then(|()| fs::rename(&draft, path));
     // The draft may not be there; the error to report is the first one.
-    write().inspect_err(|_| drop(fs::remove_file(draft)))
+    replaced.inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 
 #[cfg(test)]

@@ -45,15 +45,12 @@ impl RecordStore {
             Some(out) => make_empty(out)?,
             None => make_new(base, &stamped(name), "", |path| DirBuilder::new().create(path))?.0,
         };
-        let path = directory.join(TRIALS);
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
-        let file = file.map_err(failed("make", &path))?;
-        lock(&file, &directory, &path)?;
+        let file = open_trials(&directory, OpenOptions::new().create_new(true))?;
         sync_directory(&directory)?;
         if let Some(parent) = directory.parent().filter(|p| !p.as_os_str().is_empty()) {
             sync_directory(parent)?;
         }
-        Ok(RecordStore { writer: Writer::start(file, path, 0)?, directory })
+        Ok(RecordStore { writer: Writer::start(file, directory.join(TRIALS), 0)?, directory })
     }
 
     /// Opens the folder of a stopped campaign, to resume it, and reads its records. An incomplete last line is cut away;
@@ -63,11 +60,8 @@ impl RecordStore {
     /// It is not a record, it cannot be written, or another process is writing it.
     pub fn reopen(directory: &Path) -> Result<(Self, StoredCampaign), Error> {
         read(directory)?; // before anything is opened for writing
-        let path = directory.join(TRIALS);
-        let file = OpenOptions::new().append(true).create(true).open(&path);
-        let file = file.map_err(failed("open", &path))?;
-        lock(&file, directory, &path)?;
-        let stored = read(directory)?;
+        let file = open_trials(directory, OpenOptions::new().create(true))?;
+        let (path, stored) = (directory.join(TRIALS), read(directory)?);
         file.set_len(reader::whole_lines(&path)?).map_err(failed("shorten", &path))?;
         let writer = Writer::start(file, path, stored.trials.len() as u64)?;
         Ok((RecordStore { directory: directory.to_path_buf(), writer }, stored))
@@ -138,16 +132,18 @@ impl RecordStore {
     }
 }
 
-/// Holds the trials' file for this process, as long as it is open.
-fn lock(file: &File, directory: &Path, path: &Path) -> Result<(), Error> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+/// Opens the file of trials to append to it. This process holds it as long as it is open.
+fn open_trials(directory: &Path, options: &mut OpenOptions) -> Result<File, Error> {
+    let path = directory.join(TRIALS);
+    let file = options.append(true).open(&path).map_err(failed("open", &path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(Error::Refused(format!(
             "{} is being written by another linerate: wait for it, or end it",
             directory.display()
         ))),
         // Some network file systems have no locks.
-        Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        Err(error) => Err(failed("lock", path)(error.into())),
+        Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(file),
+        Err(error) => Err(failed("lock", &path)(error.into())),
     }
 }
 

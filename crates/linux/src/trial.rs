@@ -110,12 +110,9 @@ pub fn run(
 fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64, Error> {
     let asked = monotonic_ns();
     loop {
-        if let Some(began) = generator.began_ns() {
-            return Ok(began);
-        }
         let waited = monotonic_ns() - asked;
+        // Asked first: a short load may begin and end at any moment.
         let finished = generator.finished();
-        // A short load may have begun and ended since.
         if let Some(began) = generator.began_ns() {
             return Ok(began);
         }
@@ -136,16 +133,16 @@ fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64
 
 /// Both counters at one moment. A thread that was kept from running between the two readings takes them again.
 fn sample(began_ns: u64, generator: &dyn Port, receiver: &dyn Port) -> Sample {
-    for _ in 0..5 {
+    let mut attempts = 0;
+    loop {
         let before = monotonic_ns();
         let (sent, received) = (generator.frames(), receiver.frames());
-        let after = monotonic_ns();
-        if after - before < SAMPLE_SPREAD_NS {
-            return Sample { t_ns: (before + (after - before) / 2).saturating_sub(began_ns), sent, received };
+        let took = monotonic_ns() - before;
+        if took < SAMPLE_SPREAD_NS || attempts == 5 {
+            return Sample { t_ns: (before + took / 2).saturating_sub(began_ns), sent, received };
         }
+        attempts += 1;
     }
-    let (sent, received) = (generator.frames(), receiver.frames());
-    Sample { t_ns: monotonic_ns().saturating_sub(began_ns), sent, received }
 }
 
 /// How often a sleeper looks whether it is over: for an interrupt…

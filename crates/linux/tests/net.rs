@@ -276,7 +276,7 @@ fn the_guard_looks_through_a_bridge() {
 fn ethtool_reads_and_sets() {
     let pair = Pair::new(2).up();
     let tool = Ethtool::open(&pair.a).unwrap();
-    assert_eq!(tool.speed_mbps("a0").unwrap(), Some(10_000));
+    assert_eq!(sysfs::read(&pair.a, "class/net/a0/speed").unwrap(), "10000");
     for on in [true, false] {
         tool.set_feature("a0", "rx-gro", on).unwrap();
         let gro = tool.features("a0").unwrap().into_iter().find(|feature| feature.name == "rx-gro").unwrap();

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::addresses;
-use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::netlink::Route;
 use linerate_linux::net::registry::{DEFAULT_ROOT, Registry};
+use linerate_linux::net::sysfs;
 use linerate_linux::ports::user_generator::FrameSource;
 use linerate_linux::ports::{self, Port, Target, monotonic_ns};
 use linerate_measure::audit::OFFERED_TOLERANCE;
@@ -261,8 +261,9 @@ fn routes(allowed: &Allowed, lane: usize) -> bool {
 
 fn rate(args: &Send, allowed: &Allowed, mix: &FrameMix, threads: usize) -> Result<Option<f64>> {
     let speed = || {
-        let mbps = Ethtool::open(&allowed.namespace).ok()?.speed_mbps(&allowed.link.name).ok()??;
-        Some(f64::from(mbps) * 1e6)
+        // The kernel refuses to answer while the link is down, and says -1 where a driver does not know.
+        let speed = sysfs::read(&allowed.namespace, &format!("class/net/{}/speed", allowed.link.name));
+        Some(f64::from(speed.ok()?.parse::<u32>().ok()?) * 1e6)
     };
     let link = args.link_speed.or_else(speed);
     args.rate.frames_per_second(mix.average_len_fcs(), link, threads).map_err(usage)

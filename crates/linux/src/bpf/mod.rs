@@ -73,14 +73,9 @@ fn kept(value: &[u8]) -> &'static [u8] {
     new
 }
 
-/// CPU numbers go from 0 to this, exclusive: the length of arrays with one element per CPU.
-pub fn cpu_slots(cpus: &[u32]) -> usize {
-    cpus.iter().copied().max().map_or(1, |m| m as usize + 1).max(possible_cpus())
-}
-
-/// Number of CPUs that the kernel may ever bring up: numbers in per-CPU arrays stay below it.
+/// Number of CPUs that the kernel may ever bring up, and length of arrays with one element for each: numbers stay below it.
 pub fn possible_cpus() -> usize {
-    aya::util::nr_cpus().map_or(1, |n| n)
+    aya::util::nr_cpus().unwrap_or(1)
 }
 
 /// An aya error as ours: the verifier's log is long, its last lines say why.

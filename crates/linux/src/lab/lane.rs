@@ -5,7 +5,7 @@ use super::{DutEnd, Interface, LabSpec, Setup, cards, program};
 use crate::error::Error;
 use crate::host::changes::Change;
 use crate::net::{MacAddr, sysctl};
-use crate::process::{Finished, Job};
+use crate::process::Job;
 use linerate_measure::record::RuleCount;
 use linerate_plan::rules::Firewall;
 use linerate_plan::rules::own::counts;
@@ -101,22 +101,6 @@ impl Lane {
         }
         self.setup = setup.clone();
         self.lacks_states().map_or(Ok(()), |(_, refusal)| Err(refusal))
-    }
-
-    /// Runs a program in the DUT's namespace (in its room, if it has one), to collect its output with a trial.
-    ///
-    /// # Errors
-    /// It is not installed, fails or takes too long; or there is no DUT.
-    pub fn run(&self, job: &Job) -> Result<Finished, Error> {
-        let Some(dut) = &self.dut else {
-            let why = "tester-baseline is the tester alone: nothing can be run there";
-            return Err(Error::Refused(why.into()));
-        };
-        let run = match &dut.room {
-            Some(room) => return room.run(job, self.spec.interrupted),
-            None => job.run(|path| dut.namespace.command(path), self.spec.interrupted),
-        };
-        run.map_err(|e| Error::Refused(format!("cannot run {}: {e}", job.program)))
     }
 
     /// The counts of the rules in a user's file, in its own words; `None` without such a file, or if its counters cannot be read.

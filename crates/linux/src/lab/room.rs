@@ -7,7 +7,7 @@ use super::setup::shell;
 use crate::error::{Doing, Error};
 use crate::files::is_plain;
 use crate::net::{self, Netns};
-use crate::process::{Finished, Job};
+use crate::process::Job;
 use linerate_plan::settings::{Command as Step, File as TextFile};
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{Pid, Signal, chdir, kill_process};
@@ -76,12 +76,12 @@ impl Room {
     pub(super) fn run_step(&mut self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
         // Even a command that fails may have done half of its work.
         self.undo.extend(step.undo.as_ref().map(|line| shell(step, line)));
-        self.run(&shell(step, &step.run), interrupted).map(drop)
+        self.run(&shell(step, &step.run), interrupted)
     }
 
-    pub(super) fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<Finished, Error> {
+    fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
         let run = job.run(|path| self.door.command(path), interrupted);
-        run.map_err(|e| Error::Refused(format!("cannot run '{}': {e}", words(job))))
+        run.map(drop).map_err(|e| Error::Refused(format!("cannot run '{}': {e}", words(job))))
     }
 
     /// Undoes the commands, the last first. Errors can no longer be reported.

@@ -20,16 +20,11 @@ const GFEATURES: u32 = 0x3a;
 const SFEATURES: u32 = 0x3b;
 const GCHANNELS: u32 = 0x3c;
 const SCHANNELS: u32 = 0x3d;
-const GLINKSETTINGS: u32 = 0x4c;
 
 /// Sets of strings (ETH_SS_STATS, ETH_SS_FEATURES) and the length of each string in them.
 const STATS: u32 = 1;
 const FEATURES: u32 = 4;
 const STRING: usize = 32;
-/// `struct ethtool_link_settings` without its masks.
-const LINK_SETTINGS_SIZE: usize = 48;
-/// Offset of `link_mode_masks_nwords`.
-const LINK_MASK_WORDS: usize = 15;
 /// More strings than any card has; a limit for allocations whose size a driver gives.
 const MOST_STRINGS: u32 = 1 << 16;
 
@@ -135,20 +130,6 @@ impl Ethtool {
             (words[4], words[5]) = (rx, tx);
         }
         self.call(dev, &mut request(SCHANNELS, &words, 0), &what).map(drop)
-    }
-
-    /// The speed of the link; `None` if it is unknown or the link is down.
-    pub fn speed_mbps(&self, dev: &str) -> Result<Option<u32>, Error> {
-        let what = "read the speed of";
-        // The kernel first returns the length of its masks, as a negative number, and the values only for a request with that
-        // length.
-        let mut ask = request(GLINKSETTINGS, &[], LINK_SETTINGS_SIZE - 4);
-        self.call(dev, &mut ask, what)?;
-        let words = (ask[LINK_MASK_WORDS] as i8).unsigned_abs();
-        let mut ask = request(GLINKSETTINGS, &[], LINK_SETTINGS_SIZE - 4 + usize::from(words) * 12);
-        ask[LINK_MASK_WORDS] = words;
-        self.call(dev, &mut ask, what)?;
-        Ok(u32_at(&ask, 4).filter(|speed| !matches!(*speed, 0 | u32::MAX)))
     }
 
     /// The strings of a set, by position.

@@ -4,7 +4,6 @@
 //! namespace that stand on, under or beside the interface are examined with it.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::IpAddr;
 
 use super::Netns;
@@ -12,19 +11,24 @@ use super::netlink::{LinkInfo, Route};
 use crate::Error;
 
 /// Why nothing should be sent by an interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refusal {
-    /// It is the loopback interface.
+    #[error("is the loopback interface, which leads to no lab")]
     Loopback,
-    /// A default route leaves by it, or by a link it is connected with.
+    /// It, or a link it is connected with, has one.
+    #[error("carries a default route, so it leads to other networks")]
     DefaultRoute,
-    /// It, or a link it is connected with, has an address that is not of a benchmarking range.
+    /// It, or a link it is connected with, has it.
+    #[error(
+        "is connected with address {0}, which is not of a benchmarking range (198.18.0.0/15, 2001:2::/48)"
+    )]
     ForeignAddress(IpAddr),
     /// It is not in a namespace that this program made as a lab.
+    #[error("is not in a lab that linerate made")]
     NotInLabNamespace,
 }
 
-/// Facts about an interface; as an error, the reasons why test traffic was refused.
+/// Facts about an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examination {
     pub iface: String,
@@ -63,15 +67,20 @@ pub fn examine(ns: &Netns, iface: &str, lab_namespaces: &[u64]) -> Result<Examin
 
 /// Decides: nothing found is permitted; something found only if the user named the interface (`--isolated-lab`), and
 /// then it comes back as warnings. Loopback leads to no lab, and naming it does not help.
-pub fn permit(examination: &Examination, named: &[String]) -> Result<Vec<String>, Examination> {
+pub fn permit(examination: &Examination, named: &[String]) -> Result<Vec<String>, Error> {
     let Examination { iface, reasons } = examination;
-    let overruled = named.contains(iface) && !reasons.contains(&Refusal::Loopback);
-    if reasons.is_empty() || overruled {
+    let is_loopback = reasons.contains(&Refusal::Loopback);
+    if reasons.is_empty() || named.contains(iface) && !is_loopback {
         let warning =
             |reason: &Refusal| format!("{iface} {reason}; sending because --isolated-lab {iface} was given");
         return Ok(reasons.iter().map(warning).collect());
     }
-    Err(examination.clone())
+    let remedy = match is_loopback {
+        true => "Choose an interface that leads to the device under test.".into(),
+        false => format!("If {iface} leads to nothing else, say so: --isolated-lab {iface}"),
+    };
+    let why = examination.why();
+    Err(Error::Refused(format!("will not send test traffic by {iface}: {why}. {remedy}")))
 }
 
 /// Whether an address lies outside the ranges set aside for benchmarks (RFC 2544: 198.18.0.0/15; RFC 5180:
@@ -96,33 +105,6 @@ pub(crate) fn connected(links: &[LinkInfo], start: u32) -> BTreeSet<u32> {
         group = grown;
     }
 }
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Loopback => f.write_str("is the loopback interface, which leads to no lab"),
-            Refusal::DefaultRoute => f.write_str("carries a default route, so it leads to other networks"),
-            Refusal::ForeignAddress(address) => write!(
-                f,
-                "is connected with address {address}, which is not of a benchmarking range (198.18.0.0/15, 2001:2::/48)"
-            ),
-            Refusal::NotInLabNamespace => f.write_str("is not in a lab that linerate made"),
-        }
-    }
-}
-
-impl fmt::Display for Examination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Examination { iface, reasons } = self;
-        write!(f, "will not send test traffic by {iface}: {}. ", self.why())?;
-        match reasons.contains(&Refusal::Loopback) {
-            true => f.write_str("Choose an interface that leads to the device under test."),
-            false => write!(f, "If {iface} leads to nothing else, say so: --isolated-lab {iface}"),
-        }
-    }
-}
-
-impl std::error::Error for Examination {}
 
 #[cfg(test)]
 mod tests {
@@ -166,7 +148,7 @@ mod tests {
              --isolated-lab eth7"
         );
         assert_eq!(permit(&found, &["eth7".into()]).unwrap().len(), 2);
-        assert_eq!(permit(&examination(&[]), &[]), Ok(vec![]));
+        assert!(permit(&examination(&[]), &[]).unwrap().is_empty());
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl PacketSender {
                     return Err(Error::system(operation, error));
                 }
             }
-            if tally.stopping() || monotonic_ns() >= pacer.deadline_ns() {
+            if tally.stopping() || monotonic_ns() >= pacer.deadline_ns {
                 break;
             }
             std::thread::yield_now();

@@ -87,10 +87,10 @@ impl LiveFrames {
     ) -> Result<Self, Error> {
         let tables = Tables::new(traffic)?;
         let program = program.map_or_else(|| program_name(traffic), str::to_string);
-        let mut ebpf = load(traffic, &tables, cpus, targets.len() as u32)?;
+        let mut ebpf = load(traffic, &tables, targets.len() as u32)?;
         // Once loaded, the program holds its maps; before, their descriptors must stay open.
         bpf::load_xdp(&mut ebpf, &program)?;
-        let states = MappedArray::take(&mut ebpf, "states", bpf::cpu_slots(cpus))?;
+        let states = MappedArray::take(&mut ebpf, "states", bpf::possible_cpus())?;
         fill_tables(&mut ebpf, traffic, &tables)?;
         let mut numbered = (0..).zip(targets);
         namespace
@@ -189,7 +189,7 @@ fn program_name(traffic: &Traffic) -> String {
     format!("gen_{family}_{transport}{vlan}")
 }
 
-fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<Ebpf, Error> {
+fn load(traffic: &Traffic, tables: &Tables, ports: u32) -> Result<Ebpf, Error> {
     let flows = traffic.flows.usable_len()?;
     let aliases = if matches!(traffic.order, FlowOrder::Zipf { .. }) { flows } else { 1 };
     let order: u32 = match traffic.order {
@@ -208,7 +208,7 @@ fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<
         ("STAMP_EVERY", traffic.stamp_every.max(1)),
     ];
     let elements = [
-        ("states", bpf::cpu_slots(cpus) as u32),
+        ("states", bpf::possible_cpus() as u32),
         ("flows", flows),
         ("aliases", aliases),
         ("lengths", lengths),

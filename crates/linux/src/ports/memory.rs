@@ -138,7 +138,7 @@ impl MemoryLink {
             };
             machine.done(event, self.now_ns - began_ns);
         }
-        let (stream, next_sequence) = (self.source.stream(), self.source.sequence());
+        let (stream, next_sequence) = (self.source.stream, self.source.sequence);
         let (frames, bytes) = (self.frames, self.bytes);
         let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
         MemoryTrial {

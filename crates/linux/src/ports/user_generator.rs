@@ -33,8 +33,10 @@ pub struct FrameSource {
     picker: FlowPicker,
     /// Offset of the picked flow number: sequential threads start apart.
     first_flow: u64,
-    stream: u16,
-    sequence: u64,
+    /// All frames belong to it.
+    pub stream: u16,
+    /// The number that the next frame gets.
+    pub sequence: u64,
     stamp_every: u32,
     stamp_in: u32,
 }
@@ -103,16 +105,6 @@ impl FrameSource {
     pub fn longest(&self) -> usize {
         self.templates.iter().map(FrameTemplate::len).max().unwrap_or(0)
     }
-
-    /// The sequence number that the next frame gets.
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    /// The stream that all frames belong to.
-    pub fn stream(&self) -> u16 {
-        self.stream
-    }
 }
 
 fn templates(traffic: &Traffic) -> Result<(Vec<FrameTemplate>, Vec<usize>), Error> {
@@ -158,10 +150,13 @@ pub struct Pacer {
     duration_ns: u64,
     frames_left: u64,
     credit: u64,
-    deadline_ns: u64,
-    first_ns: Option<u64>,
+    /// When the load ends, at the latest.
+    pub deadline_ns: u64,
+    /// When it began.
+    pub first_ns: Option<u64>,
     last_ns: u64,
-    stall_ns: u64,
+    /// The longest time for which a frame was due and the clock was not looked at.
+    pub stall_ns: u64,
 }
 
 impl Pacer {
@@ -227,21 +222,6 @@ impl Pacer {
         let cost = (u64::from(index) + 1).saturating_mul(FRAME_CREDIT);
         self.last_ns
             - self.credit.saturating_sub(cost).checked_div(self.rate_mfps).unwrap_or(0).min(self.last_ns)
-    }
-
-    /// When the load began.
-    pub fn first_ns(&self) -> Option<u64> {
-        self.first_ns
-    }
-
-    /// When it ends, at the latest.
-    pub fn deadline_ns(&self) -> u64 {
-        self.deadline_ns
-    }
-
-    /// The longest time for which a frame was due and the clock was not looked at.
-    pub fn stall_ns(&self) -> u64 {
-        self.stall_ns
     }
 }
 

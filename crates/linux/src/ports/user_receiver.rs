@@ -8,10 +8,10 @@ use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram, bucket};
 use linerate_wire::{Filter, ForeignKind, Load, Recognised, STREAMS, SequenceWindow, Signature, recognise};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Names of the kinds of foreign frames, as the XDP receiver has them.
 /// Kinds of frames that are no test frames of the campaign.
 pub const FOREIGN: [&str; 6] = ["ARP", "IPv4", "IPv6", "ICMPv6", "other", "other campaign's"];
 const OTHER_CAMPAIGN: usize = 5;
@@ -116,19 +116,23 @@ impl Account {
 
     /// Everything as a port reports it.
     pub fn counters(&self) -> PortCounters {
-        let foreign = FOREIGN.iter().zip(self.foreign).filter(|(_, n)| *n > 0);
         let streams = self.streams.iter().enumerate().filter(|(_, s)| s.frames > 0);
         let id = |low: usize| u16::from(self.filter.campaign) << 8 | low as u16;
         PortCounters {
             frames: self.frames,
             bytes: self.bytes,
-            foreign: foreign.map(|(kind, n)| ((*kind).to_owned(), n)).collect(),
+            foreign: foreign_counters(self.foreign),
             queues: self.queues.clone(),
             streams: streams.map(|(low, s)| StreamCounters { stream: id(low), ..*s }).collect(),
             latency: Histogram::from_dense(&self.latency),
             ..PortCounters::default()
         }
     }
+}
+
+/// Counts of the kinds in [`FOREIGN`], by name.
+pub(super) fn foreign_counters(counts: [u64; FOREIGN.len()]) -> BTreeMap<String, u64> {
+    FOREIGN.iter().map(|kind| kind.to_string()).zip(counts).filter(|(_, count)| *count > 0).collect()
 }
 
 /// The number of a kind in [`FOREIGN`].

@@ -1,7 +1,7 @@
 //! The receiver: an XDP program that counts test frames per CPU, queue and stream, and drops them.
 
 use super::mapped::MappedArray;
-use super::user_receiver::FOREIGN;
+use super::user_receiver::{FOREIGN, foreign_counters};
 use super::{Arrival, Port};
 use crate::bpf;
 use crate::error::Error;
@@ -13,7 +13,6 @@ use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram};
 use linerate_wire::{Filter, Load, STREAMS};
-use std::collections::BTreeMap;
 
 /// Words of a stream's window; `WINDOW_WORDS` in receiver.bpf.c.
 const WINDOW_WORDS: usize = 8192;
@@ -212,8 +211,7 @@ impl Port for XdpReceiver {
                 counters.queues.push(QueueCounters { cpu, queue, frames });
             }
         }
-        let kinds = FOREIGN.iter().zip(foreign).filter(|(_, n)| *n > 0);
-        counters.foreign = kinds.map(|(k, n)| (k.to_string(), n)).collect::<BTreeMap<_, _>>();
+        counters.foreign = foreign_counters(foreign);
         counters.streams = self.stream_counters(&now);
         counters.latency = self.latency(&now);
         counters

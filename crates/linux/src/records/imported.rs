@@ -1,7 +1,7 @@
 //! Records of campaigns that were measured elsewhere: many campaigns at once, each whole or absent.
 
 use super::{CAMPAIGN, HOST, SUMMARY, TRIALS, failed, make_empty, make_new, sanitised, sync_directory};
-use crate::Error;
+use crate::{Error, files};
 use linerate_import::netbenches::records::Records;
 use linerate_measure::record::Summary;
 use std::fs::{self, File};
@@ -39,15 +39,15 @@ impl ImportStore {
         let draft = self.directory.join(".new");
         let write = || -> io::Result<()> {
             fs::create_dir(&draft)?;
-            document(&draft.join(CAMPAIGN), &records.campaign)?;
-            document(&draft.join(HOST), &records.host)?;
+            files::write(&draft.join(CAMPAIGN), &records.campaign)?;
+            files::write(&draft.join(HOST), &records.host)?;
             let mut trials = BufWriter::new(File::create(draft.join(TRIALS))?);
             for trial in &records.trials {
                 serde_json::to_writer(&mut trials, trial)?;
                 trials.write_all(b"\n")?;
             }
             trials.flush()?;
-            document(&draft.join(SUMMARY), summary)?;
+            files::write(&draft.join(SUMMARY), summary)?;
             // One call for all files of a campaign, instead of one for each.
             Ok(rustix::fs::syncfs(File::open(&draft)?)?)
         };
@@ -79,13 +79,6 @@ impl Drop for ImportStore {
             let _ = fs::remove_dir(&self.directory);
         }
     }
-}
-
-fn document(path: &Path, document: &impl serde::Serialize) -> io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    serde_json::to_writer_pretty(&mut file, document)?;
-    file.write_all(b"\n")?;
-    file.flush()
 }
 
 #[cfg(test)]

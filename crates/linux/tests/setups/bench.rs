@@ -128,10 +128,14 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     }
 }
 
-/// Output of a program in the DUT's namespace.
+/// Output of a program where the DUT's commands run.
 pub fn ask(lab: &EmbeddedLab, program: &str, args: &[&str]) -> String {
-    let finished = lab.lanes[0].run(&linerate_linux::process::Job::new(program, args)).unwrap();
-    finished.stdout
+    let (dut, job) = (lab.lanes[0].dut.as_ref().unwrap(), linerate_linux::process::Job::new(program, args));
+    let run = match dut.door() {
+        Some(door) => job.run(|path| door.command(path), None),
+        None => job.run(|path| dut.namespace.command(path), None),
+    };
+    run.unwrap().stdout
 }
 
 /// A file of the DUT's sysfs.

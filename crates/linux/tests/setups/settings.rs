@@ -7,7 +7,6 @@ use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::napi;
 use linerate_linux::net::netlink::Route;
-use linerate_linux::process::Job;
 use linerate_plan::settings::{self, Command, Dut, End, Feature, File, More, Neighbour, Settings};
 use linerate_wire::Family;
 use std::time::{Duration, Instant};
@@ -273,7 +272,6 @@ fn many_routes_are_added_fast_and_errors_are_located() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn files_and_commands_are_the_lanes_own() {
-    let shell = |line: &str| Job::new("sh", &["-c", line]);
     let setup = with(Settings {
         files: vec![File { path: "etc/x.conf".into(), text: "hello\n".into() }],
         commands: vec![
@@ -284,7 +282,7 @@ fn files_and_commands_are_the_lanes_own() {
         ..Settings::default()
     });
     let lab = lab(&setup);
-    let said = |line| lab.lanes[0].run(&shell(line)).unwrap().stdout;
+    let said = |line| ask(&lab, "sh", &["-c", line]);
     assert_eq!(said("pwd; cat etc/x.conf"), "/run/linerate/scratch\nhello\n");
     assert_eq!(said("ls /sys/class/net"), "in0\nlo\nout0\n");
     assert_eq!(sysfs(&lab, "class/net/out0/gro_flush_timeout"), "1");

@@ -17,6 +17,7 @@
 //! because the line has to come from another core (Documentation/networking/af_xdp.rst).
 
 use crate::sockets::Mapping;
+use rustix::net::xdp::XdpRingOffset;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -32,9 +33,10 @@ struct Ring<T> {
 }
 
 impl<T: Copy> Ring<T> {
-    fn new(memory: Arc<Mapping>, offsets: &libc::xdp_ring_offset, size: u32) -> Self {
+    fn new(memory: Arc<Mapping>, offsets: &XdpRingOffset, size: u32) -> Self {
         let [producer, consumer, flags, entries] =
-            [offsets.producer, offsets.consumer, offsets.flags, offsets.desc].map(|o| o as usize);
+            [offsets.producer, offsets.consumer, offsets.flags.unwrap_or(0), offsets.desc]
+                .map(|o| o as usize);
         assert!(size.is_power_of_two(), "ring sizes are powers of two");
         assert!([producer, consumer, flags].iter().all(|o| o % 4 == 0 && o + 4 <= memory.len()));
         assert!(entries % align_of::<T>() == 0 && entries + size as usize * size_of::<T>() <= memory.len());
@@ -69,7 +71,7 @@ pub(super) struct Producer<T> {
 }
 
 impl<T: Copy> Producer<T> {
-    pub(super) fn new(memory: Arc<Mapping>, offsets: &libc::xdp_ring_offset, size: u32) -> Self {
+    pub(super) fn new(memory: Arc<Mapping>, offsets: &XdpRingOffset, size: u32) -> Self {
         let ring = Ring::new(memory, offsets, size);
         let written = ring.counter(ring.producer).load(Ordering::Relaxed);
         let taken = ring.counter(ring.consumer).load(Ordering::Acquire);
@@ -122,7 +124,7 @@ pub(super) struct Consumer<T> {
 }
 
 impl<T: Copy> Consumer<T> {
-    pub(super) fn new(memory: Arc<Mapping>, offsets: &libc::xdp_ring_offset, size: u32) -> Self {
+    pub(super) fn new(memory: Arc<Mapping>, offsets: &XdpRingOffset, size: u32) -> Self {
         let ring = Ring::new(memory, offsets, size);
         let read = ring.counter(ring.consumer).load(Ordering::Relaxed);
         Consumer { ring, read, filled: read }
@@ -154,7 +156,7 @@ mod tests {
 
     fn ends(size: u32) -> (Producer<u64>, Consumer<u64>) {
         let memory = Arc::new(Mapping::anonymous(4096).unwrap());
-        let offsets = libc::xdp_ring_offset { producer: 0, consumer: 64, flags: 128, desc: 192 };
+        let offsets = XdpRingOffset { producer: 0, consumer: 64, flags: Some(128), desc: 192 };
         // Counters that are about to wrap.
         let near = u32::MAX - 100;
         for at in [0, 64] {

@@ -2,11 +2,16 @@
 
 use super::rings::{Consumer, Producer};
 use crate::error::{Doing, Error};
-use crate::sockets::Mapping;
-use crate::sockets::{bind, get_option, new_socket, set_option};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send};
+use crate::sockets::{Mapping, new_socket};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
+    XDP_UMEM_PGOFF_FILL_RING, XdpMmapOffsets, XdpOptionsFlags, XdpRingOffset, XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, bind, recv, send};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -68,14 +73,14 @@ pub(super) type Receiving = Socket<Consumer<libc::xdp_desc>>;
 /// A socket that transmits.
 pub(super) type Transmitting = Socket<Producer<libc::xdp_desc>>;
 
-/// The parts of a direction: sizes of the fill and completion rings, by the number of chunks; its ring of frames, by option, offset
+/// The parts of a direction: sizes of the fill and completion rings, by the number of chunks; its ring of frames, by size, offset
 /// and constructor.
 struct Direction<R> {
     sizes: fn(u32) -> [u32; 2],
-    option: i32,
+    set_size: fn(BorrowedFd<'_>, u32) -> Result<(), Errno>,
     offset: u64,
-    parts: fn(&libc::xdp_mmap_offsets) -> &libc::xdp_ring_offset,
-    ring: fn(Arc<Mapping>, &libc::xdp_ring_offset, u32) -> R,
+    parts: fn(&XdpMmapOffsets) -> &XdpRingOffset,
+    ring: fn(Arc<Mapping>, &XdpRingOffset, u32) -> R,
 }
 
 impl Receiving {
@@ -85,8 +90,8 @@ impl Receiving {
             // The kernel takes many chunks out of the fill ring before it updates the shared counter: until then those count twice,
             // there and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
             sizes: |chunks| [2 * chunks, FEWEST_CHUNKS],
-            option: libc::XDP_RX_RING,
-            offset: libc::XDP_PGOFF_RX_RING as u64,
+            set_size: |fd, size| sockopt::set_xdp_rx_ring_size(fd, size),
+            offset: XDP_PGOFF_RX_RING,
             parts: |offsets| &offsets.rx,
             ring: Consumer::new,
         };
@@ -104,8 +109,8 @@ impl Transmitting {
     pub(super) fn transmitting(ifindex: u32, queue: u32, chunk: u32, chunks: u32) -> Result<Self, Error> {
         let direction = Direction {
             sizes: |chunks| [FEWEST_CHUNKS, chunks],
-            option: libc::XDP_TX_RING,
-            offset: libc::XDP_PGOFF_TX_RING as u64,
+            set_size: |fd, size| sockopt::set_xdp_tx_ring_size(fd, size),
+            offset: XDP_PGOFF_TX_RING,
             parts: |offsets| &offsets.tx,
             ring: Producer::new,
         };
@@ -120,17 +125,8 @@ impl Transmitting {
 
 /// Frames that were dropped because a socket had no room for them, since it was made.
 pub(super) fn dropped(fd: &OwnedFd) -> u64 {
-    let zero = libc::xdp_statistics {
-        rx_dropped: 0,
-        rx_invalid_descs: 0,
-        tx_invalid_descs: 0,
-        rx_ring_full: 0,
-        rx_fill_ring_empty_descs: 0,
-        tx_ring_empty_descs: 0,
-    };
     // An empty fill ring is in `rx_dropped` as well (net/xdp/xsk.c, __xsk_rcv).
-    let statistics = get_option(fd, libc::SOL_XDP, libc::XDP_STATISTICS, zero);
-    statistics.map_or(0, |s| s.rx_dropped + s.rx_ring_full)
+    sockopt::xdp_statistics(fd).map_or(0, |s| s.rx_dropped + s.rx_ring_full.unwrap_or(0))
 }
 
 impl<R> Socket<R> {
@@ -153,15 +149,14 @@ impl<R> Socket<R> {
             _ => Error::system(format_args!("give memory to {object}"), error),
         })?;
         let socket = rings(fd, umem, direction).doing(format_args!("make the rings of {object}"))?;
-        bind_to_queue(&socket.fd, ifindex, queue).map_err(|error| match error.raw_os_error() {
-            Some(libc::EINVAL) => Error::Refused(format!(
+        bind_to_queue(&socket.fd, ifindex, queue).map_err(|error| match error {
+            Errno::INVAL => Error::Refused(format!(
                 "interface number {ifindex} has no queue {queue}: ask for fewer CPUs, or give it more queues (ethtool -L)"
             )),
             _ => Error::system(format_args!("bind {object}"), error),
         })?;
-        let options =
-            get_option(&socket.fd, libc::SOL_XDP, libc::XDP_OPTIONS, libc::xdp_options { flags: 0 });
-        let zero_copy = options.is_ok_and(|o| o.flags & libc::XDP_OPTIONS_ZEROCOPY != 0);
+        let options = sockopt::xdp_options(&socket.fd);
+        let zero_copy = options.is_ok_and(|flags| flags.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY));
         Ok(Socket { zero_copy, ..socket })
     }
 }
@@ -172,42 +167,38 @@ fn register(fd: &OwnedFd, chunk: u32, mut chunks: u32) -> io::Result<Umem> {
     let until = Instant::now() + BUSY / 2;
     loop {
         let memory = Mapping::anonymous(chunk as usize * chunks as usize)?;
-        let request = libc::xdp_umem_reg {
+        let request = XdpUmemReg {
             addr: memory.base() as u64,
             len: memory.len() as u64,
             chunk_size: chunk,
             headroom: 0,
-            flags: 0,
+            flags: XdpUmemRegFlags::empty(),
             tx_metadata_len: 0,
         };
-        match set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &request) {
+        match sockopt::set_xdp_umem_reg(fd, request) {
             Ok(()) => return Ok(Umem { memory, chunk, chunks }),
-            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) && Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) && chunks > FEWEST_CHUNKS => chunks /= 2,
-            Err(e) => return Err(e),
+            Err(Errno::NOBUFS) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            Err(Errno::NOBUFS) if chunks > FEWEST_CHUNKS => chunks /= 2,
+            Err(e) => return Err(e.into()),
         }
     }
 }
 
 /// Sizes the rings and maps them: each at its own offset, its parts at those of XDP_MMAP_OFFSETS.
 fn rings<R>(fd: OwnedFd, umem: Umem, direction: &Direction<R>) -> io::Result<Socket<R>> {
-    let (level, all) = (libc::SOL_XDP, umem.chunks);
+    let all = umem.chunks;
     let [fill, completion] = (direction.sizes)(all);
-    set_option(&fd, level, libc::XDP_UMEM_FILL_RING, &fill)?;
-    set_option(&fd, level, libc::XDP_UMEM_COMPLETION_RING, &completion)?;
-    set_option(&fd, level, direction.option, &all)?;
-    let ring = libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
-    let zero = libc::xdp_mmap_offsets { rx: ring, tx: ring, fr: ring, cr: ring };
-    let offsets = get_option(&fd, level, libc::XDP_MMAP_OFFSETS, zero)?;
-    let map = |ring: &libc::xdp_ring_offset, entry: usize, size: u32, at: u64| {
+    sockopt::set_xdp_umem_fill_ring_size(&fd, fill)?;
+    sockopt::set_xdp_umem_completion_ring_size(&fd, completion)?;
+    (direction.set_size)(fd.as_fd(), all)?;
+    let offsets = sockopt::xdp_mmap_offsets(&fd)?;
+    let map = |ring: &XdpRingOffset, entry: usize, size: u32, at: u64| {
         Mapping::shared(&fd, ring.desc as usize + size as usize * entry, at).map(Arc::new)
     };
     let (parts, address) = ((direction.parts)(&offsets), size_of::<u64>());
     let frames = map(parts, size_of::<libc::xdp_desc>(), all, direction.offset)?;
-    let filled = map(&offsets.fr, address, fill, libc::XDP_UMEM_PGOFF_FILL_RING)?;
-    let done = map(&offsets.cr, address, completion, libc::XDP_UMEM_PGOFF_COMPLETION_RING)?;
+    let filled = map(&offsets.fr, address, fill, XDP_UMEM_PGOFF_FILL_RING)?;
+    let done = map(&offsets.cr, address, completion, XDP_UMEM_PGOFF_COMPLETION_RING)?;
     Ok(Socket {
         frames: (direction.ring)(frames, parts, all),
         fill: Producer::new(filled, &offsets.fr, fill),
@@ -220,20 +211,12 @@ fn rings<R>(fd: OwnedFd, umem: Umem, direction: &Direction<R>) -> io::Result<Soc
 
 /// Binds; without XDP_COPY or XDP_ZEROCOPY the kernel takes zero copy where the driver has it. A queue stays busy for up to
 /// a second after its last socket was closed, because the kernel tears that down later.
-fn bind_to_queue(fd: &OwnedFd, ifindex: u32, queue: u32) -> io::Result<()> {
-    let address = libc::sockaddr_xdp {
-        sxdp_family: libc::AF_XDP as u16,
-        sxdp_flags: libc::XDP_USE_NEED_WAKEUP,
-        sxdp_ifindex: ifindex,
-        sxdp_queue_id: queue,
-        sxdp_shared_umem_fd: 0,
-    };
+fn bind_to_queue(fd: &OwnedFd, ifindex: u32, queue: u32) -> Result<(), Errno> {
+    let address = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP, ifindex, queue);
     let until = Instant::now() + BUSY;
     loop {
         match bind(fd, &address) {
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            Err(Errno::BUSY) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
             result => return result,
         }
     }

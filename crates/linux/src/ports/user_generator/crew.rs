@@ -92,9 +92,9 @@ impl Tally {
     }
 
     fn publish(&self, source: &FrameSource, pacer: &Pacer) {
-        self.first_ns.store(pacer.first_ns().unwrap_or(0), Ordering::Relaxed);
-        self.stall_ns.store(pacer.stall_ns(), Ordering::Relaxed);
-        self.sequence.store(source.sequence(), Ordering::Relaxed);
+        self.first_ns.store(pacer.first_ns.unwrap_or(0), Ordering::Relaxed);
+        self.stall_ns.store(pacer.stall_ns, Ordering::Relaxed);
+        self.sequence.store(source.sequence, Ordering::Relaxed);
     }
 }
 
@@ -140,7 +140,7 @@ impl<T: Transmit> UserGenerator<T> {
             let mut crew = Vec::with_capacity(cpus.len());
             for (thread, cpu) in cpus.iter().enumerate() {
                 let source = FrameSource::new(&traffic, thread, cpus.len())?;
-                let (stream, longest) = (source.stream(), source.longest());
+                let (stream, longest) = (source.stream, source.longest());
                 let work = Arc::new(Mutex::new((source, transmitter(target, thread, longest)?)));
                 crew.push(Member { cpu: *cpu, stream, tally: Arc::default(), work, thread: None });
             }
