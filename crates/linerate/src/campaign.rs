@@ -7,11 +7,10 @@ use anyhow::{Context, Result};
 use linerate_linux::host::peak_rss_bytes;
 use linerate_linux::records::RecordStore;
 use linerate_measure::audit::{Evidence, audit};
-use linerate_measure::collector::Collection;
 use linerate_measure::record::{Campaign, HostFacts, Mode, Summary, TrialRecord, VERSION};
 use linerate_measure::strategy::{Design, History, Observed, Stopped, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
-use linerate_measure::trial::{Timing, rates};
+use linerate_measure::trial::rates;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -126,14 +125,40 @@ impl Conductor<'_> {
 
     /// Runs one trial and records it.
     fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
-        let name = || self.campaign.name_of(request.slot);
-        let title = || format!("trial {} ({})", self.trials.len(), name());
+        let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(request.slot));
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
         let wanted = Request { slot: request.slot, rate: request.load, timing };
-        let shown = self.stand.run(&wanted).with_context(title)?;
+        let TrialOutcome { evidence, record } = self.stand.run(&wanted).with_context(title)?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
-        let took_ns = ended_ns.saturating_sub(began_ns);
-        let record = TrialRecord { took_ns, ..self.record(request, began_ns, timing, shown) };
+        let evidence = Evidence {
+            asked: request.load,
+            rates: rates(&record.samples),
+            calibration: self.campaign.slots[request.slot].is_calibration(),
+            others: self.campaign.asked.mode == Mode::Hosts,
+            ..evidence
+        };
+        let audit = audit(&evidence);
+        let Evidence { rates, generator, receiver, losses, connections, .. } = evidence;
+        let (sent, once) = (generator.frames, receiver.unique());
+        let record = TrialRecord {
+            version: VERSION,
+            trial: self.trials.len() as u64,
+            block: request.block,
+            slot: request.slot,
+            asked_fps: request.load,
+            began_ns,
+            took_ns: ended_ns.saturating_sub(began_ns),
+            timing,
+            rates,
+            // Others' frames may be among those that came.
+            loss_ratio: if sent > 0 { (1.0 - once as f64 / sent as f64).max(0.0) } else { 0.0 },
+            audit,
+            generator,
+            receiver,
+            losses,
+            connections,
+            ..record
+        };
         let observed = Observed::from(&record);
         // One that was cut short has not the window that was asked for.
         if !interrupted() {
@@ -141,60 +166,6 @@ impl Conductor<'_> {
             self.trials.push(record);
         }
         Ok(observed)
-    }
-
-    fn record(
-        &self,
-        request: &TrialRequest,
-        began_ns: u64,
-        timing: Timing,
-        shown: TrialOutcome,
-    ) -> TrialRecord {
-        let rates = rates(&shown.outcome.samples);
-        let evidence = Evidence {
-            asked: request.load,
-            rates,
-            generator: shown.generator,
-            receiver: shown.receiver,
-            losses: shown.account.losses,
-            second_counts: shown.account.second_counts,
-            calibration: self.campaign.slots[request.slot].is_calibration(),
-            others: self.campaign.asked.mode == Mode::Hosts,
-            connections: shown.connections,
-            faults: shown.outcome.faults,
-        };
-        let Collection { cpus, counters, collected, costs } = shown.collection;
-        let mut dut = shown.account.dut;
-        dut.extend(counters);
-        let sent = evidence.generator.frames;
-        let once = evidence.receiver.unique();
-        TrialRecord {
-            version: VERSION,
-            trial: self.trials.len() as u64,
-            block: request.block,
-            slot: request.slot,
-            asked_fps: request.load,
-            began_ns,
-            took_ns: 0,
-            reboots: shown.reboots,
-            timing,
-            rates,
-            // Others' frames may be among those that came.
-            loss_ratio: if sent > 0 { (1.0 - once as f64 / sent as f64).max(0.0) } else { 0.0 },
-            audit: audit(&evidence),
-            generator: evidence.generator,
-            receiver: evidence.receiver,
-            losses: evidence.losses,
-            dut,
-            cpus,
-            samples: shown.outcome.samples,
-            connections: evidence.connections,
-            collected,
-            collectors: costs,
-            rules: shown.rules,
-            skew_ns: shown.skew_ns,
-            imported: None,
-        }
     }
 }
 

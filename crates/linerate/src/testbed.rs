@@ -14,9 +14,10 @@ use anyhow::Result;
 use linerate_linux::lab::EmbeddedLab;
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::trial::Outcome;
+use linerate_measure::audit::Evidence;
 use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Connections, LabKind, RuleCount};
+use linerate_measure::record::{LabKind, TrialRecord};
 use linerate_measure::trial::Timing;
 use linerate_wire::Load;
 use std::time::Duration;
@@ -38,36 +39,42 @@ impl Request {
     }
 }
 
-/// Result of a trial.
+/// Result of a trial. Its number, its times, its rates and its audit are the campaign's to add.
 #[derive(Debug, Default)]
 pub struct TrialOutcome {
-    /// Samples and faults.
-    pub outcome: Outcome,
-    /// The generator's counters.
-    pub generator: PortCounters,
-    /// The receiver's counters.
-    pub receiver: PortCounters,
-    /// Where frames were lost, and the second counts.
-    pub account: Account,
-    /// Findings of the plan's collectors.
-    pub collection: Collection,
-    /// The DUT's connections after the trial, if it keeps states.
-    pub connections: Option<Connections>,
-    /// Counters of the rules of a user's file.
-    pub rules: Vec<RuleCount>,
-    /// Between the first generator's beginning and the last one's, where several hosts send.
-    pub skew_ns: Option<u64>,
-    /// How often the DUT was rebooted for it.
-    pub reboots: u32,
+    /// What the audit looks at: counters, losses, faults, and the DUT's connections after the trial.
+    pub evidence: Evidence,
+    /// The rest of what was measured, where records have it.
+    pub record: TrialRecord,
 }
 
 impl TrialOutcome {
+    fn new(
+        outcome: Outcome,
+        [generator, receiver]: [PortCounters; 2],
+        account: Account,
+        found: Collection,
+    ) -> TrialOutcome {
+        let Account { losses, second_counts, mut dut } = account;
+        dut.extend(found.counters);
+        let faults = outcome.faults;
+        TrialOutcome {
+            evidence: Evidence { generator, receiver, losses, second_counts, faults, ..Evidence::default() },
+            record: TrialRecord {
+                samples: outcome.samples,
+                dut,
+                cpus: found.cpus,
+                collected: found.collected,
+                collectors: found.costs,
+                ..TrialRecord::default()
+            },
+        }
+    }
+
     /// A trial without a result.
     fn failed(why: String) -> TrialOutcome {
-        TrialOutcome {
-            outcome: Outcome { faults: vec![why], ..Outcome::default() },
-            ..TrialOutcome::default()
-        }
+        let evidence = Evidence { faults: vec![why], ..Evidence::default() };
+        TrialOutcome { evidence, record: TrialRecord::default() }
     }
 }
 

@@ -1,9 +1,9 @@
 //! `linerate bench`: a plan out of arguments, carried out as any other.
 
 use super::run::{self, Session};
-use crate::args::CampaignArgs;
-use crate::args::values::named;
-use crate::args::values::{Cpus, Sizes, cpu_list, duration, families, mapping, own_backend, sizes};
+use crate::args::{
+    CampaignArgs, Cpus, Sizes, cpu_list, duration, families, mapping, names_of, own_backend, sizes,
+};
 use crate::input;
 use crate::output::{print, usage};
 use anyhow::{Context, Result};
@@ -15,7 +15,7 @@ use linerate_measure::record::States;
 use linerate_plan::campaign::Campaign;
 use linerate_plan::rules::Families;
 use linerate_plan::rules::own::Meaning;
-use linerate_plan::settings::{self};
+use linerate_plan::settings;
 use linerate_plan::text_form::rate;
 use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_plan::{Backend, BuiltIn, Diagnostic, Plan, duration_text};
@@ -92,7 +92,7 @@ pub struct Bench {
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
     /// answered), new (unknown: each flow opens one)
-    #[arg(long, value_name = "STATES", value_parser = named::<States>(), default_value = "established")]
+    #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), default_value = "established")]
     pub states: States,
 
     /// Order of flows: sequential, random (RFC 4814: uniform), zipf:EXPONENT

@@ -1,7 +1,6 @@
 //! `linerate plan`: experiments as files, read and shown, never run.
 
-use crate::args::Printed;
-use crate::args::values::named;
+use crate::args::{Printed, names_of};
 use crate::input;
 use crate::output::{FAILED, USAGE, faulty, print, result, tell, usage};
 use crate::testbed::hosts::rehearsal::rehearse;
@@ -54,23 +53,7 @@ pub enum PlanAction {
         #[command(flatten)]
         printed: Printed,
     },
-    /// Print what a plan will do: cells, schedule, duration, changes, needs and expectations
-    Show {
-        /// The plan: a file, - for standard input, or a name that `plan list` shows
-        #[arg(value_name = "PLAN")]
-        file: PathBuf,
-        /// Its quick form
-        #[arg(long)]
-        quick: bool,
-        /// Operating system of the DUT, if the plan is for several [default: its first]
-        #[arg(long, value_name = "NAME", value_parser = named::<System>())]
-        system: Option<System>,
-        /// Also show the commands on the hosts of this lab file, without connecting to them
-        #[arg(long, value_name = "FILE")]
-        lab: Option<PathBuf>,
-        #[command(flatten)]
-        printed: Printed,
-    },
+    Show(ShowPlan),
     /// List the plans that come with linerate: the experiments of the literature
     List {
         #[command(flatten)]
@@ -86,6 +69,25 @@ pub enum PlanAction {
     Schema,
 }
 
+/// Print what a plan will do: cells, schedule, duration, changes, needs and expectations
+#[derive(Debug, Args)]
+pub struct ShowPlan {
+    /// The plan: a file, - for standard input, or a name that `plan list` shows
+    #[arg(value_name = "PLAN")]
+    file: PathBuf,
+    /// Its quick form
+    #[arg(long)]
+    quick: bool,
+    /// Operating system of the DUT, if the plan is for several [default: its first]
+    #[arg(long, value_name = "NAME", value_parser = names_of::<System>())]
+    system: Option<System>,
+    /// Also show the commands on the hosts of this lab file, without connecting to them
+    #[arg(long, value_name = "FILE")]
+    lab: Option<PathBuf>,
+    #[command(flatten)]
+    printed: Printed,
+}
+
 /// Blocks whose order is shown.
 const BLOCKS_SHOWN: u32 = 3;
 
@@ -96,9 +98,7 @@ const BLOCKS_SHOWN: u32 = 3;
 pub fn run(args: &Plan) -> Result<ExitCode> {
     match &args.action {
         PlanAction::Check { files, printed } => check(files, printed),
-        PlanAction::Show { file, quick, system, lab, printed } => {
-            show_plan(file, *quick, *system, lab.as_deref(), printed)
-        }
+        PlanAction::Show(args) => show_plan(args),
         PlanAction::Example { name } => example(name.as_deref()),
         PlanAction::List { printed } => list(printed),
         PlanAction::Schema => {
@@ -240,18 +240,13 @@ fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
     })
 }
 
-fn show_plan(
-    file: &Path,
-    quick: bool,
-    system: Option<System>,
-    lab: Option<&Path>,
-    how: &Printed,
-) -> Result<ExitCode> {
+fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
+    let ShowPlan { file, quick, system, lab, printed } = args;
     let name = input::name(file);
     let plan = parse(file, &read(file)?).map_err(|faults| faulty(&name, &faults))?;
-    let lab = lab.map(read_lab).transpose()?;
+    let lab = lab.as_deref().map(read_lab).transpose()?;
     let of_lab = |lab: &Lab| lab.dut()?.system?.of_plans();
-    let campaign = campaign(&plan, &name, system.or(lab.as_ref().and_then(of_lab)), quick)?;
+    let campaign = campaign(&plan, &name, system.or(lab.as_ref().and_then(of_lab)), *quick)?;
     check_lab(campaign, &name, lab.is_some())?;
     let rehearsed = lab.as_ref().map(|lab| rehearse(campaign, lab, folder(file))).transpose()?;
     // Without a seed in the plan, the run draws one; seed 1 shows an example of an order.
@@ -273,5 +268,5 @@ fn show_plan(
         rehearsed.iter().for_each(|parts| page.append(pages::rehearsal(parts)));
         page
     };
-    result(how, record, page)
+    result(printed, record, page)
 }

@@ -1,8 +1,7 @@
 //! `linerate receive`: the receiver by hand.
 
 use super::port;
-use crate::args::AtInterface;
-use crate::args::values::{count, duration};
+use crate::args::{AtInterface, count, duration};
 use crate::interrupt::{self, interrupted};
 use crate::output::result;
 use anyhow::{Context, Result};

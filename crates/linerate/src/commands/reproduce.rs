@@ -1,6 +1,7 @@
 //! `linerate reproduce`: published figures compared with the published data.
 
 use crate::args::Printed;
+use crate::input;
 use crate::output::{result, usage};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
@@ -60,7 +61,7 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
         evidence.add(&archive);
     }
     drop(line);
-    let found: Vec<Reproduction> = mappings.iter().map(|m| reproduce(m, &evidence)).collect();
+    let mut found: Vec<Reproduction> = mappings.iter().map(|m| reproduce(m, &evidence)).collect();
     if evidence.is_empty() || !found.iter().any(|r| r.has_data(&evidence)) {
         let none =
             if evidence.is_empty() { "no results" } else { "nothing behind any of the printed figures" };
@@ -69,8 +70,10 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
             args.archives[0].display()
         );
     }
-    let found = found.into_iter().map(|reproduction| only(reproduction, args));
-    let found: Vec<Reproduction> = found.filter(|r| !is_empty(r)).collect();
+    if !args.only.is_empty() {
+        found.iter_mut().for_each(|reproduction| reproduction.only(&args.only));
+    }
+    found.retain(|found| !(found.figures.is_empty() && found.blocks.is_empty() && found.plots.is_empty()));
     if found.is_empty() {
         return Err(usage(format!("there is no illustration {}", args.only.join(", "))));
     }
@@ -93,19 +96,7 @@ fn mappings(args: &Reproduce) -> Result<Vec<Mapping>> {
 }
 
 fn read(path: &Path) -> Result<Mapping> {
-    let reading = || format!("cannot read {}", path.display());
-    let bytes = linerate_linux::files::read(path, usize::MAX).with_context(reading)?;
-    let text = String::from_utf8(bytes).with_context(reading)?;
+    let text = String::from_utf8(input::read(path, usize::MAX, ["mapping", ""])?)
+        .with_context(|| format!("cannot read the mapping {}", path.display()))?;
     Ok(Mapping::read(&path.display().to_string(), &text)?)
-}
-
-fn only(mut found: Reproduction, args: &Reproduce) -> Reproduction {
-    if !args.only.is_empty() {
-        found.only(&args.only);
-    }
-    found
-}
-
-fn is_empty(found: &Reproduction) -> bool {
-    found.figures.is_empty() && found.blocks.is_empty() && found.plots.is_empty()
 }

@@ -1,6 +1,6 @@
 //! `linerate rules`: rule sets of firewalls, as text.
 
-use crate::args::values::{families, named, number};
+use crate::args::{families, names_of, number};
 use crate::output::{Output, usage};
 use crate::progress::Progress;
 use anyhow::{Context, Result};
@@ -61,7 +61,7 @@ pub struct Rules {
     pub table: Option<u32>,
 
     /// Entries of rules and table: networks (/24, /64) or hosts
-    #[arg(long, value_parser = named::<EntryKind>(), default_value = "networks")]
+    #[arg(long, value_parser = names_of::<EntryKind>(), default_value = "networks")]
     pub entries: EntryKind,
 
     /// Draw rules and entries at random from this seed [default: count up from 1.1.1.0/24]

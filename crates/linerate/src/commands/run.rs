@@ -1,12 +1,11 @@
 //! `linerate run`: a plan, carried out.
 
-mod verdict;
-
+use super::slower::{Claim, MISSED, any_slower};
 use super::{lab, plan_file};
-use crate::args::values::named;
-use crate::args::{CampaignArgs, Ssh};
+use crate::args::{CampaignArgs, Share, Ssh, names_of};
+use crate::campaign::Finished;
 use crate::interrupt::{self, interrupted};
-use crate::output::{FAILED, INTERRUPTED, faulty, tell, usage};
+use crate::output::{FAILED, INTERRUPTED, faulty, print_campaign, print_place, tell, usage};
 use crate::progress::{self, Progress};
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
@@ -19,8 +18,11 @@ use linerate_linux::host::changes::{Consent, Host};
 use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
-use linerate_measure::experiment::{Interest, System};
-use linerate_measure::record::{Asked, Campaign, HostFacts, LabKind, Mode, Planned, Skipped, VERSION};
+use linerate_measure::experiment::{Interest, Judgement, System};
+use linerate_measure::record::{
+    Asked, Campaign, HostFacts, LabKind, Mode, Planned, Skipped, Summary, VERSION,
+};
+use linerate_measure::results::Compared;
 use linerate_measure::strategy::Stopped;
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
@@ -30,7 +32,6 @@ use linerate_plan::units::Rate;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use verdict::report;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -67,7 +68,7 @@ pub struct Run {
     pub quick: bool,
 
     /// Operating system of the DUT, if the plan is for several [default: its first]
-    #[arg(long, value_name = "NAME", value_parser = named::<System>())]
+    #[arg(long, value_name = "NAME", value_parser = names_of::<System>())]
     pub system: Option<System>,
 
     /// Lab file of the hosts, instead of the one that the plan names
@@ -492,4 +493,65 @@ fn record(
         })),
         imported: None,
     }
+}
+
+/// Prints the result, and returns the exit status for scripts.
+fn report(
+    args: &CampaignArgs,
+    campaign: &Campaign,
+    facts: &HostFacts,
+    finished: Finished,
+) -> Result<ExitCode> {
+    let Finished { summary, directory, failure, .. } = finished;
+    if !args.quiet {
+        print_campaign(&args.printed, &directory, campaign, facts, &summary)?;
+        print_place(&args.printed, &directory);
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if summary.stopped == Stopped::Interrupted {
+        tell(format!("stopped; to resume: linerate run --resume {}", directory.display()));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let missed = missed(args, &summary);
+    let slower = args.fail_if_slower.is_some_and(|limit| is_slower(limit, &summary));
+    if args.quiet {
+        for unmeasured in &summary.unmeasured {
+            tell(format!("{} {}", unmeasured.name, unmeasured.why));
+        }
+    }
+    Ok(match (summary.unmeasured.is_empty(), missed || slower) {
+        (false, _) => ExitCode::from(FAILED),
+        (true, true) => ExitCode::from(MISSED),
+        (true, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// Whether the campaign missed an expectation of the plan. In quiet mode, which has no page, it names each one.
+fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
+    let missed: Vec<_> =
+        summary.expectations.iter().filter(|e| e.judgement == Some(Judgement::Missed)).collect();
+    for expected in missed.iter().filter(|_| args.quiet) {
+        tell(format!("expectation missed: {}", expected.words));
+    }
+    !missed.is_empty()
+}
+
+/// Whether a variant is proven slower than the baseline variant, by at least this share.
+fn is_slower(limit: Share, summary: &Summary) -> bool {
+    let name = |cell: usize| summary.rows.get(cell).map_or("", |row| &row.name);
+    let claim = |compared: &Compared| {
+        let (against, ratio) = (&compared.against, compared.against.ratio?);
+        let is_slower = against.proven && ratio.median <= 1.0 - limit.0;
+        Some(Claim {
+            of: name(compared.of),
+            than: name(against.than),
+            drops: against.cost.is_some(),
+            is_slower,
+            may_be_slower: !is_slower && ratio.low.is_none_or(|low| low <= 1.0 - limit.0),
+        })
+    };
+    let judged = summary.comparisons.iter().filter(|c| c.why == Interest::Variants);
+    any_slower(limit, judged.filter_map(claim))
 }

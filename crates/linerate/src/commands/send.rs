@@ -1,8 +1,7 @@
 //! `linerate send`: the generator by hand.
 
 use super::port::{self, Allowed};
-use crate::args::AtInterface;
-use crate::args::values::{Cpus, count, cpu_list, duration, pkt_gen_rate};
+use crate::args::{AtInterface, Cpus, count, cpu_list, duration, pkt_gen_rate};
 use crate::interrupt::{self, interrupted};
 use crate::output::{print, result, tell, usage};
 use anyhow::{Context, Result, bail};

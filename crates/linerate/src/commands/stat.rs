@@ -2,10 +2,11 @@
 
 use crate::args::Printed;
 use crate::input;
-use crate::output::{Output, print, print_json, show, tell, terminal_columns, usage};
+use crate::output::{Output, print, result, tell, terminal_columns, usage};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use clap::Args;
+use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use linerate_report::document::{Document, Tone};
 use linerate_stats::analysis::{Analysis, Settings, analyse};
 use linerate_stats::ministat::{
@@ -52,7 +53,7 @@ pub struct Stat {
     pub no_plot: bool,
 
     /// Column of the numbers, counted from 1
-    #[arg(short = 'C', long, value_name = "N", default_value_t = 1, value_parser = column)]
+    #[arg(short = 'C', long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub column: usize,
 
     /// Confidence of the differences in percent: 80, 90, 95, 98, 99 or 99.5
@@ -60,7 +61,7 @@ pub struct Stat {
     pub confidence: Confidence,
 
     /// Characters that separate columns, any number of them [default: blank and tab]
-    #[arg(short = 'd', long, value_name = "CHARS", default_value = " \t", hide_default_value = true, value_parser = delimiters)]
+    #[arg(short = 'd', long, value_name = "CHARS", default_value = " \t", hide_default_value = true, value_parser = NonEmptyStringValueParser::new())]
     pub delimiters: String,
 
     /// Figures only: no plot, no differences
@@ -76,7 +77,7 @@ pub struct Stat {
     pub separate_bars: bool,
 
     /// Width of the plot [default: the terminal's, or 74]
-    #[arg(short = 'w', long, value_name = "N", value_parser = width)]
+    #[arg(short = 'w', long, value_name = "N", value_parser = width())]
     pub width: Option<usize>,
 
     /// Generation of ministat's arithmetic: old, mid, fb11 or new
@@ -99,17 +100,6 @@ pub struct Stat {
     pub seed: u64,
 }
 
-fn column(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(column @ 1..) => Ok(column),
-        _ => Err("columns are counted from 1".into()),
-    }
-}
-
-fn delimiters(text: &str) -> Result<String, String> {
-    if text.is_empty() { Err("name at least one character".into()) } else { Ok(text.into()) }
-}
-
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent.is_finite() => Ok(percent),
@@ -118,11 +108,8 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// Narrower plots have no scale (ministat crashes or draws nothing), and wider ones no reader.
-fn width(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(width @ linerate_stats::ministat::MIN_WIDTH..=100_000) => Ok(width),
-        _ => Err("a plot is 2 to 100000 characters wide".into()),
-    }
+fn width() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(MIN_WIDTH as u64..=100_000)
 }
 
 /// Fewest points of a set that ministat takes.
@@ -143,28 +130,27 @@ pub fn run(args: &Stat) -> Result<ExitCode> {
     let columns = Columns::new(args.column, &args.delimiters);
     let read = files.iter().map(|path| read(path, &columns, args)).collect::<Result<Vec<_>>>()?;
     let (sets, in_order): (Vec<Dataset>, Vec<Vec<f64>>) = read.into_iter().unzip();
-    if args.printed.is_json() {
-        let names: Vec<&str> = sets.iter().map(Dataset::name).collect();
-        let all = json!({ "ministat": figures(&sets, args), "analysis": analysis(&names, &in_order, args) });
-        print_json(&all)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut page = Document::default();
-    if args.printed.is_text() {
-        print_block(&sets, &options(args));
-    } else {
-        page.code(&block(&sets, &options(args)), Tone::Plain);
-    }
-    if is_analysed(args) {
-        let names = distinct_ends(&files);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let record = || {
+        let names = sets.iter().map(|set| set.name().to_string()).collect();
+        json!({ "ministat": figures(&sets, args), "analysis": analysis(names, &in_order, args) })
+    };
+    let page = || {
+        let mut page = Document::default();
         if args.printed.is_text() {
-            print("\n");
+            // As it goes: the plot of many equal points is far larger than they are.
+            let _ = write_block(&mut Text(BufWriter::new(Output)), &sets, &options(args));
+        } else {
+            page.code(&block(&sets, &options(args)), Tone::Plain);
         }
-        page.append(linerate_report::pages::analysis(&analysis(&names, &in_order, args)));
-    }
-    show(args.printed.format(), &page);
-    Ok(ExitCode::SUCCESS)
+        if is_analysed(args) {
+            if args.printed.is_text() {
+                print("\n");
+            }
+            page.append(linerate_report::pages::analysis(&analysis(distinct_ends(&files), &in_order, args)));
+        }
+        page
+    };
+    result(&args.printed, record, page)
 }
 
 /// A set, and its points in the order of the runs where that is looked at.
@@ -181,8 +167,9 @@ fn is_analysed(args: &Stat) -> bool {
     args.full || !args.printed.is_text()
 }
 
-fn analysis(names: &[&str], in_order: &[Vec<f64>], args: &Stat) -> Analysis {
-    let sets: Vec<(&str, &[f64])> = names.iter().copied().zip(in_order.iter().map(Vec::as_slice)).collect();
+fn analysis(names: Vec<String>, in_order: &[Vec<f64>], args: &Stat) -> Analysis {
+    let sets = names.iter().map(String::as_str).zip(in_order.iter().map(Vec::as_slice));
+    let sets: Vec<(&str, &[f64])> = sets.collect();
     let settings = Settings {
         confidence: args.confidence.percent() / 100.0,
         seed: args.seed,
@@ -286,11 +273,6 @@ fn check(set: &Dataset, args: &Stat) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Prints as it goes: the plot of many equal points is far larger than they are.
-fn print_block(sets: &[Dataset], options: &Options) {
-    let _ = write_block(&mut Text(BufWriter::new(Output)), sets, options);
 }
 
 /// Text to bytes.

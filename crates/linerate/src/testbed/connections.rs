@@ -182,6 +182,18 @@ impl Freshness {
     }
 }
 
+/// The state of a slot's connections after a load of `frames` frames that began then. `wanted`: what the plan wants them to be.
+pub fn after_load(wanted: States, fresh: Option<&mut Freshness>, began: Instant, frames: u64) -> States {
+    match (wanted, fresh) {
+        (States::Established, Some(fresh)) => {
+            fresh.add(began, frames);
+            States::Established
+        }
+        (States::Established, None) => States::OneWay,
+        (other, _) => other,
+    }
+}
+
 /// The connections that the DUT tracks now.
 ///
 /// # Errors

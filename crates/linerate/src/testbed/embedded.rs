@@ -1,7 +1,7 @@
 //! The embedded lab as a testbed. Labs that cannot stand side by side, because they want the host in different states, stand one at a time.
 
 use super::collectors::Scene;
-use super::connections::{Freshness, Shower, Timeouts, tracked};
+use super::connections::{Freshness, Shower, Timeouts, after_load, tracked};
 use super::prepare::{Prepared, TrafficKind, distinct};
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
@@ -183,14 +183,7 @@ impl Embedded {
     fn connections(&mut self, cell: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
         let lane = &self.lab.lanes[self.lane(cell)];
         let mut fresh = self.fresh.get_mut(&cell);
-        let states = match (lane.setup.settings.states, &mut fresh) {
-            (States::Established, Some(fresh)) => {
-                fresh.add(began, frames);
-                States::Established
-            }
-            (States::Established, None) => States::OneWay,
-            (other, _) => other,
-        };
+        let states = after_load(lane.setup.settings.states, fresh.as_deref_mut(), began, frames);
         let Some(dut) = &lane.dut else { return Ok(None) };
         let found = tracked(&dut.namespace, states)?;
         if let Some(fresh) = fresh.filter(|_| found.is_some_and(|c| c.unanswered > Some(0))) {
@@ -281,18 +274,11 @@ impl Embedded {
         let sent = generator.counters();
         let (received, account) = settle(lane, &before, &sent, receiver)?;
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
-        let collection = collectors.after();
+        let found = collectors.after();
         let connections = self.connections(cell, began, sent.frames)?;
-        Ok(TrialOutcome {
-            outcome,
-            generator: sent,
-            receiver: received,
-            account,
-            collection,
-            connections,
-            rules,
-            ..TrialOutcome::default()
-        })
+        let mut outcome = TrialOutcome::new(outcome, [sent, received], account, found);
+        (outcome.evidence.connections, outcome.record.rules) = (connections, rules);
+        Ok(outcome)
     }
 }
 

@@ -8,6 +8,7 @@ use anyhow::Result;
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::ports::memory::{MemoryDut, MemoryLink};
 use linerate_measure::audit::SecondCount;
+use linerate_measure::collector::Collection;
 use linerate_measure::record::LabKind;
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
@@ -52,13 +53,8 @@ impl Testbed for Simulated {
             expected: trial.copies,
         };
         let account = Account { losses: trial.losses, second_counts: vec![copies], ..Account::default() };
-        Ok(TrialOutcome {
-            outcome: trial.outcome,
-            generator: trial.sent,
-            receiver: trial.received,
-            account,
-            ..TrialOutcome::default()
-        })
+        let counters = [trial.sent, trial.received];
+        Ok(TrialOutcome::new(trial.outcome, counters, account, Collection::default()))
     }
 
     fn passed(&self) -> Option<Duration> {

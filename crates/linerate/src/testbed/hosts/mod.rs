@@ -9,7 +9,7 @@ pub use site::{Site, folder, prepare, read, system};
 pub use tester::BATCH;
 
 use super::collectors::Scene;
-use super::connections::{Freshness, Timeouts};
+use super::connections::{Freshness, Timeouts, after_load};
 use super::prepare::Prepared;
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
@@ -18,7 +18,7 @@ use anyhow::{Result, anyhow, bail};
 use linerate_hosts::agent::merge::{self, Seen};
 use linerate_hosts::dut_changes::Steps;
 use linerate_linux::lab::ledger::Account;
-use linerate_measure::collector::Collectors;
+use linerate_measure::collector::{Collectors, grown};
 use linerate_measure::experiment::{Reboot, System};
 use linerate_measure::record::{Connections, LabKind, States};
 use linerate_measure::trial::Timing;
@@ -220,19 +220,6 @@ impl Hosts {
         Ok(true)
     }
 
-    /// State of the connections of a slot in a trial of `frames` frames that began then.
-    fn connections(&mut self, slot: &HostSlot, began: Instant, frames: u64) -> Option<Connections> {
-        let states = match (slot.states?, self.learned.get_mut(&slot.kind)) {
-            (States::Established, Some(Some(fresh))) => {
-                fresh.add(began, frames);
-                States::Established
-            }
-            (States::Established, _) => States::OneWay,
-            (other, _) => other,
-        };
-        Some(Connections { states, tracked: None, unanswered: None })
-    }
-
     fn measure(&mut self, request: &Request) -> Result<TrialOutcome> {
         let slot = self.slots[request.slot].clone();
         self.bring(slot.lane)?;
@@ -254,20 +241,16 @@ impl Hosts {
         let after = look(&mut self.device)?;
         let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
         // The device answers again: its counters have been read.
-        let collection = collectors.map(Collectors::after).unwrap_or_default();
+        let found = collectors.map(Collectors::after).unwrap_or_default();
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
         let Flown { outcome, generator, receiver, .. } = flown;
-        let connections = self.connections(&slot, began, generator.frames);
-        Ok(TrialOutcome {
-            outcome,
-            generator,
-            receiver,
-            account,
-            collection,
-            connections,
-            skew_ns,
-            ..TrialOutcome::default()
-        })
+        let fresh = self.learned.get_mut(&slot.kind).and_then(Option::as_mut);
+        let states = slot.states.map(|wanted| after_load(wanted, fresh, began, generator.frames));
+        let mut outcome = TrialOutcome::new(outcome, [generator, receiver], account, found);
+        outcome.evidence.connections =
+            states.map(|states| Connections { states, tracked: None, unanswered: None });
+        outcome.record.skew_ns = skew_ns;
+        Ok(outcome)
     }
 
     fn is_device(&self, host: &str) -> bool {
@@ -286,7 +269,7 @@ impl Testbed for Hosts {
         if let Some(why) = self.broken.get(&lane) {
             return Ok(TrialOutcome::failed(why.clone()));
         }
-        let shown = match self.measure(request) {
+        let mut shown = match self.measure(request) {
             Err(error) if !interrupted() => {
                 let lost = match error.downcast::<RemoteError>() {
                     Ok(lost) if self.is_device(&lost.host) => lost,
@@ -297,7 +280,8 @@ impl Testbed for Hosts {
             }
             other => other?,
         };
-        Ok(TrialOutcome { reboots: self.reboots() - before, ..shown })
+        shown.record.reboots = self.reboots() - before;
+        Ok(shown)
     }
 
     fn names(&self) -> (LabKind, [String; 2]) {
@@ -332,17 +316,11 @@ fn account(device: &Option<Device>, flown: &Flown, seen: Option<(&Seen, &Seen)>)
     let [inside, outside] = &device.ends;
     let (sent, unique) = (flown.generator.frames, flown.receiver.unique());
     let losses = merge::losses(sent, unique, before, after, [inside, outside]);
-    let grown = |before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, prefix: &str| {
-        let more = after.iter().map(|(name, n)| {
-            (format!("{prefix}{name}"), n.saturating_sub(before.get(name).copied().unwrap_or(0)))
-        });
-        more.filter(|(_, n)| *n > 0).collect::<Vec<_>>()
-    };
-    let mut dut: BTreeMap<String, u64> = grown(&before.drops, &after.drops, "").into_iter().collect();
-    let nothing = BTreeMap::new();
+    let mut dut = grown(&before.drops, &after.drops);
     for end in &device.ends {
-        let (before, after) = (before.links.get(end).unwrap_or(&nothing), after.links.get(end));
-        dut.extend(grown(before, after.unwrap_or(&nothing), &format!("{end}: ")));
+        let of = |seen: &Seen| seen.links.get(end).cloned().unwrap_or_default();
+        let named = grown(&of(before), &of(after)).into_iter();
+        dut.extend(named.map(|(name, n)| (format!("{end}: {name}"), n)));
     }
     Account { losses, dut, ..Account::default() }
 }
