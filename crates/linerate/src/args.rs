@@ -2,12 +2,12 @@
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use linerate_plan::Diagnostic;
 use linerate_plan::backend::{Backend, OF_THIS_MACHINE};
 use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
 use linerate_plan::rules::own::Meaning;
 use linerate_plan::units::{Rate, parse_duration_ns};
-use linerate_plan::Diagnostic;
 use linerate_remote::Approach;
 use linerate_report::format::{FORMATS, Format};
 use linerate_wire::{FrameMix, parse_sizes};

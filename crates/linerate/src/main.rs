@@ -9,6 +9,10 @@ macro_rules! eprint {
 macro_rules! eprintln {
     ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
 }
+/// Refuses arguments that do not make sense: exit status 2.
+macro_rules! bail_usage {
+    ($($text:tt)*) => { return Err(crate::output::usage(format!($($text)*))) };
+}
 
 mod args;
 mod campaign;
@@ -41,7 +45,7 @@ fn run(cli: cli::Cli) -> ExitCode {
         Err(error) => error,
     };
     if let Some(error) = error.downcast_ref::<output::UsageError>() {
-        error.tell();
+        eprint!("{error}");
         return ExitCode::from(output::USAGE);
     }
     let told = told(&error);

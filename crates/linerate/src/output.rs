@@ -76,24 +76,13 @@ pub const USAGE: u8 = 2;
 /// Exit status after Ctrl-C, as shells have it (128 + SIGINT).
 pub const INTERRUPTED: u8 = 130;
 
-/// Arguments that do not make sense, or files of a user's that have faults: exit status [`USAGE`].
+/// Arguments that do not make sense, or files of a user's that have faults: exit status [`USAGE`]. The text is fit for a terminal.
 #[derive(Debug)]
-pub struct UsageError {
-    text: String,
-    /// Whether the text is a page, which is shown as it is.
-    is_page: bool,
-}
-
-impl UsageError {
-    /// Shows it to the user.
-    pub fn tell(&self) {
-        if self.is_page { eprint!("{}", self.text) } else { tell(&self.text) }
-    }
-}
+pub struct UsageError(pub String);
 
 impl std::fmt::Display for UsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0)
     }
 }
 
@@ -101,7 +90,7 @@ impl std::error::Error for UsageError {}
 
 /// Makes a usage error of anything that can be shown.
 pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {
-    UsageError { text: error.to_string(), is_page: false }.into()
+    UsageError(message(error)).into()
 }
 
 /// An error of the faults in one file: they are shown line by line.
@@ -111,7 +100,7 @@ pub fn faulty(file: impl std::fmt::Display, faults: &[Diagnostic]) -> anyhow::Er
 
 /// An error of faults that are shown as a page.
 pub fn faulty_page(page: &Document) -> anyhow::Error {
-    UsageError { text: page.text(style()), is_page: true }.into()
+    UsageError(page.text(style())).into()
 }
 
 /// Prints a page.
@@ -167,15 +156,20 @@ pub fn print_place(how: &Printed, directory: &Path) {
     }
 }
 
-/// Prints a message to standard error. Control characters are replaced, because its quotations may contain anything.
+/// Prints a message to standard error.
 pub fn tell(text: impl std::fmt::Display) {
+    eprint!("{}", message(text));
+}
+
+/// A message for standard error. Control characters are replaced, because its quotations may contain anything.
+fn message(text: impl std::fmt::Display) -> String {
     let plain = |c: char| match c {
         '\n' => c,
         c if c.is_whitespace() => ' ',
         c if c.is_control() => '?',
         c => c,
     };
-    eprintln!("linerate: {}", text.to_string().chars().map(plain).collect::<String>());
+    format!("linerate: {}\n", text.to_string().chars().map(plain).collect::<String>())
 }
 
 /// Layout of text: colour on terminals only, unless NO_COLOR is set or the terminal is dumb.

@@ -91,8 +91,8 @@ pub trait Testbed {
         None
     }
 
-    /// The names in records: of the lab, of its generator and of its receiver.
-    fn names(&self) -> (LabKind, [String; 2]);
+    /// The names in records, of the lab, of its generator and of its receiver, and how many frames are handed over at once.
+    fn names(&self) -> (LabKind, [String; 2], u32);
 
     /// The embedded lab that stands.
     fn lab(&self) -> Option<&EmbeddedLab> {

@@ -27,6 +27,7 @@ pub use conduct::{conduct, conducted, conducted_all};
 pub use counted::{InterfaceCounts, Received, Sent, Totals, received, sent};
 pub use history::history;
 pub use lab_check::{LabCheck, lab_check};
+pub use numbers::together;
 pub use plan::{diagnostics, plan, plan_line, plan_list, rehearsal};
 pub use reproduction::reproduction;
 pub use trials::trials;

@@ -176,9 +176,9 @@ fn check_cpus(args: &Bench) -> Result<()> {
     let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
     let named = [&args.cpus, &args.dut_cpus].into_iter().flatten().flat_map(|cpus| &cpus.0);
     match named.into_iter().find(|cpu| !online.contains(cpu)) {
-        Some(cpu) => Err(usage(format!(
-            "CPU {cpu} is not online, or not allowed to this process: there are {online:?}"
-        ))),
+        Some(cpu) => {
+            bail_usage!("CPU {cpu} is not online, or not allowed to this process: there are {online:?}")
+        }
         None => Ok(()),
     }
 }
@@ -293,7 +293,7 @@ fn compose(args: &Bench) -> Result<Composed> {
 fn families_of(args: &Bench) -> Result<&'static [&'static str]> {
     let ipv6 = Path::new("/proc/sys/net/ipv6").exists() || args.campaign.simulate.is_some();
     match args.family {
-        Families::Ipv6 if !ipv6 => Err(usage("this kernel has no IPv6: leave --family 6 out")),
+        Families::Ipv6 if !ipv6 => bail_usage!("this kernel has no IPv6: leave --family 6 out"),
         Families::Ipv6 => Ok(&["IPv6"]),
         Families::Both if ipv6 => Ok(&["IPv4", "IPv6"]),
         Families::Ipv4 | Families::Both => Ok(&["IPv4"]),
@@ -370,7 +370,7 @@ fn variants(args: &Bench, plan: &mut Composed) -> Result<usize> {
         unused.retain(|entry| !there(entry));
     }
     match unused.first() {
-        Some((name, _)) => Err(usage(format!("--map {name}: no rule file names it"))),
+        Some((name, _)) => bail_usage!("--map {name}: no rule file names it"),
         None => Ok(names.values().sum()),
     }
 }

@@ -3,7 +3,7 @@
 use super::slower::{Claim, MISSED, any_slower};
 use crate::args::{Printed, Share};
 use crate::input;
-use crate::output::{result, usage};
+use crate::output::result;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::records::{self, StoredCampaign};
@@ -61,7 +61,7 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
     match &sources[..] {
         [Source::Campaign(only)] if only.wanted.is_none() => found.within(only, &settings),
         [only] => {
-            return Err(usage(format!("{} alone: name something to compare it with", only.name())));
+            bail_usage!("{} alone: name something to compare it with", only.name());
         }
         [first, others @ ..] => {
             others.iter().for_each(|other| found.against(first, other, &settings));
@@ -240,7 +240,7 @@ impl Source {
         let path = Path::new(path);
         if !path.is_dir() {
             if wanted.is_some() {
-                return Err(usage(format!("{what}: only a campaign's folder has variants to choose from")));
+                bail_usage!("{what}: only a campaign's folder has variants to choose from");
             }
             return Ok(Source::File(numbers(path)?));
         }
@@ -249,7 +249,7 @@ impl Source {
         let open = OpenCampaign { name: what.into(), path, wanted, stored };
         if open.slots().is_empty() {
             let there: Vec<String> = open.stored.campaign.slots.iter().map(|s| s.name.clone()).collect();
-            return Err(usage(format!("{what}: no such variant; there are {}", there.join(", "))));
+            bail_usage!("{what}: no such variant; there are {}", there.join(", "));
         }
         Ok(Source::Campaign(Box::new(open)))
     }

@@ -151,11 +151,10 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
 fn read(main: &Path, options: &Options) -> Result<Result<Test, Vec<Diagnostic>>> {
     let bytes = contents(main).with_context(|| format!("cannot read the test {}", main.display()))?;
     let name = main.to_string_lossy();
-    Ok(conductor::read(
-        &name,
-        options,
-        |file| if file == name { Ok(bytes.clone()) } else { player(main, file) },
-    ))
+    Ok(conductor::read(&name, options, |file| match file == name {
+        true => Ok(bytes.clone()),
+        false => contents(&find(main, file)).map_err(|error| error.to_string()),
+    }))
 }
 
 /// A player's file. Conductor looks for it in the working directory, where its tests are beside their players' files.
@@ -163,10 +162,6 @@ fn find(main: &Path, file: &str) -> PathBuf {
     let beside = main.parent().unwrap_or(Path::new("")).join(file);
     let here = PathBuf::from(file);
     if !beside.exists() && here.exists() { here } else { beside }
-}
-
-fn player(main: &Path, file: &str) -> Result<Vec<u8>, String> {
-    contents(&find(main, file)).map_err(|e| e.to_string())
 }
 
 /// Content of a file.

@@ -1,13 +1,13 @@
 //! `linerate import`: results of other tools, and labs that bench-lab.sh drives.
 
 use crate::args::Printed;
-use crate::output::{self, Output, faulty, result, show, usage};
+use crate::output::{self, Output, faulty, result, show};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
 use linerate_import::netbenches::records::{self, records};
-use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
+use linerate_import::netbenches::{Archive, FileProblem};
 use linerate_linux::folders::read_folder;
 use linerate_linux::netbenches::visit;
 use linerate_linux::records::ImportStore;
@@ -123,17 +123,23 @@ pub fn run(args: &Import) -> Result<ExitCode> {
 
 fn netbenches(args: &Netbenches) -> Result<ExitCode> {
     let line = Progress::of_files();
-    let mut out = args.out.as_deref().map(Records::create).transpose()?;
+    let store = args.out.as_deref().map(ImportStore::create).transpose()?;
+    let (mut campaigns, mut trials) = (0, 0);
     let mut directories = Vec::new();
     let mut lines = BufWriter::new(Output);
-    let archive = visit(&args.directory, out.is_some(), &mut |seen| line.files(seen), |mut directory| {
+    let archive = visit(&args.directory, store.is_some(), &mut |seen| line.files(seen), |mut directory| {
         if args.printed.is_json() {
             for line in records::lines(&directory)? {
                 let _ = writeln!(lines, "{line}");
             }
         }
-        if let Some(out) = &mut out {
-            out.write(directory.clone())?;
+        if let Some(store) = &store {
+            if let Some(records) = records(directory.clone(), env!("CARGO_PKG_VERSION")) {
+                let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
+                store.write(&records, &summary)?;
+                campaigns += 1;
+                trials += records.trials.len();
+            }
             directory.sets.iter_mut().flat_map(|s| &mut s.runs).for_each(|run| run.log_samples = Vec::new());
         }
         directories.push(directory);
@@ -147,7 +153,14 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
             archive.files.values().sum::<u64>()
         );
     }
-    let written = out.map(Records::finish).transpose()?;
+    let mut written = "Nothing was written: --out RECORDS writes records.".to_string();
+    if let Some(store) = store {
+        let path = store.directory().display().to_string();
+        store.finish()?;
+        written = format!(
+            "{campaigns} campaigns with {trials} trials are in {path}: linerate show {path}/NAME prints one."
+        );
+    }
     directories.sort_by(|a, b| a.path.cmp(&b.path));
     let archive = Archive { directories, ..archive };
     if args.printed.is_json() {
@@ -156,42 +169,10 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
     } else {
         let mut page = pages::archive(&archive);
         page.gap();
-        page.say(written.unwrap_or("Nothing was written: --out RECORDS writes records.".into()));
+        page.say(written);
         show(args.printed.format(), &page);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Records that are being written.
-struct Records {
-    store: ImportStore,
-    campaigns: usize,
-    trials: usize,
-}
-
-impl Records {
-    fn create(directory: &Path) -> Result<Self> {
-        Ok(Records { store: ImportStore::create(directory)?, campaigns: 0, trials: 0 })
-    }
-
-    fn write(&mut self, directory: ResultDirectory) -> Result<()> {
-        let Some(records) = records(directory, env!("CARGO_PKG_VERSION")) else { return Ok(()) };
-        let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
-        self.store.write(&records, &summary)?;
-        self.campaigns += 1;
-        self.trials += records.trials.len();
-        Ok(())
-    }
-
-    /// A message about the records written, and the command that shows them.
-    fn finish(self) -> Result<String> {
-        let path = self.store.directory().display().to_string();
-        self.store.finish()?;
-        Ok(format!(
-            "{} campaigns with {} trials are in {path}: linerate show {path}/NAME prints one.",
-            self.campaigns, self.trials
-        ))
-    }
 }
 
 fn tell(problem: &FileProblem) {
@@ -231,10 +212,10 @@ fn title(config: &Path) -> String {
 fn read(path: &Path) -> Result<Vec<u8>> {
     let reading = || format!("cannot read the configuration {}", path.display());
     if path.is_dir() {
-        return Err(usage(format!(
+        bail_usage!(
             "{} is a folder: name the configuration that bench-lab.sh is given with -f, and folders with -c and -p",
             path.display()
-        )));
+        );
     }
     linerate_linux::files::read(path, MOST_BYTES).with_context(reading)
 }

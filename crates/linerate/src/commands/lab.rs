@@ -3,7 +3,7 @@
 use crate::args::{Printed, Ssh};
 use crate::input;
 use crate::interrupt::{self, interrupted};
-use crate::output::{FAILED, INTERRUPTED, print, result, tell, usage};
+use crate::output::{FAILED, INTERRUPTED, print, result, tell};
 use crate::progress::Progress;
 use crate::testbed::hosts::{Site, read};
 use anyhow::{Context, Result, bail};
@@ -241,10 +241,10 @@ fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Result<ExitCode> {
 pub fn can_keep(name: &str, setups: &[Setup]) -> Result<()> {
     check_free(&Registry::of_this_host(), name)?;
     match setups.iter().find(|setup| setup.is_program()) {
-        Some(setup) => Err(usage(format!(
+        Some(setup) => bail_usage!(
             "--keep: {} is an eBPF program, which ends with linerate and cannot be left up",
             setup.name
-        ))),
+        ),
         None => Ok(()),
     }
 }
@@ -352,7 +352,7 @@ fn restore(args: &LabRestore) -> Result<ExitCode> {
     let lab = read(&args.lab)?;
     let Some(dut) = lab.dut().map(|dut| dut.name.clone()) else {
         let file = args.lab.display();
-        return Err(usage(format!("{file} has no DUT: linerate changes nothing on other hosts")));
+        bail_usage!("{file} has no DUT: linerate changes nothing on other hosts");
     };
     interrupt::install();
     let progress = Progress::of_steps();

@@ -150,7 +150,7 @@ pub fn campaign<'p>(
 ) -> Result<&'p Campaign> {
     let system = system.unwrap_or(plan.systems()[0]);
     if quick && !plan.has_quick() {
-        return Err(usage(format!("{name} has no quick form: add [quick]")));
+        bail_usage!("{name} has no quick form: add [quick]");
     }
     plan.campaign(system, quick).ok_or_else(|| {
         let names: Vec<&str> = plan.systems().iter().map(|s| s.name()).collect();
@@ -209,7 +209,7 @@ fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
     let (mut faulty, mut unreadable) = (false, false);
     let (mut listed, mut page) = (Vec::new(), Document::default());
     if files.iter().filter(|file| input::is_stdin(file)).count() > 1 {
-        return Err(usage("standard input (-) can be read once only"));
+        bail_usage!("standard input (-) can be read once only");
     }
     for file in files {
         let bytes = match read(file) {

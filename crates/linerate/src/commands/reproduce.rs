@@ -2,7 +2,7 @@
 
 use crate::args::Printed;
 use crate::input;
-use crate::output::{result, usage};
+use crate::output::result;
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -75,7 +75,7 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
     }
     found.retain(|found| !(found.figures.is_empty() && found.blocks.is_empty() && found.plots.is_empty()));
     if found.is_empty() {
-        return Err(usage(format!("there is no illustration {}", args.only.join(", "))));
+        bail_usage!("there is no illustration {}", args.only.join(", "));
     }
     let page = || {
         let mut page = Document::default();

@@ -9,7 +9,7 @@ use crate::output::{FAILED, INTERRUPTED, faulty, print_campaign, print_place, te
 use crate::progress::{self, Progress};
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
-use crate::testbed::{PACED_BATCH, SequentialLabs, Simulated, Testbed, parse_simulation};
+use crate::testbed::{SequentialLabs, Simulated, Testbed, parse_simulation};
 use crate::{campaign, input};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -28,7 +28,6 @@ use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign as Plan, Lab};
 use linerate_plan::timetable::Timetable;
-use linerate_plan::units::Rate;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -97,7 +96,7 @@ pub fn run(args: &Run) -> Result<ExitCode> {
     let session = match (&args.resume, &args.plan) {
         (Some(directory), _) => Session::resumed(args, directory)?,
         (None, Some(file)) => Session::of_file(args, file)?,
-        (None, None) => return Err(usage("name a plan, or --resume and a campaign's folder")),
+        (None, None) => bail_usage!("name a plan, or --resume and a campaign's folder"),
     };
     session.run(&args.campaign)
 }
@@ -129,7 +128,7 @@ impl Session {
     /// A new campaign of a plan's file.
     fn of_file(args: &Run, file: &Path) -> Result<Session> {
         if input::is_stdin(file) {
-            return Err(usage("a plan that is carried out is a file: resuming it needs its place"));
+            bail_usage!("a plan that is carried out is a file: resuming it needs its place");
         }
         let (mut plan, site) = chosen(args, file, args.campaign.simulate.is_some())?;
         if let Some(budget) = args.campaign.budget {
@@ -177,22 +176,22 @@ impl Session {
         let shown = directory.display();
         let Some(Planned { file, experiment, plan, skipped }) = stored.campaign.planned.as_deref().cloned()
         else {
-            return Err(usage(format!(
+            bail_usage!(
                 "{shown} cannot be resumed: it was not started by `linerate run` or `linerate bench`"
-            )));
+            );
         };
         let plan = Plan::joined(&experiment, plan).with_context(|| format!("reading the plan in {shown}"))?;
         let stopped = stored.summary.as_ref().map_or(Stopped::Failed, |summary| summary.stopped);
         if !matches!(stopped, Stopped::Interrupted | Stopped::Failed) {
-            return Err(usage(format!(
+            bail_usage!(
                 "this campaign came to its end ({}): `linerate show {shown}` prints it, `linerate {}` begins a new one",
                 serde_json::to_value(stopped)?.as_str().unwrap_or_default(),
                 file.as_ref().map_or("bench".into(), |file| format!("run {file}"))
-            )));
+            );
         }
         let simulated = args.campaign.simulate.is_some();
         if simulated != (stored.campaign.asked.lab == LabKind::Simulated) {
-            return Err(usage("resume a simulated campaign with the same --simulate, and others without it"));
+            bail_usage!("resume a simulated campaign with the same --simulate, and others without it");
         }
         if let Some(file) = &file {
             check_unchanged_plan(Path::new(file), &plan)?;
@@ -261,9 +260,9 @@ impl Session {
         if args.fail_if_slower.is_some()
             && !plan.experiment.comparisons.iter().any(|c| c.why == Interest::Variants)
         {
-            return Err(usage(format!(
+            bail_usage!(
                 "{name} compares no variant with another, so --fail-if-slower has nothing to judge: add a variant, and `with` to its [compare]",
-            )));
+            );
         }
         if self.prepared.measured().next().is_none() {
             for reason in distinct(self.prepared.skipped.iter().flat_map(|s| &s.reasons)) {
@@ -281,22 +280,22 @@ impl Session {
             None => (RecordStore::create(Path::new("linerate-results"), &name, args.out.as_deref())?, None),
         };
         let batch = stored.as_ref().map(|stored| stored.campaign.asked.batch);
-        let (mut testbed, batch) =
-            match testbed(&mut prepared, simulated, site.as_ref(), args.keep, batch, &progress) {
-                Ok(standing) => standing,
-                Err(error) => {
-                    if stored.is_none() {
-                        store.abandon();
-                    }
-                    return if interrupted() { Ok(ExitCode::from(INTERRUPTED)) } else { Err(error) };
+        let mut testbed = match testbed(&mut prepared, simulated, site.as_ref(), args.keep, batch, &progress)
+        {
+            Ok(standing) => standing,
+            Err(error) => {
+                if stored.is_none() {
+                    store.abandon();
                 }
-            };
+                return if interrupted() { Ok(ExitCode::from(INTERRUPTED)) } else { Err(error) };
+            }
+        };
         let (campaign, earlier) = match stored {
             Some(StoredCampaign { campaign, trials, .. }) => {
                 tell(format!("going on after {} trials", trials.len()));
                 (campaign, Some(trials))
             }
-            None => (record(name, file, prepared, testbed.as_ref(), batch), None),
+            None => (record(name, file, prepared, testbed.as_ref()), None),
         };
         let finished = campaign::run(&campaign, &facts, testbed.as_mut(), store, earlier, &progress);
         // The hosts are restored before any output.
@@ -350,9 +349,9 @@ fn enter(mode: Mode, port: Option<Backend>) -> Result<Option<&'static str>> {
         bail!("XDP and AF_XDP need root: run it with sudo");
     }
     if mode == Mode::Threaded && !(may && userns::is_initial()) {
-        return Err(usage(
-            "threaded mode binds kernel threads to CPUs, which needs root outside of any user namespace: use sudo",
-        ));
+        bail_usage!(
+            "threaded mode binds kernel threads to CPUs, which needs root outside of any user namespace: use sudo"
+        );
     }
     if !may {
         userns::enter().context("measuring without root, in a user namespace")?;
@@ -378,15 +377,14 @@ fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
         now == *then
     });
     if !same {
-        return Err(usage(format!(
+        bail_usage!(
             "{name} has changed since this campaign began, or a rule file that it names has, and its trials would not belong together: put the plan back, or begin a new campaign",
-        )));
+        );
     }
     Ok(())
 }
 
-/// Where a plan's trials take place, ready for them, and how many frames are handed over at once. `batch`: that of the campaign that is
-/// resumed.
+/// Where a plan's trials take place, ready for them. `batch`: that of the campaign that is resumed.
 fn testbed(
     prepared: &mut Prepared,
     simulated: Option<MemoryDut>,
@@ -394,53 +392,22 @@ fn testbed(
     keep: bool,
     batch: Option<u32>,
     progress: &Progress,
-) -> Result<(Box<dyn Testbed>, u32)> {
+) -> Result<Box<dyn Testbed>> {
     if let Some(dut) = simulated {
-        return Ok((Box::new(Simulated::new(prepared.clone(), dut, timing(&prepared.plan))?), 1));
+        return Ok(Box::new(Simulated::new(prepared.clone(), dut, timing(&prepared.plan))?));
     }
     if let Some(site) = site {
         progress.say("preparing the hosts");
-        return Ok((Box::new(hosts::Hosts::new(site, prepared)?), hosts::BATCH));
+        return Ok(Box::new(hosts::Hosts::new(site, prepared)?));
     }
-    progress.say("building the lab");
+    progress.say("building the lab, choosing the batch size");
     if keep {
         let [group] = distinct(prepared.measured().map(|cell| prepared.group(cell)))[..] else {
-            return Err(usage(
-                "--keep: this plan takes several labs, one after the other, and one can be kept",
-            ));
+            bail_usage!("--keep: this plan takes several labs, one after the other, and one can be kept");
         };
         lab::can_keep(KEPT, &prepared.setups(group)?.1)?;
     }
-    let (labs, batch) = embedded(prepared, batch, progress)?;
-    Ok((Box::new(labs), batch))
-}
-
-/// The labs, the first of them built, with the batch size: as it was when the campaign began, as the plan has it, or chosen by trying.
-fn embedded(
-    prepared: &mut Prepared,
-    batch: Option<u32>,
-    progress: &Progress,
-) -> Result<(SequentialLabs, u32)> {
-    let plan = &prepared.plan;
-    let fastest = |cell: &usize| !plan.is_ceiling(*cell) && plan.cells[*cell].rate == Rate::Max;
-    let wanted = match plan.lab {
-        Lab::Embedded { batch, .. } => batch,
-        Lab::File { .. } => None,
-    };
-    let fastest = prepared.measured().find(fastest);
-    match (batch.or(wanted), fastest) {
-        (None, Some(cell)) => {
-            progress.say("sending the learning frames, choosing the batch size");
-            let mut labs = SequentialLabs::new(prepared.clone(), 64);
-            let (batch, measured) = labs.choose_batch(cell)?;
-            prepared.notes.push(format!("batch size {batch} chosen by measurement ({measured})"));
-            Ok((labs, batch))
-        }
-        (batch, _) => {
-            let batch = batch.unwrap_or(PACED_BATCH);
-            Ok((SequentialLabs::new(prepared.clone(), batch), batch))
-        }
-    }
+    Ok(Box::new(SequentialLabs::new(prepared, batch)?))
 }
 
 fn timing(plan: &Plan) -> Timing {
@@ -450,15 +417,9 @@ fn timing(plan: &Plan) -> Timing {
     }
 }
 
-fn record(
-    name: String,
-    file: Option<String>,
-    prepared: Prepared,
-    testbed: &dyn Testbed,
-    batch: u32,
-) -> Campaign {
+fn record(name: String, file: Option<String>, prepared: Prepared, testbed: &dyn Testbed) -> Campaign {
     let Prepared { plan, skipped, slots, notes, standing, roles, mode, .. } = prepared;
-    let (lab, [generator, receiver]) = testbed.names();
+    let (lab, [generator, receiver], batch) = testbed.names();
     let trials = &plan.experiment.trials;
     let first = plan.cells.iter().enumerate().find(|(at, _)| !plan.is_ceiling(*at));
     Campaign {

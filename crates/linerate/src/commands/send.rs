@@ -169,10 +169,7 @@ fn traffic(args: &Send) -> Result<Traffic> {
             .map_err(usage)?,
     };
     if (args.ipv6 && flows.family() == Family::V4) || (args.ipv4 && flows.family() == Family::V6) {
-        return Err(usage(format!(
-            "-s and -d are {} addresses, and -4 or -6 says otherwise",
-            flows.family()
-        )));
+        bail_usage!("-s and -d are {} addresses, and -4 or -6 says otherwise", flows.family());
     }
     let nowhere = MacAddr([0; 6]);
     let mut frame = FrameSpec::new(nowhere, nowhere, flows.family(), args.transport);
@@ -223,15 +220,13 @@ fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
 fn cpus(args: &Send) -> Result<Vec<u32>> {
     let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
     match &args.cpus {
-        None if args.threads as usize > online.len() => Err(usage(format!(
-            "-p {} threads want as many CPUs, and there are {}",
-            args.threads,
-            online.len()
-        ))),
+        None if args.threads as usize > online.len() => {
+            bail_usage!("-p {} threads want as many CPUs, and there are {}", args.threads, online.len())
+        }
         // From the last on: the first has the machine's interrupts.
         None => Ok(online.into_iter().rev().take(args.threads as usize).collect()),
         Some(cpus) => match cpus.0.iter().find(|c| !online.contains(c)) {
-            Some(cpu) => Err(usage(format!("CPU {cpu} is not online, or not allowed to this process"))),
+            Some(cpu) => bail_usage!("CPU {cpu} is not online, or not allowed to this process"),
             None => Ok(cpus.0.clone()),
         },
     }
@@ -246,7 +241,7 @@ fn destination(args: &Send, allowed: &Allowed) -> Result<MacAddr> {
     match (allowed.in_lab, lane) {
         (true, Some(lane)) if routes(allowed, lane) => Ok(MacAddr(addresses::mac(lane, 2))),
         (true, Some(lane)) => Ok(MacAddr(addresses::mac(lane, 4))),
-        _ => Err(usage("-D MAC is needed: the Ethernet address of the DUT's (or receiver's) interface")),
+        _ => bail_usage!("-D MAC is needed: the Ethernet address of the DUT's (or receiver's) interface"),
     }
 }
 

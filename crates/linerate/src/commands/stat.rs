@@ -2,11 +2,10 @@
 
 use crate::args::Printed;
 use crate::input;
-use crate::output::{Output, print, result, tell, terminal_columns, usage};
+use crate::output::{Output, print, result, tell, terminal_columns};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use clap::Args;
-use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use linerate_report::document::{Document, Tone};
 use linerate_stats::analysis::{Analysis, Settings, analyse};
 use linerate_stats::ministat::{
@@ -53,7 +52,7 @@ pub struct Stat {
     pub no_plot: bool,
 
     /// Column of the numbers, counted from 1
-    #[arg(short = 'C', long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(short = 'C', long, value_name = "N", default_value_t = 1, value_parser = column)]
     pub column: usize,
 
     /// Confidence of the differences in percent: 80, 90, 95, 98, 99 or 99.5
@@ -61,7 +60,7 @@ pub struct Stat {
     pub confidence: Confidence,
 
     /// Characters that separate columns, any number of them [default: blank and tab]
-    #[arg(short = 'd', long, value_name = "CHARS", default_value = " \t", hide_default_value = true, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(short = 'd', long, value_name = "CHARS", default_value = " \t", hide_default_value = true, value_parser = delimiters)]
     pub delimiters: String,
 
     /// Figures only: no plot, no differences
@@ -77,7 +76,7 @@ pub struct Stat {
     pub separate_bars: bool,
 
     /// Width of the plot [default: the terminal's, or 74]
-    #[arg(short = 'w', long, value_name = "N", value_parser = width())]
+    #[arg(short = 'w', long, value_name = "N", value_parser = width)]
     pub width: Option<usize>,
 
     /// Generation of ministat's arithmetic: old, mid, fb11 or new
@@ -100,16 +99,23 @@ pub struct Stat {
     pub seed: u64,
 }
 
-fn percent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(percent) if percent > 0.0 && percent.is_finite() => Ok(percent),
-        _ => Err("a difference is a number of percent above 0".into()),
-    }
+fn column(text: &str) -> Result<usize, &'static str> {
+    text.parse().ok().filter(|column| *column > 0).ok_or("columns are counted from 1")
+}
+
+fn delimiters(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() { Err("name at least one character") } else { Ok(text.into()) }
+}
+
+fn percent(text: &str) -> Result<f64, &'static str> {
+    let percent = text.parse().ok().filter(|percent: &f64| *percent > 0.0 && percent.is_finite());
+    percent.ok_or("a difference is a number of percent above 0")
 }
 
 /// Narrower plots have no scale (ministat crashes or draws nothing), and wider ones no reader.
-fn width() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(MIN_WIDTH as u64..=100_000)
+fn width(text: &str) -> Result<usize, &'static str> {
+    let width = text.parse().ok().filter(|width| (MIN_WIDTH..=100_000).contains(width));
+    width.ok_or("a plot is 2 to 100000 characters wide")
 }
 
 /// Fewest points of a set that ministat takes.
@@ -220,10 +226,10 @@ fn figures(sets: &[Dataset], args: &Stat) -> Value {
 fn files(args: &Stat) -> Result<Vec<PathBuf>> {
     let files = if args.files.is_empty() { vec!["-".into()] } else { args.files.clone() };
     if files.len() > MAX_SETS {
-        return Err(usage(format!("{} files, but there are symbols for {MAX_SETS} sets only", files.len())));
+        bail_usage!("{} files, but there are symbols for {MAX_SETS} sets only", files.len());
     }
     if files.iter().filter(|path| input::is_stdin(path)).count() > 1 {
-        return Err(usage("standard input (-) can be read once only"));
+        bail_usage!("standard input (-) can be read once only");
     }
     Ok(files)
 }

@@ -15,8 +15,10 @@ use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{Connections, LabKind, Mode, States};
 use linerate_measure::trial::{Rates, Timing, rates};
 use linerate_plan::Backend;
+use linerate_plan::campaign::Lab;
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
+use linerate_plan::units::Rate;
 use linerate_stats::median;
 use linerate_wire::{Filter, Load, MacAddr, STREAMS, Traffic};
 use std::collections::BTreeMap;
@@ -323,19 +325,27 @@ pub struct SequentialLabs {
 }
 
 impl SequentialLabs {
-    /// Nothing is built before it is needed.
-    pub fn new(prepared: Prepared, batch: u32) -> Self {
-        SequentialLabs { prepared: Rc::new(prepared), batch, standing: None }
-    }
-
-    /// Chooses the batch size by trying on a cell; see [`Embedded::choose_batch`].
+    /// The labs of a plan, built when they are needed. `batch`: that of the campaign that is resumed; otherwise it is the plan's, or chosen
+    /// by trying.
     ///
     /// # Errors
     /// The lab cannot be built, or the load not run.
-    pub fn choose_batch(&mut self, cell: usize) -> Result<(u32, String)> {
-        let chosen = self.stand(cell)?.choose_batch(cell)?;
-        self.batch = chosen.0;
-        Ok(chosen)
+    pub fn new(prepared: &mut Prepared, batch: Option<u32>) -> Result<Self> {
+        let plan = &prepared.plan;
+        let known = batch.or(match plan.lab {
+            Lab::Embedded { batch, .. } => batch,
+            Lab::File { .. } => None,
+        });
+        let fastest = |cell: &usize| !plan.is_ceiling(*cell) && plan.cells[*cell].rate == Rate::Max;
+        let to_try = prepared.measured().find(fastest).filter(|_| known.is_none());
+        let batch = known.unwrap_or(if to_try.is_some() { 64 } else { PACED_BATCH });
+        let mut labs = SequentialLabs { prepared: Rc::new(prepared.clone()), batch, standing: None };
+        if let Some(cell) = to_try {
+            let (batch, measured) = labs.stand(cell)?.choose_batch(cell)?;
+            labs.batch = batch;
+            prepared.notes.push(format!("batch size {batch} chosen by measurement ({measured})"));
+        }
+        Ok(labs)
     }
 
     /// The lab of a cell, built if another one stood.
@@ -357,9 +367,9 @@ impl Testbed for SequentialLabs {
         self.stand(request.slot)?.run(request)
     }
 
-    fn names(&self) -> (LabKind, [String; 2]) {
+    fn names(&self) -> (LabKind, [String; 2], u32) {
         let name = self.prepared.backend.name();
-        (LabKind::Namespaces, [name.into(), name.into()])
+        (LabKind::Namespaces, [name.into(), name.into()], self.batch)
     }
 
     fn lab(&self) -> Option<&EmbeddedLab> {

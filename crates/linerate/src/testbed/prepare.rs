@@ -64,40 +64,20 @@ pub struct Source {
     pub origins: Origins,
 }
 
-/// Where the addresses of flows begin, by IP version, where the lab file names networks of its own.
-#[derive(Debug, Default)]
-pub struct Origins {
-    v4: Option<(IpAddr, IpAddr)>,
-    v6: Option<(IpAddr, IpAddr)>,
-}
-
-impl Origins {
-    /// So many flows of this lab.
-    ///
-    /// # Errors
-    /// They are too many.
-    pub fn flows(&self, family: Family, flows: u32) -> Result<FlowSpace> {
-        let origin = if family == Family::V4 { self.v4 } else { self.v6 };
-        Ok(match origin {
-            None => FlowSpace::benchmark(family, flows)?,
-            Some((source, destination)) => FlowSpace::benchmark_from(source, destination, flows)?,
-        })
-    }
-}
+/// Where the addresses of flows begin, in IPv4 and in IPv6, where the lab file names networks of its own.
+pub type Origins = [Option<(IpAddr, IpAddr)>; 2];
 
 /// Where the flows of a lab begin: as the default ones do in their networks, at .10.1 of IPv4 and 10::1 below the prefix of IPv6.
 ///
 /// # Errors
 /// A network has no room for that.
 pub fn origins(lab: &RealLab) -> Result<Origins> {
-    let mut origins = Origins::default();
-    for family in [Family::V4, Family::V6] {
-        let of = |end| lab.networks(end).into_iter().find(|n| n.contains(':') == (family == Family::V6));
-        let (Some(source), Some(destination)) = (of(End::In), of(End::Out)) else { continue };
-        let origin = Some((first_address(source)?, first_address(destination)?));
-        if family == Family::V4 { origins.v4 = origin } else { origins.v6 = origin }
-    }
-    Ok(origins)
+    let of_family = |six: bool| {
+        let of = |end| lab.networks(end).into_iter().find(|network| network.contains(':') == six);
+        let (Some(source), Some(destination)) = (of(End::In), of(End::Out)) else { return Ok(None) };
+        anyhow::Ok(Some((first_address(source)?, first_address(destination)?)))
+    };
+    Ok([of_family(false)?, of_family(true)?])
 }
 
 fn first_address(network: &str) -> Result<IpAddr> {
@@ -215,7 +195,10 @@ impl Prepared {
                 frame.family, frame.transport
             ));
         }
-        let flows = source.origins.flows(kind.family, kind.flows)?;
+        let flows = match source.origins[usize::from(kind.family == Family::V6)] {
+            None => FlowSpace::benchmark(kind.family, kind.flows)?,
+            Some((source, destination)) => FlowSpace::benchmark_from(source, destination, kind.flows)?,
+        };
         let traffic = Traffic::new(frame, kind.size.clone(), flows);
         let traffic = Traffic { order: kind.order, stamp_every: kind.stamp_every, ..traffic };
         Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec() }))

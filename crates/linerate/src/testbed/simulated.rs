@@ -61,8 +61,8 @@ impl Testbed for Simulated {
         Some(self.passed)
     }
 
-    fn names(&self) -> (LabKind, [String; 2]) {
-        (LabKind::Simulated, [Backend::Memory, Backend::Memory].map(|backend| backend.to_string()))
+    fn names(&self) -> (LabKind, [String; 2], u32) {
+        (LabKind::Simulated, [Backend::Memory, Backend::Memory].map(|backend| backend.to_string()), 1)
     }
 }
 

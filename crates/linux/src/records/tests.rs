@@ -10,7 +10,6 @@ use linerate_measure::trial::Timing;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::UnshareFlags;
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -72,25 +71,13 @@ fn trial(number: u64) -> TrialRecord {
         block: 0,
         slot: 0,
         began_ns: 0,
-        asked_fps: None,
         timing: Timing::slice(250_000_000),
         rates: None,
         loss_ratio: 0.0,
         generator: PortCounters::default(),
         receiver: PortCounters::default(),
-        losses: vec![],
-        dut: BTreeMap::new(),
-        cpus: vec![],
         audit: audit(&Evidence::default()),
-        samples: vec![],
-        connections: None,
-        collected: Vec::new(),
-        collectors: Vec::new(),
-        rules: Vec::new(),
-        skew_ns: None,
-        took_ns: 0,
-        reboots: 0,
-        imported: None,
+        ..TrialRecord::default()
     }
 }
 

@@ -90,25 +90,13 @@ fn trial(number: u64, block: u32, slot: usize, fps: f64, lost: u64) -> TrialReco
         block,
         slot,
         began_ns: number * 250_000_000,
-        asked_fps: None,
         timing: Timing::slice(250_000_000),
         rates,
         loss_ratio: lost as f64 / 1000.0,
         generator: evidence.generator.clone(),
         receiver: evidence.receiver.clone(),
-        losses: vec![],
-        dut: BTreeMap::new(),
-        cpus: vec![],
         audit: audit(&evidence),
-        samples: vec![],
-        connections: None,
-        collected: Vec::new(),
-        collectors: Vec::new(),
-        rules: Vec::new(),
-        skew_ns: None,
-        took_ns: 0,
-        reboots: 0,
-        imported: None,
+        ..TrialRecord::default()
     }
 }
 

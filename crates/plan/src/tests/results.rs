@@ -92,25 +92,13 @@ fn trial(number: u64, (block, slot): (u32, usize), began_ns: u64, fps: f64, vali
         block,
         slot,
         began_ns,
-        asked_fps: None,
         timing: Timing::slice(100_000_000),
         rates,
         loss_ratio: 0.0,
         generator: evidence.generator.clone(),
         receiver: evidence.receiver.clone(),
-        losses: vec![],
-        dut: BTreeMap::new(),
-        cpus: vec![],
         audit: audit(&evidence),
-        samples: vec![],
-        connections: None,
-        collected: Vec::new(),
-        collectors: Vec::new(),
-        rules: Vec::new(),
-        skew_ns: None,
-        took_ns: 0,
-        reboots: 0,
-        imported: None,
+        ..TrialRecord::default()
     }
 }
 

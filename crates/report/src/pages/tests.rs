@@ -153,28 +153,18 @@ pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received
         block,
         slot,
         began_ns: number * 300_000_000,
-        asked_fps: None,
         timing: Timing::slice(250_000_000),
         rates,
         loss_ratio: 1.0 - got as f64 / sent as f64,
         generator: evidence.generator.clone(),
         receiver: evidence.receiver.clone(),
         losses,
-        dut: BTreeMap::new(),
         cpus: vec![
             CpuShare { cpu: 0, busy: 0.02, softirq: 0.0, steal: 0.0, user: 0.0 },
             CpuShare { cpu: 1, busy: 0.99, softirq: 0.9, steal: 0.0, user: 0.0 },
         ],
         audit: audit(&evidence),
-        samples: vec![],
-        connections: None,
-        collected: Vec::new(),
-        collectors: Vec::new(),
-        rules: Vec::new(),
-        skew_ns: None,
-        took_ns: 0,
-        reboots: 0,
-        imported: None,
+        ..TrialRecord::default()
     }
 }
 

@@ -6,7 +6,6 @@ mod site;
 mod tester;
 
 pub use site::{Site, folder, prepare, read, system};
-pub use tester::BATCH;
 
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts, after_load};
@@ -30,7 +29,7 @@ use linerate_remote::{Left, RemoteError};
 use linerate_wire::Transport;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use tester::{Learned, Tester};
+use tester::{BATCH, Learned, Tester};
 
 /// The fault if no frame of many arrives.
 const NOTHING_THROUGH: &str = "not one frame of many comes through: see cables, links, the DUT's routes and forwarding, and whether its rules pass them (linerate lab check)";
@@ -284,8 +283,8 @@ impl Testbed for Hosts {
         Ok(shown)
     }
 
-    fn names(&self) -> (LabKind, [String; 2]) {
-        (LabKind::Hosts, self.tester.names.clone())
+    fn names(&self) -> (LabKind, [String; 2], u32) {
+        (LabKind::Hosts, self.tester.names.clone(), BATCH)
     }
 
     /// Puts the device back, and lets the hosts go.

@@ -13,6 +13,7 @@ use linerate_plan::campaign::Campaign;
 use linerate_plan::lab::{Host, Interface, Lab};
 use linerate_plan::placeholders::fill;
 use linerate_plan::settings::End;
+use linerate_report::pages::together;
 use linerate_wire::{Load, MacAddr};
 use std::path::Path;
 
@@ -97,22 +98,15 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
         None => receiver.receive.as_ref(),
     };
     let to = to.and_then(|interface| interface.mac);
-    let mut loads: Vec<(usize, Option<f64>, Vec<String>)> = Vec::new();
-    for (cell, kind) in prepared.kind_of.iter().copied().enumerate() {
-        let rate = prepared.slots[cell].asked_fps;
-        let number = (cell + 1).to_string();
-        match loads.iter_mut().find(|(k, r, _)| (*k, *r) == (kind, rate)) {
-            Some((.., cells)) => cells.push(number),
-            None => loads.push((kind, rate, vec![number])),
-        }
-    }
+    let load_of = |cell: usize| (prepared.kind_of[cell], prepared.slots[cell].asked_fps);
+    let loads = together((0..plan.cells.len()).map(|cell| (load_of(cell), (cell + 1).to_string())));
     let counting = name(receiver.receive.as_ref(), "receive");
     let none = Interface::default();
     let far = side(&counting, receiver.receive.as_ref().unwrap_or(&none));
     let lasting = Load::lasting(Timing::of_hosts(plan.experiment.trials.duration_ns).load());
     let share = |rate: Option<f64>| rate.map(|rate| rate / sending.len().max(1) as f64);
     let mut parts = Vec::new();
-    for (kind, rate, cells) in &loads {
+    for ((kind, rate), cells) in &loads {
         let frames = &prepared.kinds[*kind];
         let task = |tool, near: &Side<'_>, at: &str| {
             let task = task(frames, tool, [near, &far], at, to.unwrap_or(UNKNOWN))?;

@@ -431,7 +431,7 @@ pub fn system(asked: Option<System>, site: &Site, plan: &Plan) -> Result<Option<
         bail!("{} runs {runs}, which plans have no settings for", dut.name);
     };
     match asked {
-        Some(asked) if asked != found => Err(usage(format!("--system {asked}: {} runs {found}", dut.name))),
+        Some(asked) if asked != found => bail_usage!("--system {asked}: {} runs {found}", dut.name),
         _ if plan.systems().contains(&found) => Ok(Some(found)),
         _ => {
             let names: Vec<&str> = plan.systems().iter().map(|s| s.name()).collect();

@@ -10,7 +10,6 @@ use crate::trial::Timing;
 use linerate_wire::SplitMix64;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
-use std::collections::BTreeMap;
 
 fn record(number: u64, request: TrialRequest, began_ns: u64, rate: Option<f64>) -> TrialRecord {
     let port = |frames| PortCounters { frames, ..PortCounters::default() };
@@ -28,19 +27,8 @@ fn record(number: u64, request: TrialRequest, began_ns: u64, rate: Option<f64>) 
         loss_ratio: 0.0,
         generator: port(1000),
         receiver: port(1000),
-        losses: vec![],
-        dut: BTreeMap::new(),
-        cpus: vec![],
         audit: audit(&evidence),
-        samples: vec![],
-        connections: None,
-        collected: vec![],
-        collectors: Vec::new(),
-        rules: Vec::new(),
-        skew_ns: None,
-        took_ns: 0,
-        reboots: 0,
-        imported: None,
+        ..TrialRecord::default()
     }
 }
 
