@@ -1,7 +1,6 @@
 //! A printed block of ministat compared with the data, number by number and as text.
 
-use super::evidence::Evidence;
-use super::mapping::Block;
+use super::mapping::{Block, Evidence};
 use super::printed::{PrintedBlock, PrintedDifference};
 use super::{BlockFound, Figure, PlotText, State};
 use linerate_stats::ministat::{
@@ -14,11 +13,11 @@ const DIFFERENCES: [&str; 5] = ["difference", "its error", "difference in %", "i
 /// Judges a block: as a whole, and each of its numbers by the arithmetic of the document's time.
 pub fn judge(block: &Block, era: Era, evidence: &Evidence) -> (BlockFound, Vec<Figure>) {
     let printed = PrintedBlock::read(&block.printed);
-    let found: Option<Vec<Vec<f64>>> =
-        block.sources.iter().map(|s| Some(evidence.get(s)?.to_vec())).collect();
-    let sets: Option<Vec<Dataset>> = found
-        .filter(|sets| !sets.is_empty() && sets.iter().all(|s| s.len() >= 3))
-        .map(|sets| named(&printed, sets));
+    let name = |i: usize| printed.names.get(i).cloned().unwrap_or_default();
+    let sources = block.sources.iter().enumerate();
+    let sets = sources.map(|(i, source)| Some(Dataset::new(name(i), evidence.get(source)?.to_vec())));
+    let sets: Option<Vec<Dataset>> = sets.collect();
+    let sets = sets.filter(|sets| !sets.is_empty() && sets.iter().all(|set| set.sorted().len() >= 3));
     let eras = Era::ALL.into_iter().filter(|era| match &sets {
         Some(sets) => numbers(sets, *era, &printed).iter().all(|n| n.0 == n.1),
         None => follows(&printed, *era),
@@ -38,11 +37,6 @@ pub fn judge(block: &Block, era: Era, evidence: &Evidence) -> (BlockFound, Vec<F
         None => vec![without_data(block, &printed, &whole.eras)],
     };
     (whole, figures)
-}
-
-fn named(printed: &PrintedBlock, sets: Vec<Vec<f64>>) -> Vec<Dataset> {
-    let name = |i: usize| printed.names.get(i).cloned().unwrap_or_default();
-    sets.into_iter().enumerate().map(|(i, values)| Dataset::new(name(i), values)).collect()
 }
 
 /// Every printed number beside the computed one, as text, with row and column.

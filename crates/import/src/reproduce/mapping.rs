@@ -1,7 +1,12 @@
-//! Which data stand behind which printed figure: a TOML file that people can extend. docs/reproduce.md has the format.
+//! Which data stand behind which printed figure: a TOML file that people can extend (docs/reproduce.md has the format), and the
+//! medians that it names: those committed to an archive, or else those recomputed from its logs.
 
-use linerate_stats::ministat::Era;
+use super::printed::{Printed, PrintedBlock};
+use crate::netbenches::Archive;
+use linerate_plan::Diagnostic;
+use linerate_stats::ministat::{Dataset, Era};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// A document with its figures.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -98,56 +103,49 @@ pub struct PlotSeries {
     pub points: Vec<String>,
 }
 
-/// Why a mapping cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct MappingError(String);
-
 impl Mapping {
     /// Reads a mapping; `name` is that of its file.
     ///
     /// # Errors
     /// No TOML of this form (with line and column), or an entry that contradicts itself.
-    pub fn read(name: &str, text: &str) -> Result<Self, MappingError> {
-        let mapping: Mapping = toml::from_str(text).map_err(|e| MappingError(format!("{name}: {e}")))?;
-        mapping.check().map_err(|e| MappingError(format!("{name}: {e}")))?;
-        Ok(mapping)
+    pub fn read(name: &str, text: &str) -> Result<Self, Diagnostic> {
+        let mapping = toml::from_str(text).map_err(|error| error.to_string());
+        let checked = mapping.and_then(|mapping: Mapping| mapping.check().map(|()| mapping));
+        checked.map_err(|fault| Diagnostic::new(fault).of(name))
     }
 
     fn check(&self) -> Result<(), String> {
-        for table in &self.tables {
-            for row in &table.rows {
-                let place = format!("illustration {}, {}", table.illustration, row.setup);
-                two_or_none(row).map_err(|e| format!("{place}: {e}"))?;
-                for printed in &row.printed {
-                    super::printed::Printed::rate(printed).ok_or_else(|| {
-                        format!("{place}: '{printed}' is no rate with its unit: write 3.74 Mpps or 726 Kpps")
-                    })?;
-                }
+        for (table, row) in
+            self.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)))
+        {
+            let place = format!("illustration {}, {}", table.illustration, row.setup);
+            two_or_none(row).map_err(|e| format!("{place}: {e}"))?;
+            if let Some(printed) = row.printed.iter().find(|printed| Printed::rate(printed).is_none()) {
+                let help = "write 3.74 Mpps or 726 Kpps";
+                return Err(format!("{place}: '{printed}' is no rate with its unit: {help}"));
             }
         }
         for block in &self.blocks {
-            let sets = super::printed::PrintedBlock::read(&block.printed).rows.len();
             let place = format!("illustration {}", block.illustration);
-            if sets == 0 {
-                return Err(format!("{place}: no row of figures (x   5   4500078 ...) in what is printed"));
-            }
-            if !block.sources.is_empty() && block.sources.len() != sets {
-                return Err(format!(
-                    "{place}: {sets} sets are printed, and {} sources named",
-                    block.sources.len()
-                ));
-            }
-        }
-        for series in self.plots.iter().flat_map(|p| &p.series) {
-            if !series.files.contains("{}") {
-                return Err(format!(
-                    "plot series {}: 'files' needs {{}} where the point stands",
-                    series.name
-                ));
+            match (PrintedBlock::read(&block.printed).rows.len(), block.sources.len()) {
+                (0, _) => {
+                    return Err(format!(
+                        "{place}: no row of figures (x   5   4500078 ...) in what is printed"
+                    ));
+                }
+                (sets, named) if named > 0 && named != sets => {
+                    return Err(format!("{place}: {sets} sets are printed, and {named} sources named"));
+                }
+                _ => {}
             }
         }
-        Ok(())
+        let mut series = self.plots.iter().flat_map(|plot| &plot.series);
+        match series.find(|series| !series.files.contains("{}")) {
+            Some(wrong) => {
+                Err(format!("plot series {}: 'files' needs {{}} where the point stands", wrong.name))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -157,6 +155,52 @@ fn two_or_none(row: &TableRow) -> Result<(), String> {
         (2, Some(_)) => Err("it has sources, and 'missing' says why there are none".into()),
         (0, None) => Err("name two sources, or say in 'missing' why there are none".into()),
         (n, _) => Err(format!("two sources are needed, one for each column, and {n} are named")),
+    }
+}
+
+/// Medians of runs in frames/s, by the path of their file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Evidence(BTreeMap<String, Vec<f64>>);
+
+impl Evidence {
+    /// Adds the values of an archive. Existing values stay: the first archive decides.
+    pub fn add(&mut self, archive: &Archive) {
+        for directory in &archive.directories {
+            for set in &directory.sets {
+                let (file, values) = match (&set.slot.published, directory.path.as_str()) {
+                    (Some(published), _) => (published.file.clone(), published.values.clone()),
+                    (None, path) => {
+                        let folder = if path == "." { String::new() } else { format!("{path}/") };
+                        let values = set.runs.iter().filter_map(|r| r.median_pps).collect();
+                        (format!("{folder}{}.pps", set.slot.set), values)
+                    }
+                };
+                self.0.entry(file).or_insert(values);
+            }
+        }
+    }
+
+    /// The medians of a file.
+    pub fn get(&self, source: &str) -> Option<&[f64]> {
+        self.0.get(source).map(Vec::as_slice)
+    }
+
+    /// The same, for arithmetic.
+    pub fn set(&self, source: &str) -> Option<Dataset> {
+        Some(Dataset::new(source, self.get(source)?.to_vec()))
+    }
+
+    /// The other files of the same machine and card, with their medians.
+    pub fn siblings<'a>(&'a self, source: &'a str) -> impl Iterator<Item = (&'a str, Dataset)> {
+        let hardware = |path: &str| path.split('/').take(2).map(String::from).collect::<Vec<_>>();
+        let wanted = hardware(source);
+        let others = self.0.keys().filter(move |path| *path != source && hardware(path) == wanted);
+        others.filter_map(|path| Some((path.as_str(), self.set(path)?)))
+    }
+
+    /// Whether there is nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

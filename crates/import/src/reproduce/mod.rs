@@ -1,13 +1,11 @@
 //! Printed figures compared with the data behind them: agreeing, cut off instead of rounded, wrong in print, or without data.
 
 mod block;
-mod evidence;
 mod judge;
 mod mapping;
 mod printed;
 
-pub use evidence::Evidence;
-pub use mapping::{Block, Mapping, MappingError, Plot, PlotSeries, Table, TableRow};
+pub use mapping::{Block, Evidence, Mapping, Plot, PlotSeries, Table, TableRow};
 
 use linerate_stats::ministat::Era;
 use serde::Serialize;
@@ -143,17 +141,15 @@ pub struct PlotPoint {
 
 /// Compares every printed figure of a document with the data.
 pub fn reproduce(mapping: &Mapping, evidence: &Evidence) -> Reproduction {
-    let mut figures: Vec<Figure> = Vec::new();
-    for table in &mapping.tables {
-        figures.extend(table.rows.iter().flat_map(|row| judge::row(table, row, mapping.era, evidence)));
-    }
-    let mut blocks = Vec::new();
-    for block in &mapping.blocks {
-        let (found, of_block) = block::judge(block, mapping.era, evidence);
-        blocks.push(found);
-        figures.extend(of_block);
-    }
-    let plots = mapping.plots.iter().map(|plot| draw(plot, mapping.era, evidence)).collect();
+    let era = mapping.era;
+    let of_table = |table: &Table| -> Vec<Figure> {
+        table.rows.iter().flat_map(|row| judge::row(table, row, era, evidence)).collect()
+    };
+    let mut figures: Vec<Figure> = mapping.tables.iter().flat_map(of_table).collect();
+    let judged = mapping.blocks.iter().map(|block| block::judge(block, era, evidence));
+    let (blocks, of_blocks): (Vec<BlockFound>, Vec<Vec<Figure>>) = judged.unzip();
+    figures.extend(of_blocks.into_iter().flatten());
+    let plots = mapping.plots.iter().map(|plot| draw(plot, era, evidence)).collect();
     Reproduction { document: mapping.document.clone(), figures, blocks, plots }
 }
 
