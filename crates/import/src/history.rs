@@ -188,15 +188,14 @@ impl<'a> Common<'a> {
     }
 
     fn set(&self, set: &Set) -> Option<(Variant, Entry)> {
-        let published = set.slot.published.as_ref().filter(|p| !p.values.is_empty());
-        let (runs, source) = match published {
+        let (mut runs, source) = match set.slot.published.as_ref().filter(|p| !p.values.is_empty()) {
             Some(published) => (published.values.clone(), published.file.clone()),
             None => {
-                let runs = set.runs.iter().filter_map(|r| r.median_pps).collect();
-                (runs, set.runs.first().map(|r| r.trial.file.clone()).unwrap_or_default())
+                let file = set.runs.first().map(|r| r.trial.file.clone());
+                (set.runs.iter().filter_map(|r| r.median_pps).collect(), file.unwrap_or_default())
             }
         };
-        let runs: Vec<f64> = runs.into_iter().filter(|r| *r > 0.0).collect();
+        runs.retain(|rate| *rate > 0.0);
         let mut name = Name::of(&set.slot.set);
         let image = set.image.as_deref().and_then(Revision::parse);
         name.revision = name.revision.or_else(|| image.map(|(revision, _)| revision));

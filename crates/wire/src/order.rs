@@ -38,45 +38,35 @@ impl FromStr for FlowOrder {
             let forms = "write sequential, random, random:SEED, zipf:EXPONENT or zipf:EXPONENT:SEED";
             WireError::new(format!("{text:?} is not an order of flows: {why}; {forms}"))
         };
-        let seed = |part: Option<&str>| match part {
-            Some(part) => {
-                part.parse().map_err(|_| error("the seed is not a whole number from 0 to 2^64 - 1"))
-            }
-            None => Ok(DEFAULT_SEED),
+        let seed =
+            |text: &str| text.parse().map_err(|_| error("the seed is not a whole number from 0 to 2^64 - 1"));
+        let exponent = |text: &str| {
+            let exponent = text.parse().ok().filter(|e: &f64| (0.0..=10.0).contains(e));
+            exponent.ok_or_else(|| error("the exponent is not a number from 0 to 10"))
         };
-        let mut parts = text.split(':');
-        let order = match parts.next() {
-            Some("sequential") => FlowOrder::Sequential,
-            Some("random") => FlowOrder::Random { seed: seed(parts.next())? },
-            Some("zipf") => {
-                let exponent = parts.next().ok_or_else(|| error("zipf needs an exponent"))?.parse().ok();
-                let exponent = exponent.filter(|e: &f64| (0.0..=10.0).contains(e));
-                let exponent = exponent.ok_or_else(|| error("the exponent is not a number from 0 to 10"))?;
-                FlowOrder::Zipf { exponent, seed: seed(parts.next())? }
+        Ok(match text.split(':').collect::<Vec<_>>()[..] {
+            ["sequential"] => FlowOrder::Sequential,
+            ["random"] => FlowOrder::Random { seed: DEFAULT_SEED },
+            ["random", start] => FlowOrder::Random { seed: seed(start)? },
+            ["zipf", e] => FlowOrder::Zipf { exponent: exponent(e)?, seed: DEFAULT_SEED },
+            ["zipf", e, start] => FlowOrder::Zipf { exponent: exponent(e)?, seed: seed(start)? },
+            ["zipf"] => return Err(error("zipf needs an exponent")),
+            ["sequential" | "random" | "zipf", ..] => {
+                return Err(error("something follows that does not belong there"));
             }
             _ => return Err(error("the word is unknown")),
-        };
-        if parts.next().is_some() {
-            Err(error("something follows that does not belong there"))
-        } else {
-            Ok(order)
-        }
+        })
     }
 }
 
 impl fmt::Display for FlowOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seed = match self {
+        let (form, seed) = match self {
             FlowOrder::Sequential => return f.write_str("sequential"),
-            FlowOrder::Random { seed } => {
-                f.write_str("random")?;
-                *seed
-            }
-            FlowOrder::Zipf { exponent, seed } => {
-                write!(f, "zipf:{exponent}")?;
-                *seed
-            }
+            FlowOrder::Random { seed } => ("random".to_string(), *seed),
+            FlowOrder::Zipf { exponent, seed } => (format!("zipf:{exponent}"), *seed),
         };
+        f.write_str(&form)?;
         if seed == DEFAULT_SEED { Ok(()) } else { write!(f, ":{seed}") }
     }
 }

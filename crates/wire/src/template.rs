@@ -1,6 +1,6 @@
 //! Writes test frames fast: copies a template, then writes and sums only the parts that differ between frames.
 
-use crate::checksum::{add, finish, partial, pseudo_v4, pseudo_v6, shorten};
+use crate::checksum::{add, finish, partial, shorten};
 use crate::frame::{FCS_LEN, Family, FrameSpec, MAX_LEN_FCS, Transport};
 use crate::headers::{EtherType, TCP_SYN, echo, put_word};
 use crate::signature::{MAGIC, SIGNATURE_LEN, Signature};
@@ -249,13 +249,9 @@ fn base_sums(spec: &FrameSpec, bytes: &[u8]) -> BaseSums {
     let (l3, l4) = bytes[spec.l2_len()..].split_at(spec.l3_len());
     let protocol = spec.transport.protocol(spec.family);
     let l4_covers_addresses = spec.family == Family::V6 || spec.transport != Transport::IcmpEcho;
-    let (ip, pseudo) = match spec.family {
-        Family::V4 => {
-            (partial(l3), pseudo_v4(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED, protocol, l4.len() as u16))
-        }
-        Family::V6 => (0, pseudo_v6(Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, protocol, l4.len() as u32)),
-    };
-    let pseudo = if l4_covers_addresses { pseudo } else { 0 };
+    // The pseudo-header without addresses (RFC 768; RFC 9293 section 3.1; RFC 8200 section 8.1).
+    let pseudo = if l4_covers_addresses { u32::from(protocol) + l4.len() as u32 } else { 0 };
+    let ip = if spec.family == Family::V4 { partial(l3) } else { 0 };
     BaseSums { ip, l4: add(pseudo, partial(l4)), l4_covers_addresses }
 }
 

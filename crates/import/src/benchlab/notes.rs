@@ -1,6 +1,7 @@
 //! Settings that were carried over, and settings that were not: each with its file and line.
 
 use super::values::Value;
+use crate::shortened;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -84,11 +85,7 @@ impl Notes {
 }
 
 fn add(list: &mut Vec<Note>, more: &mut usize, file: &str, line: Option<usize>, what: String) {
-    let what = match what.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}...", &what[..at]),
-        None => what,
-    };
-    let note = Note { file: file.to_string(), line, what };
+    let note = Note { file: file.to_string(), line, what: shortened(&what, LONGEST) };
     if list.contains(&note) {
         return;
     }

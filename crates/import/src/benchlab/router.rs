@@ -27,8 +27,7 @@ pub(super) struct Router {
 impl Router {
     /// Reads an rc.conf, over the values of earlier ones.
     pub(super) fn read(&mut self, text: &str) {
-        for item in items(text) {
-            let Item::Assignment { name, value, .. } = item else { continue };
+        for Item { name, value, .. } in items(text) {
             if let Some(interface) = name.strip_prefix("ifconfig_") {
                 self.interface(interface, &value);
             } else if name.starts_with("route_") || name.starts_with("ipv6_route_") {

@@ -65,13 +65,9 @@ pub(super) fn sets(folder: &Folder, notes: &mut Notes) -> Vec<Set> {
             notes.left(&place, None, format!("the set is left out: more than {MOST_SETS}"));
         } else if let Some(mut set) = set(&place, &files, notes) {
             set.name = unique(self::name(name), &sets);
-            let what = format!(
-                "variant {}: {} sysctls, {} boot settings, {} files",
-                set.name,
-                set.sysctls.len(),
-                set.boot.len(),
-                set.files.len()
-            );
+            let counts = (set.sysctls.len(), set.boot.len(), set.files.len());
+            let (name, (sysctls, boot, files)) = (&set.name, counts);
+            let what = format!("variant {name}: {sysctls} sysctls, {boot} boot settings, {files} files");
             notes.carry(&place, None, what);
             sets.push(set);
         }
@@ -99,26 +95,23 @@ fn set(place: &str, files: &[(&str, &File)], notes: &mut Notes) -> Option<Set> {
     let both =
         ["dut/", "refendpoint/"].iter().all(|part| files.iter().any(|(path, _)| path.starts_with(part)));
     let mut set = Set::default();
-    let mut told = false;
     for (path, file) in files {
         let whole = join(place, path);
-        if !both {
-            one(&mut set, &whole, path, file, notes)?;
-        } else if let Some(path) = path.strip_prefix("dut/") {
-            one(&mut set, &whole, path, file, notes)?;
-        } else if let Some(path) = path.strip_prefix("refendpoint/") {
-            let reference = set.reference.get_or_insert_default();
-            if is_rc(path) {
-                reference.read(&String::from_utf8_lossy(&file.bytes));
+        match path.split_once('/').filter(|_| both) {
+            Some(("dut", path)) => one(&mut set, &whole, path, file, notes)?,
+            Some(("refendpoint", path)) => {
+                let reference = set.reference.get_or_insert_default();
+                if is_rc(path) {
+                    reference.read(&String::from_utf8_lossy(&file.bytes));
+                }
             }
-            if !told {
-                let what = "a plan configures the DUT alone: put these files on the reference by hand";
-                notes.left(&join(place, "refendpoint"), None, what.into());
-                told = true;
-            }
-        } else {
-            notes.left(&whole, None, "it is neither for the DUT nor for the reference".into());
+            _ if both => notes.left(&whole, None, "it is neither for the DUT nor for the reference".into()),
+            _ => one(&mut set, &whole, path, file, notes)?,
         }
+    }
+    if both {
+        let what = "a plan configures the DUT alone: put these files on the reference by hand";
+        notes.left(&join(place, "refendpoint"), None, what.into());
     }
     if set.files.len() > MOST_ENTRIES || set.sysctls.len() > MOST_ENTRIES || set.boot.len() > MOST_ENTRIES {
         notes.left(place, None, format!("the set is left out: more than {MOST_ENTRIES} files or settings"));
@@ -146,18 +139,16 @@ fn one(set: &mut Set, place: &str, path: &str, file: &File, notes: &mut Notes) -
     if is_rc(path) {
         set.router.read(text);
     }
-    if path == "etc/sysctl.conf" || path == "etc/sysctl.conf.local" {
-        settings(&mut set.sysctls, place, text, notes);
-    } else if path == "boot/loader.conf"
-        || path == "boot/loader.conf.local"
-        || path.starts_with("boot/loader.conf.d/")
-    {
-        settings(&mut set.boot, place, text, notes);
-    } else {
-        if file.executable {
-            notes.left(place, None, "that it may be executed: a plan writes plain files".into());
+    match path {
+        "etc/sysctl.conf" | "etc/sysctl.conf.local" => settings(&mut set.sysctls, place, text, notes),
+        "boot/loader.conf" | "boot/loader.conf.local" => settings(&mut set.boot, place, text, notes),
+        _ if path.starts_with("boot/loader.conf.d/") => settings(&mut set.boot, place, text, notes),
+        _ => {
+            if file.executable {
+                notes.left(place, None, "that it may be executed: a plan writes plain files".into());
+            }
+            set.files.push((format!("/{path}"), text.to_string()));
         }
-        set.files.push((format!("/{path}"), text.to_string()));
     }
     Some(())
 }
@@ -175,19 +166,14 @@ fn is_account(path: &str) -> bool {
 
 /// `name=value` lines, with `"` around values and comments behind a `#`.
 fn settings(to: &mut BTreeMap<String, String>, place: &str, text: &str, notes: &mut Notes) {
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
+    let lines = text.lines().map(str::trim).zip(1..);
+    for (line, number) in lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#')) {
         let setting = line.split_once('=').and_then(|(name, value)| Some((name.trim(), value_of(value)?)));
         match setting.filter(|(name, _)| is_setting(name)) {
-            Some((name, value)) => {
-                to.insert(name.to_string(), value);
-            }
+            Some((name, value)) => drop(to.insert(name.to_string(), value)),
             None => {
                 let shown: String = line.chars().take(80).collect();
-                notes.left(place, Some(number + 1), format!("this is no setting: {shown}"));
+                notes.left(place, Some(number), format!("this is no setting: {shown}"));
             }
         }
     }
@@ -210,9 +196,6 @@ fn value_of(text: &str) -> Option<String> {
 
 fn is_setting(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/%".contains(c);
-    let first = name.chars().next();
-    first.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
-        && name.len() <= 100
-        && name.chars().all(allowed)
-        && !name.contains("..")
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    begins && name.len() <= 100 && name.chars().all(allowed) && !name.contains("..")
 }

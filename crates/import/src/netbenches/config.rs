@@ -1,8 +1,9 @@
 //! Configuration files of a DUT: shell assignments, `key=value`, rule sets, read and never executed; and the configurations of a
 //! topic (`<topic>/configs/<name>/etc/rc.conf`), by which variants are described.
 
-use super::shell::{Item, items};
+use super::shell::items;
 use super::{Setting, layout};
+use crate::shortened;
 use std::collections::BTreeMap;
 
 /// Content of a configuration file.
@@ -36,15 +37,12 @@ pub fn grammar(name: &str) -> Option<Grammar> {
 /// Reads a file's settings, in their order.
 pub fn settings(grammar: Grammar, bytes: &[u8]) -> Vec<Setting> {
     let text = String::from_utf8_lossy(bytes);
-    let setting = |name: &str, value: &str| Setting { name: shortened(name), value: shortened(value) };
+    let setting = |name: &str, value: &str| Setting {
+        name: shortened(name, LONGEST),
+        value: shortened(value, LONGEST),
+    };
     let mut all: Vec<Setting> = match grammar {
-        Grammar::Shell => items(&text)
-            .into_iter()
-            .map(|item| match item {
-                Item::Assignment { name, value, .. } => setting(&name, &value),
-                Item::Other(line) => setting("", &line),
-            })
-            .collect(),
+        Grammar::Shell => items(&text).iter().map(|item| setting(&item.name, &item.value)).collect(),
         Grammar::Sysctl => lines(&text)
             .map(|line| match line.split_once('=') {
                 Some((key, value)) => setting(key.trim(), value.trim().trim_matches('"')),
@@ -64,13 +62,6 @@ pub fn settings(grammar: Grammar, bytes: &[u8]) -> Vec<Setting> {
 /// Lines without comments and blanks around them, the empty ones left out.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|l| l.split('#').next().unwrap_or("").trim()).filter(|l| !l.is_empty())
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text.to_string(),
-    }
 }
 
 /// File -> its settings.

@@ -41,14 +41,12 @@ impl Info {
     /// `IMAGE="..."`, `CFG="..."`, `PKTGEN="..."`, `UNAME="..."`.
     fn assignments(&mut self, text: &str) {
         for item in items(text) {
-            let Item::Assignment { name, value, closed } = item else {
-                self.problems.push("a line that is no assignment".into());
-                continue;
-            };
+            let Item { name, value, closed } = item;
             if !closed {
                 self.problems.push(format!("cut off: the quote of {name} is not closed"));
             }
             match name.as_str() {
+                "" => self.problems.push("a line that is no assignment".into()),
                 "IMAGE" => self.put(facts::IMAGE, &value),
                 "CFG" => self.put(facts::CONFIG, base(&value)),
                 "PKTGEN" => self.put(facts::PKTGEN, base(&value)),

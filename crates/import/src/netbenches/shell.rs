@@ -1,19 +1,14 @@
 //! Shell assignments (`NAME="value" # comment`), read and never executed: `.info`, rc.conf, loader.conf, sysctl.conf.
 
-/// A line of such a file.
+/// An assignment, or another line that is no comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Item {
-    /// `NAME=value`, quotes taken off. `closed` is false where a quote is never closed.
-    Assignment {
-        /// The name.
-        name: String,
-        /// The value.
-        value: String,
-        /// Whether every quote is closed.
-        closed: bool,
-    },
-    /// Anything else that is no comment.
-    Other(String),
+pub struct Item {
+    /// The name; empty for a line that is no assignment.
+    pub name: String,
+    /// The value, quotes taken off; or the line.
+    pub value: String,
+    /// Whether every quote is closed.
+    pub closed: bool,
 }
 
 /// Reads a file. Values in quotes may go over several lines.
@@ -27,14 +22,12 @@ pub fn items(text: &str) -> Vec<Item> {
             rest = after;
             continue;
         }
-        let Some((name, begun)) = name(line) else {
-            items.push(Item::Other(trimmed.to_string()));
-            rest = after;
-            continue;
+        let (name, (value, closed, behind)) = match name(line) {
+            Some((name, begun)) => (name, value(&rest[begun..])),
+            None => ("", (trimmed.to_string(), true, after)),
         };
-        let (value, closed, after) = value(&rest[begun..]);
-        items.push(Item::Assignment { name: name.to_string(), value, closed });
-        rest = after;
+        items.push(Item { name: name.to_string(), value, closed });
+        rest = behind;
     }
     items
 }
@@ -77,11 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn pairs(text: &str) -> Vec<(String, String)> {
-        let pair = |i: Item| match i {
-            Item::Assignment { name, value, .. } => (name, value),
-            Item::Other(line) => (String::new(), line),
-        };
-        items(text).into_iter().map(pair).collect()
+        items(text).into_iter().map(|item| (item.name, item.value)).collect()
     }
 
     #[test]
@@ -108,10 +97,7 @@ mod tests {
             [("A".into(), "`reboot`".into()), ("B".into(), "$(reboot)".into())]
         );
         let open = items("UNAME=\"FreeBSD apu2");
-        assert_eq!(
-            open,
-            [Item::Assignment { name: "UNAME".into(), value: "FreeBSD apu2".into(), closed: false }]
-        );
+        assert_eq!(open, [Item { name: "UNAME".into(), value: "FreeBSD apu2".into(), closed: false }]);
     }
 
     proptest! {
