@@ -1,6 +1,6 @@
 //! Medians, their distribution-free intervals, ratios paired by block, and the seeded random numbers of a schedule.
 //!
-//! Below this module: the tests and estimates that [`analysis`] puts together, one per file.
+//! Below this module: the tests and estimates that [`analysis`] puts together.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -56,15 +56,15 @@ pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
             notes.left_value(value, format!("{name}: {what}"));
         }
     };
+    let family = family(values, commands.first().map(|(_, command)| command));
     let Some((name, first)) = commands.first() else {
-        return Traffic { length_fcs: 64, family: family(values, None), flows: 2000, rate: None };
+        return Traffic { length_fcs: 64, family, flows: 2000, rate: None };
     };
     let equilibrium = first.program().ends_with("equilibrium");
     if equilibrium {
         let what = "equilibrium looks for the load without loss; the plan offers as much as possible, and counts what arrives";
         told(name, what.into());
     }
-    let family = family(values, Some(first));
     let length_fcs = match first.length() {
         _ if equilibrium => EQUILIBRIUM_LENGTH,
         Some(length) if length.saturating_add(4) > *LENGTHS.end() => {
@@ -72,8 +72,7 @@ pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
             64
         }
         // Shorter frames are padded on the wire.
-        Some(length) => (length + 4).max(*LENGTHS.start()),
-        None => 64,
+        length => length.map_or(64, |length| (length + 4).max(*LENGTHS.start())),
     };
     let flows = match first.flows() {
         Some(flows) if flows > MOST_FLOWS => {
@@ -87,20 +86,16 @@ pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
             2000
         }
     };
-    for (name, other) in commands.iter().skip(1) {
-        if other.flows() != first.flows() || other.length() != first.length() || other.rate() != first.rate()
-        {
-            told(name, "it sends other frames than the first; a plan has one kind".into());
-        }
+    let frames = |command: &Command| (command.flows(), command.length(), command.rate());
+    for (name, _) in commands.iter().filter(|(_, other)| frames(other) != frames(first)) {
+        told(name, "it sends other frames than the first; a plan has one kind".into());
     }
-    let rates: Vec<u64> = commands.iter().filter_map(|(_, c)| c.rate()).filter(|r| *r > 0).collect();
-    let all = rates.len() == commands.len();
-    let mut rate = all.then(|| rates.iter().fold(0_u64, |sum, rate| sum.saturating_add(*rate)));
-    if let Some(more) = rate.take_if(|rate| *rate as f64 > MOST_PER_THREAD) {
-        told(
-            name,
-            format!("{more} frames a second are more than a plan can ask for: it offers as many as possible"),
-        );
+    let rates: Option<Vec<u64>> = commands.iter().map(|(_, c)| c.rate().filter(|rate| *rate > 0)).collect();
+    let rate = rates.map(|rates| rates.into_iter().fold(0, u64::saturating_add));
+    if let Some(more) = rate.filter(|rate| *rate as f64 > MOST_PER_THREAD) {
+        let instead = "it offers as many as possible";
+        told(name, format!("{more} frames a second are more than a plan can ask for: {instead}"));
+        return Traffic { length_fcs, family, flows, rate: None };
     }
     Traffic { length_fcs, family, flows, rate }
 }

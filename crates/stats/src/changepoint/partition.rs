@@ -99,18 +99,19 @@ impl Partitioner {
     /// Where levels begin, 0 among them, if each cut costs `penalty`.
     pub fn cut(&mut self, penalty: f64) -> Vec<usize> {
         self.solve(penalty);
-        let mut starts = Vec::new();
-        let mut t = self.rows.len();
-        while t > 0 {
-            t = self.came[t];
-            starts.push(t);
-        }
+        let mut starts: Vec<usize> = self.starts().collect();
         starts.reverse();
         starts
     }
 
-    /// The least sum of costs and penalties, and how many cuts it has.
-    fn solve(&mut self, penalty: f64) -> (f64, usize) {
+    /// Where the levels of the last solution begin, the last one first.
+    fn starts(&self) -> impl Iterator<Item = usize> + '_ {
+        let last = self.came[self.rows.len()];
+        std::iter::successors(Some(last), |start| (*start > 0).then(|| self.came[*start]))
+    }
+
+    /// The least sum of costs and penalties.
+    fn solve(&mut self, penalty: f64) -> f64 {
         const { assert!(SHORTEST == 2, "two ages of a level are told apart: one point, and more") };
         let n = self.rows.len();
         for l in 0..self.levels {
@@ -138,13 +139,7 @@ impl Partitioner {
             fresh_start = t;
         }
         self.came[n] = best.1;
-        let mut cuts = 0;
-        let mut t = best.1;
-        while t > 0 {
-            cuts += 1;
-            t = self.came[t];
-        }
-        (best.0, cuts)
+        best.0
     }
 
     /// The largest penalty at which the series is still cut: the most that cuts save, divided by their number or that of the
@@ -156,7 +151,8 @@ impl Partitioner {
         let more = if counting == Counting::Levels { 1.0 } else { 0.0 };
         let mut penalty = LEAST_PENALTY;
         loop {
-            let (cost, cuts) = self.solve(penalty);
+            let cost = self.solve(penalty);
+            let cuts = self.starts().count() - 1;
             if cuts == 0 {
                 return penalty;
             }
