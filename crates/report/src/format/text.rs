@@ -1,7 +1,7 @@
 //! The format for terminals: lines and tables of plain ASCII within a width. Colours come after the layout.
 
 use super::{Format, Style, plots};
-use crate::document::{Block, Cell, Document, Table, Tone};
+use crate::document::{Block, Cell, Column, Document, Table, Tone};
 
 #[derive(Debug)]
 pub struct Text;
@@ -100,10 +100,7 @@ impl Page {
                 if !below_heading {
                     self.gap();
                 }
-                Layout::of(table, self.width)
-                    .lines(self.width)
-                    .iter()
-                    .for_each(|(line, tone)| self.line(line, *tone));
+                table_lines(table, self.width).iter().for_each(|(line, tone)| self.line(line, *tone));
             }
             Block::Bars(bars) => self.plot(plots::bars(bars, self.width)),
             Block::Strip(strip) => self.plot(plots::strip(strip, self.width)),
@@ -169,89 +166,75 @@ struct Drawn {
     width: usize,
 }
 
-/// A table as it is drawn. Where it is wider than the page, columns marked as optional are left out; where that is not enough, the
-/// remaining columns follow below with the first repeated.
-struct Layout {
-    columns: Vec<Drawn>,
+impl Drawn {
+    fn new(column: &Column, page: usize) -> Drawn {
+        let cells = column.cells.iter().map(|cell| match cell {
+            Cell::Bar { share } => bar(*share),
+            Cell::Long { short, .. } if page < NARROW => ascii(short),
+            other => ascii(other.text()),
+        });
+        let cells: Vec<String> = cells.collect();
+        // A bar begins at the left, and so does its heading.
+        let bars = column.cells.iter().any(|cell| matches!(cell, Cell::Bar { .. }));
+        let least = if bars { BAR } else { 0 };
+        let head = column.head.each_ref().map(|head| format!("{:<least$}", ascii(head)));
+        let width = head.iter().chain(&cells).map(String::len).max().unwrap_or(0);
+        Drawn { head, optional: column.optional, cells, width }
+    }
 }
 
-impl Layout {
-    fn of(table: &Table, width: usize) -> Self {
-        let cell = |cell: &Cell| match cell {
-            Cell::Bar { share } => bar(*share),
-            Cell::Long { short, .. } if width < NARROW => ascii(short),
-            other => ascii(other.text()),
-        };
-        let columns = table.columns.iter().map(|column| {
-            // A bar begins at the left, and so does its heading.
-            let bars = column.cells.iter().any(|cell| matches!(cell, Cell::Bar { .. }));
-            let head = column.head.each_ref().map(|head| match bars {
-                true => format!("{:<BAR$}", ascii(head)),
-                false => ascii(head),
-            });
-            let cells: Vec<String> = column.cells.iter().map(cell).collect();
-            let width = head.iter().chain(&cells).map(String::len).max().unwrap_or(0);
-            Drawn { head, optional: column.optional, cells, width }
-        });
-        Layout { columns: columns.collect() }
+/// A table as it is drawn. Where it is wider than the page, columns marked as optional are left out; where that is not enough, the
+/// remaining columns follow below with the first repeated.
+fn table_lines(table: &Table, page: usize) -> Vec<(String, Tone)> {
+    let mut columns: Vec<Drawn> = table.columns.iter().map(|column| Drawn::new(column, page)).collect();
+    let Some((names, others)) = columns.split_first_mut() else { return Vec::new() };
+    // The name must leave room for figures beside it.
+    let head = names.head.iter().map(String::len).max().unwrap_or(0);
+    names.width = names.width.min(head.max(page / 2));
+    let mut lines = Vec::new();
+    for panel in panels(names.width, others, page) {
+        if !lines.is_empty() {
+            lines.push((String::new(), Tone::Plain));
+        }
+        panel_lines(names, &panel, &mut lines);
     }
+    lines
+}
 
-    fn lines(mut self, width: usize) -> Vec<(String, Tone)> {
-        let Some(first) = self.columns.first_mut() else { return Vec::new() };
-        // The name must leave room for figures beside it.
-        let head = first.head.iter().map(String::len).max().unwrap_or(0);
-        first.width = first.width.min(head.max(width / 2));
-        let mut lines = Vec::new();
-        for (i, panel) in self.panels(width).iter().enumerate() {
-            if i > 0 {
-                lines.push((String::new(), Tone::Plain));
-            }
-            self.panel(panel, &mut lines);
-        }
-        lines
+/// The columns that stand side by side with the names.
+fn panels(names: usize, others: &[Drawn], page: usize) -> Vec<Vec<&Drawn>> {
+    let total = |shown: &[&Drawn]| names + shown.iter().map(|column| column.width + 2).sum::<usize>();
+    let mut shown: Vec<&Drawn> = others.iter().collect();
+    while total(&shown) > page {
+        let Some(at) = shown.iter().rposition(|column| column.optional) else { break };
+        shown.remove(at);
     }
-
-    /// Which columns stand side by side.
-    fn panels(&self, width: usize) -> Vec<Vec<usize>> {
-        let mut shown: Vec<usize> = (1..self.columns.len()).collect();
-        let total = |shown: &[usize]| {
-            self.columns[0].width + shown.iter().map(|i| self.columns[*i].width + 2).sum::<usize>()
-        };
-        while total(&shown) > width {
-            let Some(at) = shown.iter().rposition(|i| self.columns[*i].optional) else { break };
-            shown.remove(at);
+    let mut panels: Vec<Vec<&Drawn>> = Vec::new();
+    for column in shown {
+        match panels.last_mut() {
+            Some(panel) if total(panel) + column.width + 2 <= page => panel.push(column),
+            _ => panels.push(vec![column]),
         }
-        let mut panels: Vec<Vec<usize>> = Vec::new();
-        for column in shown {
-            match panels.last_mut() {
-                Some(panel) if total(panel) + self.columns[column].width + 2 <= width => panel.push(column),
-                _ => panels.push(vec![column]),
-            }
-        }
-        panels
     }
+    panels
+}
 
-    fn panel(&self, panel: &[usize], lines: &mut Vec<(String, Tone)>) {
-        let names = &self.columns[0];
-        let line = |name: &str, text: &dyn Fn(&Drawn) -> String| {
-            let mut line = format!("{name:width$}", width = names.width);
-            for column in panel.iter().map(|i| &self.columns[*i]) {
-                line += &format!("  {:>width$}", text(column), width = column.width);
-            }
-            line
-        };
-        for head in 0..2 {
-            let line = line(&names.head[head], &|column| column.head[head].clone());
-            if !line.trim().is_empty() {
-                lines.push((line, Tone::Strong));
-            }
+fn panel_lines(names: &Drawn, panel: &[&Drawn], lines: &mut Vec<(String, Tone)>) {
+    let line = |name: &str, text: &dyn Fn(&Drawn) -> String| {
+        let cells = panel.iter().map(|column| format!("  {:>width$}", text(column), width = column.width));
+        format!("{name:width$}{}", cells.collect::<String>(), width = names.width)
+    };
+    for head in 0..2 {
+        let line = line(&names.head[head], &|column| column.head[head].clone());
+        if !line.trim().is_empty() {
+            lines.push((line, Tone::Strong));
         }
-        for (row, name) in names.cells.iter().enumerate() {
-            let mut wrapped = wrap_indented(name, names.width).into_iter();
-            let first = wrapped.next().unwrap_or_default();
-            lines.push((line(&first, &|column| column.cells[row].clone()), Tone::Plain));
-            lines.extend(wrapped.map(|n| (n, Tone::Plain)));
-        }
+    }
+    for (row, name) in names.cells.iter().enumerate() {
+        let mut wrapped = wrap_indented(name, names.width).into_iter();
+        let first = wrapped.next().unwrap_or_default();
+        lines.push((line(&first, &|column| column.cells[row].clone()), Tone::Plain));
+        lines.extend(wrapped.map(|n| (n, Tone::Plain)));
     }
 }
 
@@ -276,7 +259,7 @@ mod tests {
     }
 
     fn rendered(table: &Table, width: usize) -> String {
-        Layout::of(table, width).lines(width).iter().map(|(l, _)| format!("{}\n", l.trim_end())).collect()
+        table_lines(table, width).iter().map(|(l, _)| format!("{}\n", l.trim_end())).collect()
     }
 
     #[test]
