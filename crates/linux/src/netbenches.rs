@@ -59,7 +59,7 @@ pub fn visit<E: From<Error>>(
         detail: "; name a folder of the archive, or one that is laid out like it".into(),
     })?;
     let mut reader = Reader {
-        root_parts: parts(&root),
+        root,
         archive: Archive::default(),
         configs: Configs::default(),
         seen: Progress::default(),
@@ -68,25 +68,15 @@ pub fn visit<E: From<Error>>(
         progress,
         each,
     };
-    reader.results(&root, ".", 0)?;
+    reader.results(".", 0)?;
     let mut archive = reader.archive;
     archive.bytes = reader.seen.bytes;
     archive.problems.sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
     Ok(archive)
 }
 
-fn parts(path: &Path) -> Vec<String> {
-    path.iter().map(|p| p.to_string_lossy().into_owned()).filter(|p| p != "/").collect()
-}
-
-/// A folder that is still to be read.
-struct Sub {
-    name: String,
-    path: PathBuf,
-}
-
 struct Reader<'a, F> {
-    root_parts: Vec<String>,
+    root: PathBuf,
     archive: Archive,
     configs: Configs,
     seen: Progress,
@@ -98,47 +88,46 @@ struct Reader<'a, F> {
 
 impl<F> Reader<'_, F> {
     /// A folder that is not a part of another's results: its own files with those of its RAW and PMC folders, then the rest.
-    fn results<E>(&mut self, folder: &Path, path: &str, depth: usize) -> Result<(), E>
+    fn results<E>(&mut self, path: &str, depth: usize) -> Result<(), E>
     where
         F: FnMut(ResultDirectory) -> Result<(), E>,
     {
-        let mut all: Vec<&str> = self.root_parts.iter().map(String::as_str).collect();
-        all.extend(path.split('/').filter(|p| *p != "."));
-        let mut assembly = Assembly::new(path, layout::place(&all), self.keep_samples);
-        let subs = self.files(folder, path, &mut assembly, depth);
-        let (own, others): (Vec<Sub>, Vec<Sub>) =
-            subs.into_iter().partition(|s| layout::is_raw(&s.name) || layout::is_profiling(&s.name));
-        // Configurations describe the results beside them, so they come first.
-        let (configs, others): (Vec<Sub>, Vec<Sub>) =
-            others.into_iter().partition(|s| layout::is_configs(&s.name));
-        for sub in own.into_iter().chain(configs) {
-            self.below(&sub.path, &join(path, &sub.name), &mut assembly, depth + 1);
+        let folder = self.root.join(path);
+        let parts: Vec<_> = folder.iter().map(OsStr::to_string_lossy).filter(|part| part != "/").collect();
+        let parts: Vec<&str> = parts.iter().map(|part| &**part).collect();
+        let mut assembly = Assembly::new(path, layout::place(&parts), self.keep_samples);
+        // Configurations describe the results beside them, so they come first as well.
+        let is_own = |path: &String| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            layout::is_raw(name) || layout::is_profiling(name) || layout::is_configs(name)
+        };
+        let subs = self.files(path, &mut assembly, depth);
+        let (own, others): (Vec<String>, Vec<String>) = subs.into_iter().partition(is_own);
+        for sub in own {
+            self.below(&sub, &mut assembly, depth + 1);
         }
         let (directory, problems) = assembly.finish(&self.configs);
         self.archive.problems.extend(problems);
         if let Some(directory) = directory {
             (self.each)(directory)?;
         }
-        for sub in others {
-            self.results(&sub.path, &join(path, &sub.name), depth + 1)?;
-        }
-        Ok(())
+        others.iter().try_for_each(|sub| self.results(sub, depth + 1))
     }
 
     /// Everything below a folder that belongs to another's results.
-    fn below(&mut self, folder: &Path, path: &str, assembly: &mut Assembly, depth: usize) {
-        for sub in self.files(folder, path, assembly, depth) {
-            self.below(&sub.path, &join(path, &sub.name), assembly, depth + 1);
+    fn below(&mut self, path: &str, assembly: &mut Assembly, depth: usize) {
+        for sub in self.files(path, assembly, depth) {
+            self.below(&sub, assembly, depth + 1);
         }
     }
 
-    /// Reads the files of a folder, in the order of their names, and returns its folders.
-    fn files(&mut self, folder: &Path, path: &str, assembly: &mut Assembly, depth: usize) -> Vec<Sub> {
+    /// Reads the files of a folder, in the order of their names, and returns the paths of its folders.
+    fn files(&mut self, path: &str, assembly: &mut Assembly, depth: usize) -> Vec<String> {
         if depth > DEEPEST {
             self.problem(path, "folder", format!("more than {DEEPEST} folders deep: not read"));
             return Vec::new();
         }
-        let (handle, mut entries) = match list(folder) {
+        let (handle, mut entries) = match list(&self.root.join(path)) {
             Ok(listed) => listed,
             Err(error) => {
                 self.problem(path, "folder", cannot_read(error));
@@ -153,8 +142,9 @@ impl<F> Reader<'_, F> {
             sub.truncate(prefix);
             sub.push_str(&name.to_string_lossy());
             match kind {
+                Ok(kind) if kind.is_dir() && name.to_str().is_some() => folders.push(sub.clone()),
                 Ok(kind) if kind.is_dir() => {
-                    folders.push(Sub { name: sub[prefix..].to_string(), path: folder.join(name) });
+                    self.problem(&sub, "folder", "not read: its name is not UTF-8".into());
                 }
                 Ok(kind) if kind.is_file() => self.file(&handle, &name, &sub, assembly),
                 Ok(kind) => {
@@ -233,10 +223,6 @@ impl<F> Reader<'_, F> {
     fn problem(&mut self, path: &str, kind: &'static str, reason: String) {
         self.archive.problems.push(FileProblem { path: path.into(), kind, reason, set: None });
     }
-}
-
-fn join(folder: &str, name: &str) -> String {
-    if folder == "." { name.to_string() } else { format!("{folder}/{name}") }
 }
 
 /// A folder's entry: its name and its type.

@@ -3,7 +3,7 @@
 use crate::interrupt;
 use crate::output::{FAILED, INTERRUPTED};
 use anyhow::{Result, bail};
-use linerate_linux::agent::{self, Options, management::Connection};
+use linerate_linux::agent::{self, Connection, Options};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 

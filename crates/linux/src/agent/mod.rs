@@ -3,7 +3,6 @@
 //! Four threads: one reads lines, one writes them, one carries out slow tasks ([`worker`]), and this one decides. It never waits
 //! for the others, so that silence, a signal or the end of the input always stop a load.
 
-pub mod management;
 mod ports;
 mod worker;
 
@@ -19,7 +18,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::Duration;
 use worker::{Input, Worker};
 
-pub use ports::Options;
+pub use ports::{Connection, Options};
 
 /// How often the deciding thread looks at the clock and for signals.
 const LOOK: Duration = Duration::from_millis(10);

@@ -153,7 +153,8 @@ fn attempt(need: &Need) -> Result<(), String> {
         Requirement::Module(name) => module(name).map(drop),
         Requirement::Sysctl(name) => try_sysctl(name),
         Requirement::Kernel(major, minor) => {
-            let here = kernel_version().unwrap_or((u32::MAX, 0));
+            let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+            let here = version_of(&release).unwrap_or((u32::MAX, 0));
             let why = format!("it needs Linux {major}.{minor}, and this is {}.{}", here.0, here.1);
             met(here >= (*major, *minor), why)
         }
@@ -301,10 +302,6 @@ fn works(plain: &str) -> bool {
         _ => return false,
     };
     attempt(&need).is_ok()
-}
-
-fn kernel_version() -> Option<(u32, u32)> {
-    version_of(&fs::read_to_string("/proc/sys/kernel/osrelease").ok()?)
 }
 
 fn version_of(release: &str) -> Option<(u32, u32)> {
