@@ -54,8 +54,10 @@ fn parse_start(stat: &str) -> Option<u64> {
 
 /// Where administration tools are that users' PATH often lacks.
 const ADMINISTRATION: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
-/// Most time to wait for a program's last output if one of its children holds its pipes open.
+/// Most time to wait for more of a program's output after its end, if one of its children holds its pipes open.
 const GRACE: Duration = Duration::from_millis(100);
+/// Most pieces of output that are read after its end: more than its pipes and the threads that read them can hold.
+const MOST_LATE: usize = 64;
 /// How often is looked whether a program has ended, which its pipes usually say first.
 const LOOK: Duration = Duration::from_millis(5);
 /// Requested size of the pipe to a program that reads in large pieces; the kernel may give less by the user's limit.
@@ -198,12 +200,16 @@ impl Job {
         let mut command = command(&program);
         command.args(&self.args);
         let mut running = Running::start(command, &self.input).map_err(system)?;
-        let (mut stderr, mut ended) = (Kept::default(), None);
+        let (mut stderr, mut ended, mut late) = (Kept::default(), None, 0);
         let status = loop {
-            let is_closed = running.read(stdout, &mut stderr);
+            let read = running.read(stdout, &mut stderr);
+            let is_closed = read == Err(RecvTimeoutError::Disconnected);
+            if ended.is_some() && read.is_ok() {
+                (ended, late) = (ended.map(|(status, _)| (status, Instant::now())), late + 1);
+            }
             ended = ended.or(running.ended().map_err(system)?.map(|status| (status, Instant::now())));
             match ended {
-                Some((status, at)) if is_closed || at.elapsed() > GRACE => break status,
+                Some((status, at)) if is_closed || at.elapsed() > GRACE || late > MOST_LATE => break status,
                 Some(_) => {}
                 None if cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) => {
                     return Err(ProcessError::Unfinished(format!("{name} was ended by an interrupt")));
@@ -334,21 +340,20 @@ impl Running {
         Ok(Running { child, reaped: None, pieces, fed })
     }
 
-    /// Waits a moment for output and passes it on; `true` once there will be none any more.
-    fn read(&mut self, stdout: &mut dyn FnMut(&[u8]), stderr: &mut Kept) -> bool {
+    /// Waits a moment for a piece of output and passes it on.
+    fn read(&mut self, stdout: &mut dyn FnMut(&[u8]), stderr: &mut Kept) -> Result<(), RecvTimeoutError> {
         match self.pieces.recv_timeout(LOOK) {
             Ok(Piece::Output(bytes)) => stdout(&bytes),
             Ok(Piece::Error(bytes)) => stderr.add(&bytes),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
+            Err(error) => {
                 // It may run on with its output closed.
-                if self.reaped.is_none() {
+                if error == RecvTimeoutError::Disconnected && self.reaped.is_none() {
                     thread::sleep(Duration::from_millis(1));
                 }
-                return true;
+                return Err(error);
             }
         }
-        false
+        Ok(())
     }
 
     fn ended(&mut self) -> io::Result<Option<ExitStatus>> {

@@ -42,6 +42,20 @@ fn a_large_input_is_streamed_while_output_is_read() {
 }
 
 #[test]
+fn output_is_read_whole_by_a_slow_reader() {
+    let (mut seen, mut slow) = (0, 0);
+    let each = |_: &str| {
+        seen += 1;
+        if seen % 20_000 == 0 && slow < 10 {
+            slow += 1;
+            std::thread::sleep(GRACE / 2);
+        }
+    };
+    shell("seq 200000").run_lines(|path| Command::new(path), None, each).unwrap();
+    assert_eq!(seen, 200_000);
+}
+
+#[test]
 fn what_hangs_is_killed_with_all_that_it_started() {
     let began = Instant::now();
     // The child of the shell holds the pipes open and does not read the input.
