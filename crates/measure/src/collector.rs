@@ -56,58 +56,70 @@ pub struct Collection {
 
 /// The collectors of one trial.
 pub struct Collectors<'a> {
-    all: Vec<Box<dyn Collector + 'a>>,
-    costs: Vec<CollectorCost>,
-    failed: Vec<Option<String>>,
+    all: Vec<Running<'a>>,
     /// Nanoseconds on any clock that only goes forward.
     clock: fn() -> u64,
+}
+
+struct Running<'a> {
+    collector: Box<dyn Collector + 'a>,
+    cost: CollectorCost,
+    failed: Option<String>,
+}
+
+impl<'a> Running<'a> {
+    fn timed<T>(&mut self, clock: fn() -> u64, act: impl FnOnce(&mut (dyn Collector + 'a)) -> T) -> T {
+        let began = clock();
+        let result = act(self.collector.as_mut());
+        self.cost.took_ns += clock().saturating_sub(began);
+        result
+    }
 }
 
 impl<'a> Collectors<'a> {
     /// Prepares each of them.
     pub fn before(all: Vec<Box<dyn Collector + 'a>>, clock: fn() -> u64) -> Collectors<'a> {
-        let costs = all.iter().map(|c| CollectorCost { name: c.name().into(), took_ns: 0 }).collect();
-        let failed = vec![None; all.len()];
-        let mut collectors = Collectors { all, costs, failed, clock };
-        for at in 0..collectors.all.len() {
-            collectors.failed[at] = collectors.timed(at, |collector| collector.before()).err();
-        }
-        collectors
+        let begin = |collector: Box<dyn Collector + 'a>| {
+            let cost = CollectorCost { name: collector.name().into(), took_ns: 0 };
+            let mut running = Running { collector, cost, failed: None };
+            running.failed = running.timed(clock, |collector| collector.before()).err();
+            running
+        };
+        Collectors { all: all.into_iter().map(begin).collect(), clock }
     }
 
     /// Reports a moment to each of them.
     pub fn during(&mut self, moment: Moment) {
-        (0..self.all.len()).for_each(|at| self.timed(at, |collector| collector.during(moment)));
+        self.all.iter_mut().for_each(|one| one.timed(self.clock, |collector| collector.during(moment)));
     }
 
     /// Fetches the artefacts of all collectors.
-    pub fn after(mut self) -> Collection {
+    pub fn after(self) -> Collection {
         let mut found = Collection::default();
-        for at in 0..self.all.len() {
-            let artefacts = match self.failed[at].take() {
+        for mut one in self.all {
+            let artefacts = match one.failed.take() {
                 Some(reason) => Err(reason),
-                None => self.timed(at, |collector| collector.after()),
+                None => one.timed(self.clock, |collector| collector.after()),
             };
-            let failed = |reason| {
-                vec![Artefact::Output(Collected { command: self.all[at].name().into(), output: Err(reason) })]
-            };
-            for artefact in artefacts.unwrap_or_else(failed) {
-                match artefact {
-                    Artefact::Cpus(cpus) => found.cpus.extend(cpus),
-                    Artefact::Counters(counters) => found.counters.extend(counters),
-                    Artefact::Output(output) => found.collected.push(output),
+            match artefacts {
+                Ok(artefacts) => artefacts.into_iter().for_each(|artefact| found.add(artefact)),
+                Err(reason) => {
+                    found.collected.push(Collected { command: one.cost.name.clone(), output: Err(reason) })
                 }
             }
+            found.costs.push(one.cost);
         }
-        found.costs = self.costs;
         found
     }
+}
 
-    fn timed<T>(&mut self, at: usize, act: impl FnOnce(&mut Box<dyn Collector + 'a>) -> T) -> T {
-        let began = (self.clock)();
-        let result = act(&mut self.all[at]);
-        self.costs[at].took_ns += (self.clock)().saturating_sub(began);
-        result
+impl Collection {
+    fn add(&mut self, artefact: Artefact) {
+        match artefact {
+            Artefact::Cpus(cpus) => self.cpus.extend(cpus),
+            Artefact::Counters(counters) => self.counters.extend(counters),
+            Artefact::Output(output) => self.collected.push(output),
+        }
     }
 }
 

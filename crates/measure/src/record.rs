@@ -153,12 +153,7 @@ pub enum LabKind {
 
 impl fmt::Display for LabKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            LabKind::Namespaces => "namespaces",
-            LabKind::Hosts => "hosts",
-            LabKind::Simulated => "simulated",
-            LabKind::Imported => "imported",
-        })
+        self.serialize(f)
     }
 }
 

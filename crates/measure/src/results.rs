@@ -2,17 +2,13 @@
 //!
 //! All references are numbers of cells, which are those of the record's slots.
 
-mod expectations;
-mod ministat;
-mod sweeps;
-
-use crate::experiment::{Claim, Comparison, Experiment, Interest, Judgement};
+use crate::experiment::{Claim, Comparison, Expectation, Experiment, Interest, Judgement, Levels};
 use crate::record::{Planned, Slot, Summary, TrialRecord};
 use crate::summary::{Ratios, Row};
 use linerate_stats::Estimate;
+use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
 use serde::{Deserialize, Serialize};
-
-pub use ministat::{Disagreement, Ministat};
+use std::collections::HashMap;
 
 /// A rate divided by another slot's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -44,6 +40,29 @@ pub struct Compared {
     /// Present if the ratios paired by block say something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disagreement: Option<Disagreement>,
+}
+
+/// ministat's verdict, at 95 % confidence, in the arithmetic of today's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ministat {
+    /// Whether it is proven.
+    pub proven: bool,
+    /// The difference of the averages in percent of A's.
+    pub percent: f64,
+    /// Half the width of its interval, in percent.
+    pub percent_error: f64,
+}
+
+/// How ministat and paired ratios disagree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Disagreement {
+    /// Pairs prove a difference that ministat does not see.
+    OnlyPairs,
+    /// ministat proves a difference that pairs do not.
+    OnlyMinistat,
+    /// Each proves the opposite of the other.
+    Opposite,
 }
 
 /// A variant over the levels of a factor.
@@ -120,7 +139,8 @@ pub(crate) fn add(
     let experiment = &planned.experiment;
     let found = Found { planned, experiment, slots, rows: &summary.rows, trials, ratios };
     let comparisons = experiment.comparisons.iter().map(|c| found.compared(c)).collect();
-    let (series, expectations) = (sweeps::series(&found), expectations::expectations(&found));
+    let (series, expectations) =
+        (series(&found), experiment.expectations.iter().map(|e| expected(&found, e)).collect());
     (summary.comparisons, summary.series, summary.expectations) = (comparisons, series, expectations);
 }
 
@@ -145,8 +165,128 @@ impl<'a> Found<'a> {
 
     fn compared(&self, c: &Comparison) -> Compared {
         let against = self.ratios.against(self.rows, c.of, c.than);
-        let ministat = ministat::of(self.trials, c.of, c.than);
+        let ministat = ministat(self.trials, c.of, c.than);
         let disagreement = ministat.zip(against.ratio).and_then(|(m, ratio)| m.disagreement(&ratio));
         Compared { of: c.of, against, why: c.why, ministat, disagreement }
     }
+}
+
+/// `None` for fewer than two rates on a side, and where the arithmetic overflows.
+fn ministat(trials: &[TrialRecord], of: usize, than: usize) -> Option<Ministat> {
+    let set = |slot: usize| {
+        let valid = trials.iter().filter(|t| t.slot == slot && t.audit.valid);
+        let rates: Vec<f64> = valid.filter_map(|t| Some(t.rates?.received)).collect();
+        (rates.len() >= 2).then(|| Dataset::new("", rates).summary(Era::default()))
+    };
+    let d = difference(&set(than)?, &set(of)?, Confidence::default(), Era::default());
+    let verdict = Ministat { proven: d.proven, percent: d.percent, percent_error: d.percent_error };
+    (d.percent.is_finite() && d.percent_error.is_finite()).then_some(verdict)
+}
+
+impl Ministat {
+    /// Without an interval, pairs say nothing yet, which is no disagreement.
+    fn disagreement(&self, ratio: &Estimate) -> Option<Disagreement> {
+        ratio.low?;
+        match (self.proven, proven(ratio)) {
+            (false, true) => Some(Disagreement::OnlyPairs),
+            (true, false) => Some(Disagreement::OnlyMinistat),
+            (true, true) if (self.percent > 0.0) != (ratio.median > 1.0) => Some(Disagreement::Opposite),
+            _ => None,
+        }
+    }
+}
+
+/// For each factor with more than two levels, and each that sets CPUs: a series for each variant, at each combination of the other
+/// levels.
+fn series(found: &Found<'_>) -> Vec<Series> {
+    let factors = found.experiment.factors.iter().enumerate();
+    let swept = factors.filter(|(_, f)| f.levels.len() > 2 || f.sets_cpus());
+    swept.flat_map(|(factor, _)| of_factor(found, factor)).collect()
+}
+
+fn of_factor(found: &Found<'_>, factor: usize) -> Vec<Series> {
+    // Ceilings appear beside the slots that they belong to, unless the plan is about them.
+    let duts = found.slots.iter().any(|slot| !slot.is_calibration());
+    let mut groups: Vec<(String, Vec<(usize, usize)>)> = Vec::new();
+    let mut at: HashMap<(&str, Levels), usize> = HashMap::new();
+    for slot in found.slots.iter().filter(|slot| !(duts && slot.is_calibration())) {
+        let Some(&(_, level)) = slot.levels.iter().find(|(f, _)| *f == factor) else { continue };
+        let others = slot.levels.iter().filter(|(f, _)| *f != factor).copied().collect();
+        let group = *at.entry((&slot.plan_variant, others)).or_insert_with(|| {
+            groups.push((found.experiment.name_without(slot, Some(factor)), Vec::new()));
+            groups.len() - 1
+        });
+        groups[group].1.push((level, slot.id));
+    }
+    let least = if found.experiment.factors[factor].sets_cpus() { 2 } else { 3 };
+    let whole = groups.into_iter().filter(|(_, slots)| slots.len() >= least);
+    whole.map(|(name, slots)| Series { factor, name, points: points(found, factor, slots) }).collect()
+}
+
+/// `cells`: level and number of each.
+fn points(found: &Found<'_>, factor: usize, mut cells: Vec<(usize, usize)>) -> Vec<Point> {
+    cells.sort_unstable();
+    let factor = &found.experiment.factors[factor];
+    let numbers = factor.numbers.as_deref().unwrap_or_default();
+    let first = cells.first().filter(|(level, _)| *level == 0).map(|(_, cell)| *cell);
+    let point = |&(level, cell): &(usize, usize)| Point {
+        cell,
+        level: factor.levels.get(level).cloned().unwrap_or_default(),
+        number: numbers.get(level).copied(),
+        to_first: first.filter(|f| *f != cell).and_then(|f| found.ratio(cell, f)),
+    };
+    cells.iter().map(point).collect()
+}
+
+fn expected(found: &Found<'_>, expectation: &Expectation) -> Expected {
+    let pairs: Vec<JudgedPair> = expectation.pairs.iter().map(|p| judged(found, expectation, *p)).collect();
+    Expected {
+        words: expectation.words.clone(),
+        because: expectation.because.clone(),
+        line: expectation.line,
+        claim: expectation.claim,
+        judgement: overall(&pairs),
+        reasons: reasons(found, &pairs),
+        pairs,
+    }
+}
+
+fn judged(found: &Found<'_>, expectation: &Expectation, (of, than): (usize, Option<usize>)) -> JudgedPair {
+    let estimate = match than {
+        Some(than) => found.ratio(of, than),
+        None => Some(found.estimate(of)).filter(|e| e.n > 0),
+    };
+    let judgement = estimate.map(|e| expectation.claim.judge(&e));
+    JudgedPair { of, than, estimate, judgement }
+}
+
+/// Missed if one pair is, met if all are that were measured.
+fn overall(pairs: &[JudgedPair]) -> Option<Judgement> {
+    let mut judgements = pairs.iter().filter_map(|p| p.judgement).peekable();
+    judgements.peek()?;
+    Some(judgements.fold(Judgement::Met, |all, one| match (all, one) {
+        (Judgement::Missed, _) | (_, Judgement::Missed) => Judgement::Missed,
+        (Judgement::Undecided, _) | (_, Judgement::Undecided) => Judgement::Undecided,
+        _ => Judgement::Met,
+    }))
+}
+
+/// Why pairs are not judged, each reason once.
+fn reasons(found: &Found<'_>, pairs: &[JudgedPair]) -> Vec<String> {
+    if pairs.is_empty() {
+        let form = if found.experiment.quick { "the quick form" } else { "the plan on this system" };
+        return vec![format!("{form} has no such cells")];
+    }
+    let mut reasons: Vec<String> = Vec::new();
+    for pair in pairs.iter().filter(|p| p.judgement.is_none()) {
+        let cells = std::iter::once(pair.of).chain(pair.than);
+        let mut lacking: Vec<String> = cells.flat_map(|cell| found.planned.lacking(cell)).cloned().collect();
+        if lacking.is_empty() {
+            lacking.push("no block has a valid trial of each of its cells".into());
+        }
+        reasons.extend(lacking);
+    }
+    reasons.sort();
+    reasons.dedup();
+    reasons
 }

@@ -114,17 +114,6 @@ pub enum Event {
     Sampled(Sample),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Start,
-    Running,
-    Stopping,
-    Draining,
-    Reading,
-    Settling,
-    Done,
-}
-
 /// How long after its end a window may still be looked for: generators go on for longer than that unless they are stopped.
 const LATEST_NS: u64 = 40_000_000;
 
@@ -132,88 +121,67 @@ const LATEST_NS: u64 = 40_000_000;
 #[derive(Debug, Clone)]
 pub struct Machine {
     timing: Timing,
-    phase: Phase,
+    step: Step,
     samples: Vec<Sample>,
     /// When the receiver's count last changed.
     last_change_ns: u64,
     last_received: u64,
     stopped_ns: u64,
-    next_ns: u64,
 }
 
 impl Machine {
     /// A trial that has not begun.
     pub fn new(timing: Timing) -> Self {
-        Machine {
-            timing,
-            phase: Phase::Start,
-            samples: Vec::new(),
-            last_change_ns: 0,
-            last_received: 0,
-            stopped_ns: 0,
-            next_ns: timing.warm_up_ns,
-        }
+        let (samples, step) = (Vec::new(), Step::Start);
+        Machine { timing, step, samples, last_change_ns: 0, last_received: 0, stopped_ns: 0 }
     }
 
     pub fn step(&self) -> Step {
-        match self.phase {
-            Phase::Start => Step::Start,
-            Phase::Running => Step::Sample(self.next_ns),
-            Phase::Stopping => Step::Stop,
-            Phase::Draining => Step::Drain(self.next_ns),
-            Phase::Reading => Step::Read,
-            Phase::Settling => Step::Settle(self.timing.settle_ns),
-            Phase::Done => Step::Done,
-        }
+        self.step
     }
 
     /// The step is done, at `now_ns` since the start.
     pub fn done(&mut self, event: Event, now_ns: u64) {
-        match (self.phase, event) {
-            (Phase::Start, _) => self.phase = Phase::Running,
-            (Phase::Running, Event::Sampled(sample)) => self.sampled(sample),
-            (Phase::Running, Event::Done) => self.phase = Phase::Stopping,
-            (Phase::Stopping, _) => {
-                self.phase = Phase::Draining;
-                self.stopped_ns = now_ns;
-                self.last_change_ns = now_ns;
-                self.next_ns = now_ns;
+        self.step = match (self.step, event) {
+            (Step::Start, _) => Step::Sample(self.timing.warm_up_ns),
+            (Step::Sample(at), Event::Sampled(sample)) => self.sampled(at, sample),
+            (Step::Sample(_), Event::Done) => Step::Stop,
+            (Step::Stop, _) => {
+                (self.stopped_ns, self.last_change_ns) = (now_ns, now_ns);
+                Step::Drain(now_ns)
             }
-            (Phase::Draining, event) => self.drained(event, now_ns),
-            (Phase::Reading, _) if self.timing.settle_ns > 0 => self.phase = Phase::Settling,
-            (Phase::Reading | Phase::Settling | Phase::Done, _) => self.phase = Phase::Done,
+            (Step::Drain(_), event) => self.drained(event, now_ns),
+            (Step::Read, _) if self.timing.settle_ns > 0 => Step::Settle(self.timing.settle_ns),
+            (Step::Read | Step::Settle(_) | Step::Done, _) => Step::Done,
         }
     }
 
-    fn sampled(&mut self, sample: Sample) {
+    fn sampled(&mut self, at: u64, sample: Sample) -> Step {
         self.samples.push(sample);
         let end = self.timing.load_ns();
         let another = sample.t_ns + self.timing.interval_ns;
-        if sample.t_ns >= end && self.samples.len() == 1 && another <= end + LATEST_NS {
+        match sample.t_ns >= end {
             // The program did not run for the whole window: the load continues, and one sample gives no rate.
-            self.next_ns = another;
-        } else if sample.t_ns >= end {
-            self.phase = Phase::Stopping;
-        } else {
-            self.next_ns = (self.next_ns + self.timing.interval_ns).max(sample.t_ns).min(end);
+            true if self.samples.len() == 1 && another <= end + LATEST_NS => Step::Sample(another),
+            true => Step::Stop,
+            false => Step::Sample((at + self.timing.interval_ns).max(sample.t_ns).min(end)),
         }
     }
 
-    fn drained(&mut self, event: Event, now_ns: u64) {
+    fn drained(&mut self, event: Event, now_ns: u64) -> Step {
         let mut complete = false;
         if let Event::Sampled(sample) = event {
             complete = sample.received >= sample.sent;
             if sample.received != self.last_received {
-                self.last_received = sample.received;
-                self.last_change_ns = now_ns;
+                (self.last_received, self.last_change_ns) = (sample.received, now_ns);
             }
         }
         let quiet = now_ns.saturating_sub(self.last_change_ns) >= self.timing.quiet_ns;
         let long = now_ns.saturating_sub(self.stopped_ns) >= self.timing.drain_ns;
-        if complete || quiet || long {
-            self.phase = Phase::Reading;
+        match complete || quiet || long {
+            true => Step::Read,
+            false => Step::Drain(now_ns + self.timing.quiet_ns / 10),
         }
-        self.next_ns = now_ns + self.timing.quiet_ns / 10;
     }
 
     /// The samples of the measured window, the first at its beginning.

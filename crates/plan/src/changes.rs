@@ -1,12 +1,12 @@
 //! The changes that a campaign will make, host by host, to read before they happen.
 
 use super::campaign::{Campaign, Lab};
-use super::diagnostic::thousands;
 use super::forms::duration_text;
 use super::needs::is_namespaced;
 use super::settings::{End, Interface, Settings, cpu_list};
 use super::value::label;
 use crate::rules::{Kind, RuleSet};
+use linerate_wire::units::grouped;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -137,9 +137,8 @@ impl List {
     }
 
     fn tables(&mut self, settings: &Settings) {
-        let counted = |n: u32, one: &str, many: &str| {
-            format!("{} {}", thousands(n.into()), if n == 1 { one } else { many })
-        };
+        let counted =
+            |n: u32, one: &str, many: &str| format!("{} {}", grouped(n), if n == 1 { one } else { many });
         if let Some(n) = settings.routes.count {
             self.add(
                 "routing table",
@@ -167,10 +166,10 @@ impl List {
             kind => kind.to_string(),
         };
         if rules.rules_before > 0 {
-            to += &format!(", {} rules that match nothing", thousands(rules.rules_before.into()));
+            to += &format!(", {} rules that match nothing", grouped(rules.rules_before));
         }
         if let Some(entries) = rules.table {
-            to += &format!(", a table of {} entries", thousands(entries.into()));
+            to += &format!(", a table of {} entries", grouped(entries));
         }
         if !rules.optimize {
             to += ", without pf making a table of the rules";
@@ -180,7 +179,7 @@ impl List {
             let hash = if rules.hash_sized { "with the hash sized for it" } else { "with the hash as it is" };
             let reach =
                 if rules.firewall.is_linux() || !self.embedded { Reach::Host } else { Reach::Namespace };
-            self.reaching("limit of states", format!("at least {}, {hash}", thousands(states.into())), reach);
+            self.reaching("limit of states", format!("at least {}, {hash}", grouped(states)), reach);
         }
     }
 }

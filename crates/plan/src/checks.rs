@@ -3,7 +3,7 @@
 mod rule_file;
 mod settings;
 
-use super::diagnostic::{Diagnostic, Problems, Span, thousands};
+use super::diagnostic::{Diagnostic, Problems, Span};
 use super::draft::Draft;
 use super::expand::{MOST_CELLS, MOST_TRIALS};
 use super::settings::Cpus;
@@ -13,6 +13,7 @@ use super::{forms, lower};
 use crate::units::{MOST_PER_THREAD, Rate};
 use linerate_measure::experiment::System;
 use linerate_wire::Family;
+use linerate_wire::units::grouped;
 use linerate_wire::units::line_rate;
 pub(super) use rule_file::rule_file;
 pub(super) use settings::settings;
@@ -126,20 +127,20 @@ pub(super) fn sizes(
     let help = "use fewer levels, sweep factors alone (combine = \"alone\"), or write several plans";
     if cells > MOST_CELLS {
         let message =
-            format!("{form} has {} cells ({product}): at most {}", thousands(cells), thousands(MOST_CELLS));
+            format!("{form} has {} cells ({product}): at most {}", grouped(cells), grouped(MOST_CELLS));
         problems.fault(span, message, help);
     } else if all > MOST_TRIALS {
         let blocks = draft.tree.table("trials").and_then(|t| t.entry("blocks")).map_or(span, |e| e.node.span);
         let message = format!(
             "{form} has {} trials ({} cells x {} blocks): at most {}",
-            thousands(all),
-            thousands(cells),
-            thousands(trials.blocks.unwrap_or(1).into()),
-            thousands(MOST_TRIALS)
+            grouped(all),
+            grouped(cells),
+            grouped(trials.blocks.unwrap_or(1)),
+            grouped(MOST_TRIALS)
         );
         problems.fault(blocks, message, "use fewer blocks, or a budget");
     } else if too_much_text {
-        let message = format!("{} cells with all this text are more than fits into memory", thousands(cells));
+        let message = format!("{} cells with all this text are more than fits into memory", grouped(cells));
         problems.fault(span, message, "use fewer levels, or shorter files");
     }
     if cells == 0 && !draft.variants.is_empty() && draft.factors.iter().all(|f| !f.levels.is_empty()) && quick
@@ -164,8 +165,7 @@ pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, pro
     let Some(budget) = trials.budget_ns else {
         let all = block.saturating_mul(trials.blocks.unwrap_or(1).into());
         if all > LONGEST {
-            let message =
-                format!("the trials{form} take {} days, a year at most", thousands((all / DAY).into()));
+            let message = format!("the trials{form} take {} days, a year at most", grouped(all / DAY));
             let help = "use fewer blocks, a shorter duration, or a budget";
             problems.fault(of("blocks").unwrap_or_default(), message, help);
         }
@@ -247,11 +247,11 @@ fn unreachable(
         }
         Err(error) => return Some(error.within(span)),
     };
-    let asked = thousands(wanted as u128);
+    let asked = grouped(wanted as u128);
     let (most, message, help) = match link {
         Some(speed) => {
             let line = line_rate(speed, average);
-            let (link, most) = (forms::speed_text(speed), thousands(line as u128));
+            let (link, most) = (forms::speed_text(speed), grouped(line as u128));
             let message = format!(
                 "{asked} frames/s of {average:.0} B are more than a link of {link} carries: {most} frames/s"
             );
@@ -261,7 +261,7 @@ fn unreachable(
             let most = MOST_PER_THREAD * threads as f64;
             let message = format!(
                 "{asked} frames/s are more than {threads} generator CPU(s) can ever be asked for: {}",
-                thousands(most as u128)
+                grouped(most as u128)
             );
             (most, message, "use a lower rate, longer frames, more generator-cpus, or say \"max\"")
         }

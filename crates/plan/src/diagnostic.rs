@@ -271,19 +271,6 @@ pub fn listed<T: AsRef<str>>(names: &[T], last: &str) -> String {
     }
 }
 
-/// A number in groups of three digits.
-pub fn thousands(n: u128) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

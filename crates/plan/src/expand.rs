@@ -52,12 +52,12 @@ pub(super) fn expand(
         }
     }
     // Two ceilings can have one name where a variant, and no factor, sets their CPUs.
-    unique_names(&mut build.cells);
-    checks::times(draft, quick, build.cells.len(), build.groups.len(), problems);
+    unique_names(&mut build.campaign.cells);
+    checks::times(draft, quick, build.campaign.cells.len(), build.groups.len(), problems);
     if problems.len() > before {
         return None;
     }
-    let mut campaign = build.finish();
+    let mut campaign = build.campaign;
     pairs::relate(draft, &variants, lines, &mut campaign);
     Some(campaign)
 }
@@ -136,47 +136,63 @@ fn all_levels(draft: &Draft, variant: usize, quick: bool) -> Vec<Levels> {
 /// A campaign under construction.
 struct Build<'d> {
     draft: &'d Draft,
-    system: System,
-    quick: bool,
     embedded: bool,
-    lanes: Vec<Lane>,
+    campaign: Campaign,
     lane_of: HashMap<String, usize>,
     groups: Vec<needs::Shared>,
-    kinds: Vec<Traffic>,
-    cells: Vec<Cell>,
     /// The cell without a DUT, by kind of traffic and CPUs.
     ceilings: HashMap<(usize, Option<Cpus>), usize>,
 }
 
 impl<'d> Build<'d> {
+    /// A campaign without cells.
     fn new(draft: &'d Draft, system: System, quick: bool) -> Self {
-        Build {
-            draft,
+        let text = |key: &str| draft.tree.text(key).unwrap_or_default().to_string();
+        let lab = lower::lab(&draft.tree);
+        let mut requirements = lower::requirements(draft.tree.table("requires"));
+        if let Lab::Embedded { generator_cpus, dut_cpus, .. } = &lab {
+            let highest = generator_cpus.iter().chain(dut_cpus).flatten().max();
+            requirements.extend(highest.map(|cpu| Requirement::Cpus(cpu + 1)));
+        }
+        let experiment = Experiment {
+            title: text("title"),
+            question: text("question"),
+            source: draft.tree.text("source").map(str::to_string),
             system,
             quick,
-            embedded: draft.is_embedded(),
+            factors: draft.factors.iter().map(|f| factor(f, quick)).collect(),
+            comparisons: Vec::new(),
+            expectations: Vec::new(),
+            trials: lower::trials(&draft.tree, quick),
+        };
+        let campaign = Campaign {
+            experiment,
+            lab,
+            link_speed: lower::link_speed(&draft.tree),
             lanes: Vec::new(),
-            lane_of: HashMap::new(),
-            groups: Vec::new(),
             kinds: Vec::new(),
             cells: Vec::new(),
-            ceilings: HashMap::new(),
-        }
+            collect: lower::collect(&draft.tree),
+            requirements,
+        };
+        let (lane_of, ceilings) = (HashMap::new(), HashMap::new());
+        Build { draft, embedded: draft.is_embedded(), campaign, lane_of, groups: Vec::new(), ceilings }
     }
 
     fn cell(&mut self, variant: usize, resolved: &Tree, levels: Levels, problems: &mut Vec<Diagnostic>) {
         let draft = self.draft;
+        let Experiment { system, quick, .. } = self.campaign.experiment;
         let (mut tree, mut traffic) =
             (resolved.clone(), draft.tree.table("traffic").cloned().unwrap_or_default());
         for &(factor, level) in &levels {
             let factor = &draft.factors[factor];
-            for ((field, _), node) in factor.sets.iter().zip(&factor.levels(self.quick)[level].values) {
+            for ((field, _), node) in factor.sets.iter().zip(&factor.levels(quick)[level].values) {
                 let target = if field.traffic { &mut traffic } else { &mut tree };
                 target.set(&field.keys, node);
             }
         }
         let (mut settings, (kind, rate)) = (lower::settings(&tree), lower::traffic(&traffic));
-        let (system, embedded, family) = (self.system, self.embedded, kind.family);
+        let (embedded, family) = (self.embedded, kind.family);
         let place = checks::Place { draft, variant, system, embedded, levels: &levels, family };
         checks::settings(&place, &tree, problems);
         match checks::rule_file(&place, &tree) {
@@ -188,7 +204,7 @@ impl<'d> Build<'d> {
         let (calibrates, cpus) = (settings.dut == Dut::TesterBaseline, settings.cpus);
         let ceiling = (self.embedded && !calibrates).then(|| self.ceiling(kind, cpus, &levels));
         if calibrates {
-            self.ceilings.insert((kind, cpus), self.cells.len());
+            self.ceilings.insert((kind, cpus), self.campaign.cells.len());
         }
         let VariantDraft { name, tree, .. } = &draft.variants[variant];
         let apart = (tree.read("apart") == Some(true)).then(|| name.clone());
@@ -198,19 +214,15 @@ impl<'d> Build<'d> {
 
     /// Adds a cell of a variant: `nft-stateful, rules 1000`.
     fn add(&mut self, variant: &str, cell: Cell) -> usize {
-        let level = |(f, l): &(usize, usize)| {
-            let factor = &self.draft.factors[*f];
-            format!(", {} {}", factor.name, factor.levels(self.quick)[*l].label)
-        };
-        let name = variant.to_string() + &cell.levels.iter().map(level).collect::<String>();
-        self.cells.push(Cell { name, variant: variant.into(), ..cell });
-        self.cells.len() - 1
+        let name = self.campaign.experiment.name(variant, &cell.levels, |_| true);
+        self.campaign.cells.push(Cell { name, variant: variant.into(), ..cell });
+        self.campaign.cells.len() - 1
     }
 
     fn kind(&mut self, kind: Traffic) -> usize {
-        self.kinds.iter().position(|k| *k == kind).unwrap_or_else(|| {
-            self.kinds.push(kind);
-            self.kinds.len() - 1
+        self.campaign.kinds.iter().position(|k| *k == kind).unwrap_or_else(|| {
+            self.campaign.kinds.push(kind);
+            self.campaign.kinds.len() - 1
         })
     }
 
@@ -224,22 +236,28 @@ impl<'d> Build<'d> {
     ) -> usize {
         let key = serde_json::to_string(&(&settings, &apart)).expect("settings are plain data");
         if let Some(&lane) = self.lane_of.get(&key) {
-            let variants = &mut self.lanes[lane].variants;
+            let variants = &mut self.campaign.lanes[lane].variants;
             if !variants.iter().any(|known| known == variant) {
                 variants.push(variant.into());
             }
             return lane;
         }
-        let linux = matches!(self.system, System::Linux | System::Vyos);
+        let linux = matches!(self.campaign.experiment.system, System::Linux | System::Vyos);
         let mut requirements = lower::requirements(requires);
         requirements.extend(needs::of_settings(&settings, linux));
         requirements.sort();
         requirements.dedup();
         let shared = if self.embedded { needs::host_wide(&settings) } else { needs::of_boot(&settings) };
         let group = self.group(shared);
-        self.lanes.push(Lane { variants: vec![variant.into()], settings, apart, requirements, group });
-        self.lane_of.insert(key, self.lanes.len() - 1);
-        self.lanes.len() - 1
+        self.campaign.lanes.push(Lane {
+            variants: vec![variant.into()],
+            settings,
+            apart,
+            requirements,
+            group,
+        });
+        self.lane_of.insert(key, self.campaign.lanes.len() - 1);
+        self.campaign.lanes.len() - 1
     }
 
     /// The group of lanes that agree on the shared settings.
@@ -276,38 +294,6 @@ impl<'d> Build<'d> {
         let cell = self.add(TESTER_BASELINE, Cell { levels, lane, kind, ..Cell::default() });
         self.ceilings.insert(key, cell);
         cell
-    }
-
-    fn finish(self) -> Campaign {
-        let draft = self.draft;
-        let text = |key: &str| draft.tree.text(key).unwrap_or_default().to_string();
-        let lab = lower::lab(&draft.tree);
-        let mut requirements = lower::requirements(draft.tree.table("requires"));
-        if let Lab::Embedded { generator_cpus, dut_cpus, .. } = &lab {
-            let highest = generator_cpus.iter().chain(dut_cpus).flatten().max();
-            requirements.extend(highest.map(|cpu| Requirement::Cpus(cpu + 1)));
-        }
-        let experiment = Experiment {
-            title: text("title"),
-            question: text("question"),
-            source: draft.tree.text("source").map(str::to_string),
-            system: self.system,
-            quick: self.quick,
-            factors: draft.factors.iter().map(|f| factor(f, self.quick)).collect(),
-            comparisons: Vec::new(),
-            expectations: Vec::new(),
-            trials: lower::trials(&draft.tree, self.quick),
-        };
-        Campaign {
-            experiment,
-            lab,
-            link_speed: lower::link_speed(&draft.tree),
-            lanes: self.lanes,
-            kinds: self.kinds,
-            cells: self.cells,
-            collect: lower::collect(&draft.tree),
-            requirements,
-        }
     }
 }
 

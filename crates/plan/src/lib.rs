@@ -62,11 +62,13 @@ const LEAST_BLOCKS: u64 = 6;
 /// A plan without faults.
 #[derive(Debug)]
 pub struct Plan {
-    title: String,
-    systems: Vec<System>,
+    pub title: String,
+    /// The systems that it is for, at least one.
+    pub systems: Vec<System>,
     /// For each system its full form, and then its quick form, if it has one.
     campaigns: Vec<Campaign>,
-    remarks: Vec<Diagnostic>,
+    /// Remarks: facts that are no faults.
+    pub remarks: Vec<Diagnostic>,
 }
 
 impl Plan {
@@ -107,25 +109,6 @@ impl Plan {
         remark(&draft, &campaigns, &mut remarks);
         let title = draft.tree.text("title").unwrap_or_default().to_string();
         Ok(Plan { title, systems: draft.systems, campaigns, remarks: lines.locate_all(remarks) })
-    }
-
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// The systems that it is for.
-    pub fn systems(&self) -> &[System] {
-        &self.systems
-    }
-
-    /// Remarks: facts that are no faults.
-    pub fn remarks(&self) -> &[Diagnostic] {
-        &self.remarks
-    }
-
-    /// Whether it has a quick form.
-    pub fn has_quick(&self) -> bool {
-        self.campaigns.iter().any(|campaign| campaign.experiment.quick)
     }
 
     /// The campaign for a system, in the full or the quick form; `None` if the plan does not cover that system, or has no quick

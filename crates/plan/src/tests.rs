@@ -34,7 +34,7 @@ fn what_leaves_the_closed_loop_is_remarked() {
             "title = \"t\"\nquestion = \"q\"\n[lab]\n{lab}\n[variants.a]\nabout = \"a\"\n[variants.b]\n{set}\n[trials]\nduration = \"10 ms\"\nblocks = 10\n"
         );
         let plan = Plan::read(text.as_bytes()).unwrap_or_else(|faults| panic!("{faults:#?}"));
-        plan.remarks().iter().map(|remark| remark.message.clone()).collect::<Vec<_>>()
+        plan.remarks.iter().map(|remark| remark.message.clone()).collect::<Vec<_>>()
     };
     for set in ["interface.in.rps = \"1\"", "interface.threaded-napi = true"] {
         let remarks = plan("", set);
@@ -286,7 +286,7 @@ fn times_follow_from_trials_and_what_is_around_them() {
 #[test]
 fn too_few_blocks_are_remarked() {
     let lines = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"1 s\"\nblocks = 5";
-    let remarks = Plan::read(lines.as_bytes()).unwrap().remarks().to_vec();
+    let remarks = Plan::read(lines.as_bytes()).unwrap().remarks.to_vec();
     assert!(remarks[0].message.contains("5 blocks") && remarks[0].place.unwrap().line == 4, "{remarks:?}");
 }
 
@@ -397,7 +397,7 @@ fn orders_come_from_the_seed_and_sequential_is_sequential() {
     assert_ne!(blocks, first_blocks(campaign.design(8), 5));
     let lines = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"1 s\"\nblocks = 6\norder = \"sequential\"";
     let plan = read(lines);
-    assert_eq!(plan.remarks().len(), 1);
+    assert_eq!(plan.remarks.len(), 1);
     let campaign = plan.campaign(System::Linux, false).unwrap();
     assert_eq!(first_blocks(campaign.design(1), 2), [vec![0, 0], vec![1, 1]]);
 }

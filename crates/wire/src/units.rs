@@ -54,6 +54,13 @@ impl fmt::Display for Si {
     }
 }
 
+/// A number in groups of three digits: `12,345`.
+pub fn grouped(n: impl Into<u128>) -> String {
+    let digits = n.into().to_string();
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8_lossy(&groups.join(&b',')).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,9 +7,7 @@ use crate::output::result;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::records::{self, StoredCampaign};
-use linerate_measure::compare::{
-    Comparison, Rates, Settings, chosen, compare, correct, partners, with_shares,
-};
+use linerate_measure::compare::{Comparison, Rates, chosen, compare, correct, partners};
 use linerate_measure::record::Slot;
 use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
 use std::path::{Path, PathBuf};
@@ -56,15 +54,15 @@ const ENOUGH_FOR_MINISTAT: usize = 3;
 /// Something cannot be read, or has nothing that can be compared.
 pub fn run(args: &Compare) -> Result<ExitCode> {
     let sources = args.what.iter().map(|what| Source::open(what)).collect::<Result<Vec<_>>>()?;
-    let settings = Settings { confidence: args.confidence.percent() / 100.0 };
+    let confidence = args.confidence.percent() / 100.0;
     let mut found = Found::default();
     match &sources[..] {
-        [Source::Campaign(only)] if only.wanted.is_none() => found.within(only, &settings),
+        [Source::Campaign(only)] if only.wanted.is_none() => found.within(only, confidence),
         [only] => {
             bail_usage!("{} alone: name something to compare it with", only.name());
         }
         [first, others @ ..] => {
-            others.iter().for_each(|other| found.against(first, other, &settings));
+            others.iter().for_each(|other| found.against(first, other, confidence));
         }
         [] => unreachable!("clap asks for at least one"),
     }
@@ -113,29 +111,29 @@ struct Found {
 
 impl Found {
     /// Every slot of a campaign against its baseline.
-    fn within(&mut self, campaign: &OpenCampaign, settings: &Settings) {
+    fn within(&mut self, campaign: &OpenCampaign, confidence: f64) {
         let slots = &campaign.stored.campaign.slots;
         let compared = slots.iter().filter_map(|s| Some((slots.get(s.baseline?)?, s)));
         for (reference, other) in compared.collect::<Vec<_>>() {
             let rates = |s: &Slot| campaign.rates(s, s.name.clone());
-            self.push(&rates(reference), &rates(other), true, settings);
+            self.push(&rates(reference), &rates(other), true, confidence);
         }
         if self.comparisons.is_empty() && self.notes.is_empty() {
             self.notes.push(format!("{} has no variant with a baseline", campaign.name));
         }
     }
 
-    fn against(&mut self, first: &Source, other: &Source, settings: &Settings) {
+    fn against(&mut self, first: &Source, other: &Source, confidence: f64) {
         match (first, other) {
-            (Source::Campaign(first), Source::Campaign(other)) => self.campaigns(first, other, settings),
+            (Source::Campaign(first), Source::Campaign(other)) => self.campaigns(first, other, confidence),
             (first, other) => match (first.alone(), other.alone()) {
-                (Ok(first), Ok(other)) => self.push(&first, &other, false, settings),
+                (Ok(first), Ok(other)) => self.push(&first, &other, false, confidence),
                 (first, other) => self.notes.extend([first.err(), other.err()].into_iter().flatten()),
             },
         }
     }
 
-    fn campaigns(&mut self, first: &OpenCampaign, other: &OpenCampaign, settings: &Settings) {
+    fn campaigns(&mut self, first: &OpenCampaign, other: &OpenCampaign, confidence: f64) {
         let one_campaign = first.path == other.path;
         let same_variant = first.wanted.is_none() && other.wanted.is_none();
         let (pairs, alone) = partners(&first.slots(), &other.slots(), same_variant);
@@ -156,20 +154,20 @@ impl Found {
                 false => format!("{} ({})", slot.name.clone(), campaign.short_name()),
             };
             let (reference, rates) = (first.rates(a, name(first, a)), other.rates(b, name(other, b)));
-            self.push(&reference, &rates, one_campaign, settings);
+            self.push(&reference, &rates, one_campaign, confidence);
             // The same machine on another day is another machine: the rates of its tester alone show by how much.
             if !one_campaign
                 && first.same_machine(other)
                 && let (Some(last), Some(x), Some(y)) =
                     (self.comparisons.pop_if(|c| c.other == rates.name), first.shares(a), other.shares(b))
             {
-                self.comparisons.push(with_shares(last, &x, &y, settings));
+                self.comparisons.push(last.with_shares(&x, &y));
             }
         }
     }
 
-    fn push(&mut self, reference: &Rates, other: &Rates, paired: bool, settings: &Settings) {
-        match compare(reference, other, paired, settings) {
+    fn push(&mut self, reference: &Rates, other: &Rates, paired: bool, confidence: f64) {
+        match compare(reference, other, paired, confidence) {
             Some(comparison) => self.comparisons.push(comparison),
             None => self.notes.push(format!(
                 "{} and {} cannot be compared: {}",

@@ -148,12 +148,12 @@ pub fn campaign<'p>(
     system: Option<System>,
     quick: bool,
 ) -> Result<&'p Campaign> {
-    let system = system.unwrap_or(plan.systems()[0]);
-    if quick && !plan.has_quick() {
+    let system = system.unwrap_or(plan.systems[0]);
+    if quick && plan.campaign(plan.systems[0], true).is_none() {
         bail_usage!("{name} has no quick form: add [quick]");
     }
     plan.campaign(system, quick).ok_or_else(|| {
-        let names: Vec<&str> = plan.systems().iter().map(|s| s.name()).collect();
+        let names: Vec<&str> = plan.systems.iter().map(|s| s.name()).collect();
         usage(format!("{name} is not for {system}: it is for {}", names.join(", ")))
     })
 }
@@ -192,11 +192,11 @@ fn list(how: &Printed) -> Result<ExitCode> {
         .collect();
     let record = || {
         let one = |(name, plan): &(&str, plan::Plan)| {
-            let systems = plan.systems();
+            let systems = &plan.systems;
             let campaign = |quick| plan.campaign(systems[0], quick);
             let seconds = |quick| campaign(quick).map(|c| Timetable::new(c).total_ns / 1_000_000_000);
             json!({
-                "name": name, "title": plan.title(), "systems": systems, "seconds": seconds(false),
+                "name": name, "title": plan.title, "systems": systems, "seconds": seconds(false),
                 "quick_seconds": seconds(true), "source": campaign(false).and_then(|c| c.experiment.source.clone()),
             })
         };
@@ -222,7 +222,7 @@ fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
         };
         let name = input::name(file);
         let (told, plan) = match parse(file, &bytes) {
-            Ok(plan) => (plan.remarks().to_vec(), Some(plan)),
+            Ok(plan) => (plan.remarks.clone(), Some(plan)),
             Err(faults) => (faults, None),
         };
         faulty |= plan.is_none();
@@ -260,7 +260,7 @@ fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
             "first_blocks": blocks,
             "changes": changes(campaign),
             "hosts": rehearsed,
-            "remarks": plan.remarks(),
+            "remarks": plan.remarks,
         })
     };
     let page = || {

@@ -16,13 +16,6 @@ use serde::Serialize;
 /// The fewest pairs for which order statistics can give 95 %.
 const ENOUGH_FOR_ORDER: usize = 6;
 
-/// How to compare.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
-    /// Confidence of the intervals, 0..1.
-    pub confidence: f64,
-}
-
 /// A relative change with its interval: -0.31 is 31 % slower.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Change {
@@ -130,70 +123,59 @@ impl Comparison {
     }
 }
 
-/// Compares `other` with `reference`. `paired`: both are of one campaign, whose trials were interleaved. `None` if one of them
-/// has no rate above 0, or paired ones have no block in common.
-pub fn compare(reference: &Rates, other: &Rates, paired: bool, settings: &Settings) -> Option<Comparison> {
+/// Compares `other` with `reference`. `paired`: both are of one campaign, whose trials were interleaved. `confidence` of the intervals,
+/// 0..1. `None` if one of them has no rate above 0, or paired ones have no block in common.
+pub fn compare(reference: &Rates, other: &Rates, paired: bool, confidence: f64) -> Option<Comparison> {
+    let words = analysis::Settings { confidence, words: Words::RATES, ..analysis::Settings::default() };
+    let by_block = |reference: &Rates, other: &Rates| {
+        let pairs = other.paired_with(reference);
+        let analysed = analyse_pairs(&pairs, &words);
+        (of_pairs(&analysed, &pairs, confidence), analysed)
+    };
+    let (change, p, pairs) = match paired {
+        true => {
+            let (change, analysed) = by_block(reference, other);
+            (change?, analysed.wilcoxon.map(|w| w.p), Some(analysed))
+        }
+        false => (unpaired(reference, other, confidence)?, p_unpaired(reference, other), None),
+    };
+    let dropped = [reference.dropped, other.dropped];
+    let handled = dropped.into_iter().any(is_noticeable).then(|| {
+        let (reference, other) = (reference.of_handled(), other.of_handled());
+        if paired { by_block(&reference, &other).0 } else { unpaired(&reference, &other, confidence) }
+    });
     let mut found = Comparison {
         reference: reference.name.clone(),
         other: other.name.clone(),
-        blocks: None,
+        blocks: pairs.as_ref().map(|pairs| pairs.n),
         reference_rates: reference.values.clone(),
         other_rates: other.values.clone(),
-        change: Change { value: 0.0, low: None, high: None, method: Method::HodgesLehmann },
+        outcome: change.outcome(),
+        change,
         change_of_share: None,
         lost: [reference.lost, other.lost],
-        dropped: [reference.dropped, other.dropped],
-        handled: None,
-        pairs: None,
-        outcome: Outcome::NotShown,
-        p: None,
-        confidence: settings.confidence,
+        dropped,
+        handled: handled.flatten(),
+        pairs,
+        p,
+        confidence,
         warnings: Vec::new(),
     };
-    let words = analysis::Settings {
-        confidence: settings.confidence,
-        words: Words::RATES,
-        ..analysis::Settings::default()
-    };
-    if paired {
-        let pairs = other.paired_with(reference);
-        let analysed = analyse_pairs(&pairs, &words);
-        found.change = of_pairs(&analysed, &pairs, settings.confidence)?;
-        found.blocks = Some(analysed.n);
-        found.p = analysed.wilcoxon.map(|w| w.p);
-        found.pairs = Some(analysed);
-    } else {
-        found.change = unpaired(&reference.values, &other.values, settings.confidence)?;
-        found.p = p_unpaired(reference, other);
-    }
-    found.outcome = found.change.outcome();
-    if found.dropped.into_iter().any(is_noticeable) {
-        let (reference, other) = (reference.of_handled(), other.of_handled());
-        found.handled = match paired {
-            true => {
-                let pairs = other.paired_with(&reference);
-                of_pairs(&analyse_pairs(&pairs, &words), &pairs, settings.confidence)
-            }
-            false => unpaired(&reference.values, &other.values, settings.confidence),
-        };
-    }
     found.warnings = warnings(&found, [reference, other]);
     Some(found)
 }
 
-/// Adds the change of the shares of the testers' ceilings, and bases the verdict on it.
-pub fn with_shares(
-    mut comparison: Comparison,
-    reference: &Rates,
-    other: &Rates,
-    settings: &Settings,
-) -> Comparison {
-    if let Some(change) = unpaired(&reference.values, &other.values, settings.confidence) {
-        comparison.outcome = change.outcome();
-        comparison.p = p_unpaired(reference, other);
-        comparison.change_of_share = Some(change);
+impl Comparison {
+    /// Adds the change of the shares of the testers' ceilings, and bases the verdict on it.
+    #[must_use]
+    pub fn with_shares(mut self, reference: &Rates, other: &Rates) -> Comparison {
+        if let Some(change) = unpaired(reference, other, self.confidence) {
+            self.outcome = change.outcome();
+            self.p = p_unpaired(reference, other);
+            self.change_of_share = Some(change);
+        }
+        self
     }
-    comparison
 }
 
 /// Corrects the p of comparisons that were asked for together (Holm 1979), and warns where one is not proven any more when all are
@@ -250,8 +232,8 @@ fn of_few(logs: &[f64], confidence: f64) -> Change {
     Change { value: mean.exp_m1(), low: end(-1.0), high: end(1.0), method: Method::PairedT }
 }
 
-fn unpaired(reference: &[f64], other: &[f64], confidence: f64) -> Option<Change> {
-    let positive = |values: &[f64]| sorted(values.iter().copied().filter(|v| *v > 0.0));
+fn unpaired(reference: &Rates, other: &Rates, confidence: f64) -> Option<Change> {
+    let positive = |rates: &Rates| sorted(rates.values.iter().copied().filter(|v| *v > 0.0));
     let ratio = effect::ratio(&positive(reference), &positive(other), confidence)?;
     let Shift { value, low, high, .. } = ratio.map(|r| r - 1.0);
     Some(Change { value, low, high, method: Method::HodgesLehmann })
@@ -292,22 +274,19 @@ fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
     out
 }
 
-fn about_intervals(comparison: &Comparison) -> Vec<String> {
-    let mut out = Vec::new();
-    let percent = 100.0 * comparison.confidence;
-    let few = comparison.reference_rates.len().min(comparison.other_rates.len());
-    match (comparison.change.low, comparison.change.method) {
-        (None, _) => out.push(format!(
-            "{}: {few} values are too few for a {percent} % interval: nothing is proven",
-            comparison.other
+fn about_intervals(comparison: &Comparison) -> Option<String> {
+    let Comparison { other, confidence, reference_rates, other_rates, change, .. } = comparison;
+    match (change.low, change.method) {
+        (None, _) => Some(format!(
+            "{other}: {} values are too few for a {} % interval: nothing is proven",
+            reference_rates.len().min(other_rates.len()),
+            100.0 * confidence
         )),
-        (Some(_), Method::PairedT) => out.push(format!(
-            "{}: fewer than {ENOUGH_FOR_ORDER} blocks: the interval assumes that the ratios are near normal; more blocks need no such assumption",
-            comparison.other
+        (Some(_), Method::PairedT) => Some(format!(
+            "{other}: fewer than {ENOUGH_FOR_ORDER} blocks: the interval assumes that the ratios are near normal; more blocks need no such assumption",
         )),
-        _ => {}
+        _ => None,
     }
-    out
 }
 
 /// The median of a set of rates; 0 for an empty set.

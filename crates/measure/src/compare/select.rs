@@ -48,26 +48,26 @@ impl Rates {
 
     /// Values of the blocks that both have, as (`self`, `other`), in the order of blocks.
     pub fn paired_with(&self, other: &Rates) -> Vec<(f64, f64)> {
+        self.shared_with(other).into_iter().map(|(_, pair)| pair).collect()
+    }
+
+    fn shared_with(&self, other: &Rates) -> BTreeMap<u32, (f64, f64)> {
         let of = |rates: &Rates| -> BTreeMap<u32, f64> {
             rates.blocks.iter().copied().zip(rates.values.iter().copied()).collect()
         };
         let others = of(other);
-        of(self).into_iter().filter_map(|(block, value)| Some((value, *others.get(&block)?))).collect()
+        of(self)
+            .into_iter()
+            .filter_map(|(block, value)| Some((block, (value, *others.get(&block)?))))
+            .collect()
     }
 
     /// These rates as shares of another's in the same block, which removes the drift of the machine.
     pub fn as_share_of(&self, ceiling: &Rates) -> Rates {
-        let of: BTreeMap<u32, f64> =
-            ceiling.blocks.iter().copied().zip(ceiling.values.iter().copied()).collect();
-        let mut shares =
-            Rates { name: self.name.clone(), left_out: self.left_out + ceiling.left_out, ..Rates::default() };
-        for (value, block) in self.values.iter().zip(&self.blocks) {
-            if let Some(top) = of.get(block).filter(|top| **top > 0.0) {
-                shares.values.push(value / top);
-                shares.blocks.push(*block);
-            }
-        }
-        shares
+        let shared = self.shared_with(ceiling).into_iter().filter(|(_, (_, top))| *top > 0.0);
+        let (blocks, values) = shared.map(|(block, (value, top))| (block, value / top)).unzip();
+        let left_out = self.left_out + ceiling.left_out;
+        Rates { name: self.name.clone(), left_out, values, blocks, ..Rates::default() }
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-const SETTINGS: Settings = Settings { confidence: 0.95 };
+const CONFIDENCE: f64 = 0.95;
 
 fn rates(name: &str, values: &[f64]) -> Rates {
     let blocks = (0..values.len() as u32).collect();
@@ -13,11 +13,11 @@ fn a_drift_that_both_share_is_taken_out_by_pairing() {
     let slower: Vec<f64> =
         drift.iter().enumerate().map(|(i, v)| v * (0.69 + 0.001 * (i % 3) as f64)).collect();
     let (a, b) = (rates("a", &drift), rates("b", &slower));
-    let paired = compare(&a, &b, true, &SETTINGS).unwrap();
+    let paired = compare(&a, &b, true, CONFIDENCE).unwrap();
     assert_eq!((paired.outcome, paired.blocks), (Outcome::Slower, Some(12)));
     assert!((paired.change.value + 0.31).abs() < 0.002, "{:?}", paired.change);
     assert!(paired.slower_by(0.3) && !paired.slower_by(0.35) && !paired.may_be_slower_by(0.35));
-    let unpaired = compare(&a, &b, false, &SETTINGS).unwrap();
+    let unpaired = compare(&a, &b, false, CONFIDENCE).unwrap();
     let width = |c: &Comparison| c.change.high.unwrap() - c.change.low.unwrap();
     assert!(width(&unpaired) > 20.0 * width(&paired));
     assert!(unpaired.warnings.iter().any(|w| w.contains("drifted")), "{:?}", unpaired.warnings);
@@ -27,10 +27,10 @@ fn a_drift_that_both_share_is_taken_out_by_pairing() {
 fn five_blocks_have_an_interval_that_says_what_it_assumes() {
     let a = rates("a", &[100.0, 110.0, 90.0, 105.0, 95.0]);
     let b = rates("b", &[70.0, 75.9, 63.0, 72.0, 66.0]);
-    let found = compare(&a, &b, true, &SETTINGS).unwrap();
+    let found = compare(&a, &b, true, CONFIDENCE).unwrap();
     assert_eq!((found.outcome, found.change.method), (Outcome::Slower, Method::PairedT));
     assert!(found.warnings.iter().any(|w| w.contains("near normal")));
-    let one = compare(&rates("a", &[1.0]), &rates("b", &[0.5]), true, &SETTINGS).unwrap();
+    let one = compare(&rates("a", &[1.0]), &rates("b", &[0.5]), true, CONFIDENCE).unwrap();
     assert_eq!((one.outcome, one.change.low), (Outcome::NotShown, None));
     assert!(one.may_be_slower_by(0.03));
 }
@@ -39,22 +39,22 @@ fn five_blocks_have_an_interval_that_says_what_it_assumes() {
 fn nothing_in_common_is_no_comparison() {
     let a = Rates { blocks: vec![0], ..rates("a", &[1.0]) };
     let b = Rates { blocks: vec![1], ..rates("b", &[1.0]) };
-    assert!(compare(&a, &b, true, &SETTINGS).is_none());
-    assert!(compare(&rates("a", &[]), &rates("b", &[1.0]), false, &SETTINGS).is_none());
-    assert!(compare(&rates("a", &[0.0; 6]), &rates("b", &[1.0; 6]), true, &SETTINGS).is_none());
+    assert!(compare(&a, &b, true, CONFIDENCE).is_none());
+    assert!(compare(&rates("a", &[]), &rates("b", &[1.0]), false, CONFIDENCE).is_none());
+    assert!(compare(&rates("a", &[0.0; 6]), &rates("b", &[1.0; 6]), true, CONFIDENCE).is_none());
 }
 
 #[test]
 fn shares_decide_where_there_are_any() {
     let (a, b) =
         (rates("a", &[10.0, 10.1, 9.9, 10.0, 10.2, 9.8]), rates("b", &[8.0, 8.1, 7.9, 8.0, 8.2, 7.8]));
-    let absolute = compare(&a, &b, false, &SETTINGS).unwrap();
+    let absolute = compare(&a, &b, false, CONFIDENCE).unwrap();
     assert_eq!(absolute.outcome, Outcome::Slower);
     let (share_a, share_b) = (
         rates("a", &[0.5, 0.51, 0.49, 0.5, 0.505, 0.495]),
         rates("b", &[0.5, 0.505, 0.495, 0.51, 0.49, 0.5]),
     );
-    let relative = with_shares(absolute, &share_a, &share_b, &SETTINGS);
+    let relative = absolute.with_shares(&share_a, &share_b);
     assert_eq!(relative.outcome, Outcome::NotShown);
     assert!(!relative.slower_by(0.0));
 }
@@ -71,7 +71,7 @@ fn equal_sets_are_told_apart_as_rarely_as_promised() {
             .filter(|_| {
                 let mut set = || (0..n).map(|_| (0.02 * normal()).exp()).collect::<Vec<_>>();
                 let (a, b) = (rates("a", &set()), rates("b", &set()));
-                compare(&a, &b, paired, &SETTINGS).unwrap().outcome != Outcome::NotShown
+                compare(&a, &b, paired, CONFIDENCE).unwrap().outcome != Outcome::NotShown
             })
             .count();
         assert!(wrong <= 65, "n = {n}, paired {paired}: {wrong} of 1000");
@@ -86,9 +86,9 @@ fn what_is_dropped_is_told_from_what_is_slower() {
     let wobbling = speeds.iter().enumerate().map(|(i, v)| v * (0.995 + 0.002 * (i % 6) as f64)).collect();
     let dropping = Rates { handled: wobbling, dropped: 0.5, lost: 0.5, ..rates("dropping", &half) };
     for paired in [true, false] {
-        let found = compare(&passing, &dropping, paired, &SETTINGS).unwrap();
+        let found = compare(&passing, &dropping, paired, CONFIDENCE).unwrap();
         assert_eq!((found.outcome, found.dropped, found.lost), (Outcome::Slower, [0.0, 0.5], [0.0, 0.5]));
         assert_eq!(found.handled.unwrap().outcome(), Outcome::NotShown, "{:?}", found.handled);
     }
-    assert_eq!(compare(&passing, &passing, true, &SETTINGS).unwrap().handled, None);
+    assert_eq!(compare(&passing, &passing, true, CONFIDENCE).unwrap().handled, None);
 }

@@ -23,10 +23,9 @@ pub(super) fn relate(draft: &Draft, variants: &[usize], lines: &Lines<'_>, campa
             comparisons.add(at, ceiling, Interest::Ceiling);
         }
         baselines[at] = with;
-        for &(factor, level) in cell.levels.iter().filter(|(_, level)| *level > 0) {
+        for &(factor, _) in cell.levels.iter().filter(|(_, level)| *level > 0) {
             let variant = pairs.variant[at].expect("filtered");
             if let Some(than) = pairs.like(variant, &cell.levels, &[(factor, 0)]) {
-                debug_assert!(level > 0);
                 comparisons.add(at, than, Interest::Levels(factor));
                 baselines[at] = baselines[at].or(Some(than));
             }
@@ -34,25 +33,21 @@ pub(super) fn relate(draft: &Draft, variants: &[usize], lines: &Lines<'_>, campa
     }
     let mut expectations = Vec::new();
     for expected in &draft.expected {
-        let found = pairs.expected(expected, campaign);
+        let found = pairs.expected(expected);
         for (of, than) in found.iter().filter_map(|(of, than)| Some((*of, (*than)?))) {
             comparisons.add(of, than, Interest::Expectation(expectations.len()));
         }
-        expectations.push(expectation(expected, found, lines));
+        expectations.push(Expectation {
+            words: expected.words.clone(),
+            because: expected.because.clone(),
+            claim: expected.claim,
+            pairs: found,
+            line: lines.place(expected.span.start).0,
+        });
     }
     campaign.cells.iter_mut().zip(baselines).for_each(|(cell, baseline)| cell.baseline = baseline);
     campaign.experiment.comparisons = comparisons.list;
     campaign.experiment.expectations = expectations;
-}
-
-fn expectation(expected: &Expected, pairs: Vec<(usize, Option<usize>)>, lines: &Lines<'_>) -> Expectation {
-    Expectation {
-        words: expected.words.clone(),
-        because: expected.because.clone(),
-        claim: expected.claim,
-        pairs,
-        line: lines.place(expected.span.start).0,
-    }
 }
 
 struct Comparisons<'d> {
@@ -77,18 +72,19 @@ impl Comparisons<'_> {
 /// Finds cells by variant and levels.
 struct Pairs<'d> {
     draft: &'d Draft,
+    campaign: &'d Campaign,
     /// The variant of each cell; none for ceilings.
     variant: Vec<Option<usize>>,
     by_levels: HashMap<(usize, Levels), usize>,
 }
 
 impl<'d> Pairs<'d> {
-    fn new(draft: &'d Draft, campaign: &Campaign) -> Self {
+    fn new(draft: &'d Draft, campaign: &'d Campaign) -> Self {
         let number = |cell: &Cell| draft.variants.iter().position(|v| v.name == cell.variant);
         let variant: Vec<Option<usize>> = campaign.cells.iter().map(number).collect();
         let entry = |(at, cell): (usize, &Cell)| Some(((variant[at]?, sorted(&cell.levels)), at));
         let by_levels = campaign.cells.iter().enumerate().filter_map(entry).collect();
-        Pairs { draft, variant, by_levels }
+        Pairs { draft, campaign, variant, by_levels }
     }
 
     /// The cell of a variant that is like one with `levels`, except for `other` levels. Factors that do not vary this variant do
@@ -102,39 +98,38 @@ impl<'d> Pairs<'d> {
     }
 
     /// The cells that an expectation is about, each with its partner.
-    fn expected(&self, expected: &Expected, campaign: &Campaign) -> Vec<(usize, Option<usize>)> {
+    fn expected(&self, expected: &Expected) -> Vec<(usize, Option<usize>)> {
         let needs_partner = !matches!(expected.claim, Claim::AtLeast(_) | Claim::AtMost(_));
-        let partner = |at: usize| expected.than.as_ref().and_then(|than| self.partner(at, than, campaign));
-        let Some(levels) = self.levels(&expected.of, campaign) else { return Vec::new() };
-        let cells =
-            (0..campaign.cells.len()).filter(|at| self.meant(*at, expected.of.who, &levels, campaign));
+        let partner = |at: usize| expected.than.as_ref().and_then(|than| self.partner(at, than));
+        let Some(levels) = self.levels(&expected.of) else { return Vec::new() };
+        let cells = (0..self.campaign.cells.len()).filter(|at| self.meant(*at, expected.of.who, &levels));
         let pairs = cells.map(|at| (at, partner(at)));
         pairs.filter(|(at, than)| !needs_partner || than.is_some_and(|than| than != *at)).collect()
     }
 
-    fn meant(&self, at: usize, who: Who, levels: &Levels, campaign: &Campaign) -> bool {
+    fn meant(&self, at: usize, who: Who, levels: &Levels) -> bool {
         let is = match who {
             Who::Any => self.variant[at].is_some(),
             Who::Variant(variant) => self.variant[at] == Some(variant),
             Who::Ceiling => self.variant[at].is_none(),
         };
-        is && levels.iter().all(|l| campaign.cells[at].levels.contains(l))
+        is && levels.iter().all(|l| self.campaign.cells[at].levels.contains(l))
     }
 
-    fn partner(&self, at: usize, than: &Selector, campaign: &Campaign) -> Option<usize> {
-        let levels = self.levels(than, campaign)?;
+    fn partner(&self, at: usize, than: &Selector) -> Option<usize> {
+        let levels = self.levels(than)?;
         let variant = match than.who {
             Who::Any => self.variant[at]?,
             Who::Variant(variant) => variant,
-            Who::Ceiling => return campaign.cells[at].ceiling,
+            Who::Ceiling => return self.campaign.cells[at].ceiling,
         };
-        self.like(variant, &campaign.cells[at].levels, &levels)
+        self.like(variant, &self.campaign.cells[at].levels, &levels)
     }
 
     /// The levels of a selector as indices; none if this form does not have one of them.
-    fn levels(&self, selector: &Selector, campaign: &Campaign) -> Option<Levels> {
+    fn levels(&self, selector: &Selector) -> Option<Levels> {
         let index = |(factor, label): &(usize, String)| {
-            Some((*factor, campaign.experiment.factors[*factor].levels.iter().position(|l| l == label)?))
+            Some((*factor, self.campaign.experiment.factors[*factor].levels.iter().position(|l| l == label)?))
         };
         selector.levels.iter().map(index).collect()
     }

@@ -46,7 +46,8 @@ pub struct Lab {
     pub link_speed: Option<f64>,
     /// The hosts, in the order of the file.
     pub hosts: Vec<Host>,
-    remarks: Vec<Diagnostic>,
+    /// Remarks: facts that are no faults.
+    pub remarks: Vec<Diagnostic>,
 }
 
 impl Lab {
@@ -70,11 +71,6 @@ impl Lab {
         let mut lab = lower::lab(&tree);
         lab.remarks = lines.locate_all(problems);
         Ok(lab)
-    }
-
-    /// Remarks: facts that are no faults.
-    pub fn remarks(&self) -> &[Diagnostic] {
-        &self.remarks
     }
 
     /// The device under test; `None` in a lab whose generator and receiver are connected to each other.

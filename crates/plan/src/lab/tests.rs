@@ -47,7 +47,7 @@ fn one(from: &str, to: &str, says: &str) {
 #[test]
 fn the_example_is_a_lab() {
     let lab = read(EXAMPLE);
-    assert!(lab.isolated && lab.remarks().is_empty());
+    assert!(lab.isolated && lab.remarks.is_empty());
     assert_eq!(lab.link_speed, Some(1e9));
     let dut = lab.dut().unwrap();
     assert_eq!((dut.name.as_str(), dut.ssh.to_string()), ("router", "root@192.0.2.5".into()));
@@ -68,7 +68,7 @@ fn the_example_is_a_lab() {
 #[test]
 fn the_example_of_three_hosts_is_a_lab() {
     let lab = read(EXAMPLE_THREE_HOSTS);
-    assert!(lab.isolated && lab.remarks().is_empty());
+    assert!(lab.isolated && lab.remarks.is_empty());
     let roles: Vec<_> = lab.hosts.iter().map(|host| host.roles.as_slice()).collect();
     assert_eq!(roles, [[Role::Generator], [Role::Dut], [Role::Receiver]]);
     assert_eq!(lab.next_hop(End::Out, Family::V4).map(|hop| hop.to_string()).as_deref(), Some("198.19.0.2"));
@@ -180,7 +180,7 @@ fn remarks_are_no_faults() {
         "system = \"netbsd\"\nout.networks = [\"192.0.2.0/24\", \"198.19.4.0/24\"]\nout.name",
     );
     let lab = read(&text);
-    let remarks: Vec<&str> = lab.remarks().iter().map(|r| r.message.as_str()).collect();
+    let remarks: Vec<&str> = lab.remarks.iter().map(|r| r.message.as_str()).collect();
     assert_eq!(remarks.len(), 3, "{remarks:#?}");
     assert!(!lab.isolated && remarks[0].contains("nothing will be sent"));
     assert!(remarks[1].contains("NetBSD") && remarks[2].contains("192.0.2.0/24 may be somebody's"));

@@ -13,75 +13,57 @@ impl RuleSet {
         let (rules, table, states) = (self.rules_before, self.table.unwrap_or(0), self.states.unwrap_or(1));
         let translates = nat && !ipf;
         let mut faults = Vec::new();
-        let mut add = |field: &str, message: &str, remedy: &str| {
-            faults.push(Diagnostic::new(message).of(field).remedy(remedy));
+        let mut add = |wrong: bool, field: &str, message: &str, remedy: &str| {
+            faults.extend(wrong.then(|| Diagnostic::new(message).of(field).remedy(remedy)));
         };
-        if ipf && self.table.is_some() {
-            add("table", "ipf has no tables", "ask for rules instead, or for pf or ipfw");
+        let no_nat = "there is no address translation for ipf, because no source has one";
+        let no_size = "there is no size for ipf's state table, because no source has one";
+        let others = "ask for pf or ipfw";
+        add(
+            ipf && self.table.is_some(),
+            "table",
+            "ipf has no tables",
+            "ask for rules instead, or for pf or ipfw",
+        );
+        add(ipf && nat, "kind", no_nat, others);
+        add(ipf && self.states.is_some(), "states", no_size, others);
+        let v6 = self.families() != Families::Ipv4;
+        add(ipfw && nat && v6, "families", "ipfw translates IPv4 only", "ask for IPv4, or for pf");
+        let stateless = self.kind == Kind::Stateless && self.states.is_some();
+        let help = "ask for a stateful one, or leave the number of states out";
+        add(stateless, "states", "a stateless rule set keeps no states", help);
+        let (message, help) =
+            (format!("{states} states are not possible"), format!("from 1 to {MAX_STATES}"));
+        add(!(1..=MAX_STATES).contains(&states), "states", &message, &help);
+        let message = format!("{rules} rules are too many, {MAX_RULES} at most");
+        add(rules > MAX_RULES, "rules-before", &message, "more are a table's work");
+        let message = format!("a table of {table} entries is too large");
+        add(table > MAX_ENTRIES, "table", &message, &format!("{MAX_ENTRIES} at most"));
+        let no_table = self.hit && table == 0;
+        add(no_table, "hit", "a hit needs a table with one entry at least", "add a table");
+        let hosts = self.hit && self.entries == EntryKind::Hosts;
+        let message = "a hit is the test network, which no host can be";
+        add(hosts, "hit", message, "ask for a table of networks");
+        let help = "a seed and hosts are for rules and tables";
+        add(wants_draw && !draws, "seed", "there is nothing to draw", help);
+        let (interface, firewall) = (self.interface.as_deref(), self.firewall);
+        let unnamed = interface.is_none() && translates && !firewall.is_linux();
+        let needs = "needs the interface that the frames leave by";
+        add(unnamed, "interface", &format!("address translation of {firewall} {needs}"), "ix1, say");
+        if let Some(name) = interface {
+            let help = "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest";
+            let message = format!("'{name}' is not an interface name");
+            add(!translates, "interface", "an interface is for address translation only", "leave it out");
+            add(translates && !is_interface(name, firewall), "interface", &message, help);
         }
-        if ipf && nat {
-            add("kind", "there is no address translation for ipf, because no source has one", ASK_OTHERS);
-        }
-        if ipf && self.states.is_some() {
-            add("states", "there is no size for ipf's state table, because no source has one", ASK_OTHERS);
-        }
-        if ipfw && nat && self.families() != Families::Ipv4 {
-            add("families", "ipfw translates IPv4 only", "ask for IPv4, or for pf");
-        }
-        if self.kind == Kind::Stateless && self.states.is_some() {
-            let help = "ask for a stateful one, or leave the number of states out";
-            add("states", "a stateless rule set keeps no states", help);
-        }
-        if !(1..=MAX_STATES).contains(&states) {
-            let message = format!("{states} states are not possible");
-            add("states", &message, &format!("from 1 to {MAX_STATES}"));
-        }
-        if rules > MAX_RULES {
-            let message = format!("{rules} rules are too many, {MAX_RULES} at most");
-            add("rules-before", &message, "more are a table's work");
-        }
-        if table > MAX_ENTRIES {
-            let message = format!("a table of {table} entries is too large");
-            add("table", &message, &format!("{MAX_ENTRIES} at most"));
-        }
-        if self.hit && table == 0 {
-            add("hit", "a hit needs a table with one entry at least", "add a table");
-        }
-        if self.hit && self.entries == EntryKind::Hosts {
-            add("hit", "a hit is the test network, which no host can be", "ask for a table of networks");
-        }
-        if wants_draw && !draws {
-            add("seed", "there is nothing to draw", "a seed and hosts are for rules and tables");
-        }
-        match self.interface.as_deref() {
-            None if translates && !self.firewall.is_linux() => {
-                let needs = "needs the interface that the frames leave by";
-                let message = format!("address translation of {} {needs}", self.firewall);
-                add("interface", &message, "ix1, say");
-            }
-            Some(_) if !translates => {
-                add("interface", "an interface is for address translation only", "leave it out");
-            }
-            Some(name) if !is_interface(name, self.firewall) => {
-                let help =
-                    "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest";
-                add("interface", &format!("'{name}' is not an interface name"), help);
-            }
-            _ => {}
-        }
-        if !self.optimize && !self.firewall.is_pf() {
-            let message = format!("only pf makes tables of rules: {} has nothing to turn off", self.firewall);
-            add("optimize", &message, "leave it out");
-        }
-        if self.ipfw_format == IpfwFormat::Commands && !ipfw {
-            let message = format!("only ipfw reads a file of its own commands, {} does not", self.firewall);
-            add("ipfw-format", &message, "leave it out");
-        }
+        let message = format!("only pf makes tables of rules: {firewall} has nothing to turn off");
+        add(!self.optimize && !firewall.is_pf(), "optimize", &message, "leave it out");
+        let commands = self.ipfw_format == IpfwFormat::Commands;
+        let message = format!("only ipfw reads a file of its own commands, {firewall} does not");
+        add(commands && !ipfw, "ipfw-format", &message, "leave it out");
         faults
     }
 }
-
-const ASK_OTHERS: &str = "ask for pf or ipfw";
 
 /// The name goes into the rules as it is: it must not be able to become a rule itself.
 fn is_interface(name: &str, firewall: Firewall) -> bool {

@@ -33,7 +33,7 @@ fn summary(page: &mut Document, archive: &Archive, sets: &[&Set]) {
     let disagree = count_of(|s| s.slot.agrees == Some(false));
     page.answer(format!(
         "{} runs of {} sets in {} results folders: of {} sets with logs and published medians, {} agree exactly{}.",
-        grouped(sets.iter().map(|set| set.runs.len() as u64).sum()),
+        grouped(sets.iter().map(|set| set.runs.len() as u64).sum::<u64>()),
         grouped(sets.len() as u64),
         grouped(archive.directories.len() as u64),
         grouped(both),

@@ -30,7 +30,7 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
     match Lab::read(imported.lab.as_bytes()) {
         Ok(lab) => {
             page.say(lab_line(&lab_path, &lab));
-            page.append(diagnostics(&lab_path, lab.remarks()));
+            page.append(diagnostics(&lab_path, &lab.remarks));
         }
         Err(faults) => page.append(diagnostics(&lab_path, &faults)),
     }

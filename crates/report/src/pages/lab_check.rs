@@ -97,7 +97,7 @@ impl<'a> LabCheck<'a> {
             frames: tried.iter().map(CheckedFrames::new).collect(),
             not_tried,
             problems,
-            remarks: lab.remarks(),
+            remarks: &lab.remarks,
         }
     }
 }

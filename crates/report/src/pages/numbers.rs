@@ -1,5 +1,7 @@
 //! Numbers as a person reads them: as many digits as mean something, never a lost one shown as none. Lists in words.
 
+pub use linerate_wire::units::grouped;
+
 use crate::document::Cell;
 use linerate_plan::campaign::Kind;
 use linerate_stats::Estimate;
@@ -135,13 +137,6 @@ pub fn rate_unit(largest: f64) -> (f64, &'static str) {
     }
 }
 
-/// `12,345,678`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
-    String::from_utf8_lossy(&groups.join(&b',')).into_owned()
-}
-
 /// A rate with a unit that suits it: `1.490 Mpps`, `99.99 pps`.
 pub fn rate_with_unit(fps: f64) -> String {
     match fps {
@@ -229,8 +224,11 @@ mod tests {
         assert_eq!(words(1.4899e6, 3), "1.49 million");
         assert_eq!(words(999_900.0, 3), "1.00 million");
         assert_eq!(words(743.0, 3), "743");
-        assert_eq!(grouped(12_345_678), "12,345,678");
-        assert_eq!((grouped(0), grouped(999), grouped(1000)), ("0".into(), "999".into(), "1,000".into()));
+        assert_eq!(grouped(12_345_678u64), "12,345,678");
+        assert_eq!(
+            (grouped(0u64), grouped(999u64), grouped(1000u64)),
+            ("0".into(), "999".into(), "1,000".into())
+        );
     }
 
     #[test]

@@ -46,13 +46,13 @@ fn stand_in(c: char) -> char {
 
 /// How long a form of a plan takes; `None` without that form.
 fn takes(plan: &Plan, quick: bool) -> Option<String> {
-    Some(span(Timetable::new(plan.campaign(plan.systems()[0], quick)?).total_ns))
+    Some(span(Timetable::new(plan.campaign(plan.systems[0], quick)?).total_ns))
 }
 
 /// One line that says that a plan has no faults, with its number of cells and its duration.
 pub fn plan_line(file: &str, plan: &Plan) -> String {
     let form = |quick: bool| {
-        let campaign = plan.campaign(plan.systems()[0], quick)?;
+        let campaign = plan.campaign(plan.systems[0], quick)?;
         Some(format!("{}, {}", counted(campaign.cells.len(), "cell"), takes(plan, quick)?))
     };
     let quick = form(true).map(|quick| format!("; quick form {quick}")).unwrap_or_default();
@@ -65,10 +65,10 @@ pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
     let mut page = Document::default();
     for (name, plan) in plans {
         let [full, quick] = [false, true].map(|quick| takes(plan, quick).unwrap_or("-".into()));
-        let systems: Vec<&str> = plan.systems().iter().map(|s| s.name()).collect();
+        let systems: Vec<&str> = plan.systems.iter().map(|s| s.name()).collect();
         let lead = format!("{name:width$}  {full:>11}  {quick:>5}  ");
         let of = if name.starts_with("lab/") { format!(" ({})", systems.join(", ")) } else { String::new() };
-        page.item(&lead, format!("{}{of}", plan.title()), Tone::Plain);
+        page.item(&lead, format!("{}{of}", plan.title), Tone::Plain);
     }
     page
 }
@@ -127,7 +127,7 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document
     changed(&mut page, campaign);
     needs(&mut page, campaign);
     expected(&mut page, campaign);
-    for remark in plan.remarks() {
+    for remark in &plan.remarks {
         page.gap();
         let line = remark.place.map(|place| format!("line {}: ", place.line)).unwrap_or_default();
         page.item("Warning: ", format!("{line}{}", remark.message), Tone::Warning);
@@ -156,14 +156,14 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
         Lab::File { path } => &format!("the hosts of {path}"),
     };
     fact(page, "lab", lab);
-    let others = plan.systems().iter().filter(|s| **s != campaign.experiment.system);
+    let others = plan.systems.iter().filter(|s| **s != campaign.experiment.system);
     let others: Vec<&str> = others.map(|s| s.name()).collect();
     let also =
         if others.is_empty() { String::new() } else { format!(" (--system for {})", others.join(", ")) };
     fact(page, "DUT", format!("{}{also}", campaign.experiment.system));
     for kind in &campaign.kinds {
         let checksum = if kind.checksum { "" } else { ", without UDP checksum" };
-        let (size, flows) = (lengths(kind), grouped(kind.flows.into()));
+        let (size, flows) = (lengths(kind), grouped(kind.flows));
         let plural = if kind.flows == 1 { "" } else { "s" };
         let (family, transport, order) = (kind.family, kind.transport, kind.order);
         fact(

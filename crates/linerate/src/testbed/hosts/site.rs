@@ -432,9 +432,9 @@ pub fn system(asked: Option<System>, site: &Site, plan: &Plan) -> Result<Option<
     };
     match asked {
         Some(asked) if asked != found => bail_usage!("--system {asked}: {} runs {found}", dut.name),
-        _ if plan.systems().contains(&found) => Ok(Some(found)),
+        _ if plan.systems.contains(&found) => Ok(Some(found)),
         _ => {
-            let names: Vec<&str> = plan.systems().iter().map(|s| s.name()).collect();
+            let names: Vec<&str> = plan.systems.iter().map(|s| s.name()).collect();
             Err(usage(format!("{} runs {found}, and the plan is for {}", dut.name, names.join(", "))))
         }
     }
