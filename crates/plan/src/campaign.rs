@@ -5,6 +5,7 @@
 use super::settings::{Cpus, Feature, Interface, Settings};
 use super::text_form;
 use crate::backend::Backend;
+use crate::rules::RuleSet;
 use crate::units::Rate;
 use linerate_measure::experiment::Experiment;
 use linerate_measure::record::Mode;
@@ -259,5 +260,19 @@ impl Campaign {
     /// Whether a cell is the tester alone.
     pub fn is_ceiling(&self, cell: usize) -> bool {
         self.lanes[self.cells[cell].lane].settings.dut == super::settings::Dut::TesterBaseline
+    }
+
+    /// The IP versions of a lane's traffic.
+    pub fn families(&self, lane: usize) -> Vec<Family> {
+        let of_lane = |family: &Family| {
+            self.cells.iter().any(|cell| cell.lane == lane && self.kinds[cell.kind].family == *family)
+        };
+        [Family::V4, Family::V6].into_iter().filter(of_lane).collect()
+    }
+
+    /// The rule set of a lane; see [`RuleSet::for_frames`].
+    pub fn rule_set(&self, lane: usize, outside: Option<&str>) -> Option<RuleSet> {
+        let rules = self.lanes[lane].settings.rules.as_ref()?;
+        Some(rules.for_frames(self.experiment.system, &self.families(lane), outside))
     }
 }

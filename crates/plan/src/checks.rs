@@ -1,6 +1,5 @@
 //! Faults that remain in a plan of correct form: values that contradict each other, cannot be reached, or would never end.
 
-mod rule_file;
 mod settings;
 
 use super::diagnostic::{Diagnostic, Problems, Span};
@@ -15,8 +14,7 @@ use linerate_measure::experiment::System;
 use linerate_wire::Family;
 use linerate_wire::units::grouped;
 use linerate_wire::units::line_rate;
-pub(super) use rule_file::rule_file;
-pub(super) use settings::settings;
+pub(super) use settings::{rule_file, settings};
 
 const DAY: u64 = 86_400_000_000_000;
 /// A campaign takes a year at most.

@@ -26,7 +26,6 @@ mod needs;
 pub mod placeholders;
 
 mod reader;
-mod rule_sets;
 pub mod rules;
 
 pub mod schema;

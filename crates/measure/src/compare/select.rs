@@ -46,26 +46,22 @@ impl Rates {
         Rates { values: self.handled.clone(), ..self.clone() }
     }
 
-    /// Values of the blocks that both have, as (`self`, `other`), in the order of blocks.
-    pub fn paired_with(&self, other: &Rates) -> Vec<(f64, f64)> {
-        self.shared_with(other).into_iter().map(|(_, pair)| pair).collect()
+    fn by_block(&self) -> BTreeMap<u32, f64> {
+        self.blocks.iter().copied().zip(self.values.iter().copied()).collect()
     }
 
-    fn shared_with(&self, other: &Rates) -> BTreeMap<u32, (f64, f64)> {
-        let of = |rates: &Rates| -> BTreeMap<u32, f64> {
-            rates.blocks.iter().copied().zip(rates.values.iter().copied()).collect()
-        };
-        let others = of(other);
-        of(self)
-            .into_iter()
-            .filter_map(|(block, value)| Some((block, (value, *others.get(&block)?))))
-            .collect()
+    /// Values of the blocks that both have, as (`self`, `other`), in the order of blocks.
+    pub fn paired_with(&self, other: &Rates) -> Vec<(f64, f64)> {
+        let others = other.by_block();
+        self.by_block().iter().filter_map(|(block, value)| Some((*value, *others.get(block)?))).collect()
     }
 
     /// These rates as shares of another's in the same block, which removes the drift of the machine.
     pub fn as_share_of(&self, ceiling: &Rates) -> Rates {
-        let shared = self.shared_with(ceiling).into_iter().filter(|(_, (_, top))| *top > 0.0);
-        let (blocks, values) = shared.map(|(block, (value, top))| (block, value / top)).unzip();
+        let tops = ceiling.by_block();
+        let share =
+            |(value, block): (&f64, &u32)| Some((value / tops.get(block).filter(|top| **top > 0.0)?, *block));
+        let (values, blocks) = self.values.iter().zip(&self.blocks).filter_map(share).unzip();
         let left_out = self.left_out + ceiling.left_out;
         Rates { name: self.name.clone(), left_out, values, blocks, ..Rates::default() }
     }

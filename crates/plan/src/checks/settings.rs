@@ -3,16 +3,22 @@
 use super::Place;
 use crate::diagnostic::{Diagnostic, Problems, Span, listed};
 use crate::draft::TESTER_BASELINE;
+use crate::names::Named;
+use crate::rules::own::{Meaning, RuleFile};
 use crate::rules::{Firewall, RuleSet};
 use crate::settings::Dut;
 use crate::value::{Entry, Tree};
 use crate::{forms, lower};
 use linerate_measure::experiment::System;
+use std::collections::BTreeMap;
 
 /// Keys of an interface that a system knows; Linux knows all.
 const FREEBSD_ENDS: [&str; 7] =
     ["mtu", "tso", "lro", "rx-checksum", "tx-checksum", "vlan-offload", "vlan-tso"];
 const OPENBSD_ENDS: [&str; 2] = ["mtu", "lro"];
+
+/// Keys that apply only to a rule set that linerate writes.
+const OF_WRITTEN: [&str; 6] = ["filter", "before", "table", "states", "hash", "optimize"];
 
 /// Checks everything that applies to one cell.
 pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
@@ -150,7 +156,7 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
 }
 
 /// Where each trial is to begin without states, the firewall must be able to forget them.
-pub(super) fn forgotten(place: &Place<'_>, tree: &Tree, firewall: Firewall) -> Option<Diagnostic> {
+fn forgotten(place: &Place<'_>, tree: &Tree, firewall: Firewall) -> Option<Diagnostic> {
     let at = tree.entry("states").filter(|_| tree.text("states") == Some("new"))?;
     if place.embedded || firewall.forget().is_some() {
         return None;
@@ -206,7 +212,7 @@ fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
 }
 
 /// Whether the system has the firewall that is named.
-pub(super) fn tool(place: &Place<'_>, rules: &Tree) -> Option<Diagnostic> {
+fn tool(place: &Place<'_>, rules: &Tree) -> Option<Diagnostic> {
     let node = rules.get("tool")?;
     let tool = node.text()?;
     let tools = tools(place.system);
@@ -219,7 +225,7 @@ pub(super) fn tool(place: &Place<'_>, rules: &Tree) -> Option<Diagnostic> {
 }
 
 /// The firewalls of a system.
-pub(super) fn tools(system: System) -> &'static [&'static str] {
+fn tools(system: System) -> &'static [&'static str] {
     match system {
         System::Linux | System::Vyos => &["nftables", "iptables"],
         System::FreeBsd | System::PfSense | System::OpnSense => &["ipfw", "pf", "ipf"],
@@ -304,4 +310,60 @@ fn boot(place: &Place<'_>, tree: &Tree, key: &str, problems: &mut Vec<Diagnostic
         let what = if key == "image" { "an image needs" } else { "settings for the boot need" };
         problems.fault(entry.key_span, format!("{what} reboots"), help);
     }
+}
+
+/// The rule file of a cell, if it has one.
+pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Option<RuleFile>, Diagnostic> {
+    let Some(rules) = tree.table("rules").filter(|rules| rules.text("filter") != Some("none")) else {
+        return Ok(None);
+    };
+    let Some(name) = rules.text("file") else {
+        return match rules.entry("map") {
+            Some(map) => Err(Diagnostic::at(map.key_span, "there is no file whose names could be mapped")
+                .remedy("add file = \"fw.nft\", or leave it out")),
+            None => Ok(None),
+        };
+    };
+    let span = rules.get("file").map_or(Span::default(), |node| node.span);
+    if let Some(entry) = OF_WRITTEN.iter().find_map(|key| rules.entry(key)) {
+        let message =
+            format!("a rule file has rules of its own: {} is for rule sets that linerate writes", entry.key);
+        return Err(Diagnostic::at(entry.key_span, message).remedy("leave it out, or the file"));
+    }
+    if let Some(problem) = tool(place, rules) {
+        return Err(problem);
+    }
+    let text = match place.draft.files.get(name) {
+        Some((_, Ok(text))) => text,
+        Some((_, Err(why))) => {
+            let message = format!("the rule file {name} cannot be read: {why}");
+            return Err(Diagnostic::at(span, message).remedy("name a file by its way from the plan's folder"));
+        }
+        None => return Ok(None),
+    };
+    let firewall = rules.read("tool").map(|firewall: Firewall| firewall.on(place.system));
+    let mut file = RuleFile::read(name, text, firewall, &map(rules)).map_err(|wrong| Diagnostic {
+        message: wrong.head(),
+        subject: None,
+        place: None,
+        ..wrong.within(span)
+    })?;
+    file.firewall = file.firewall.on(place.system);
+    let known = tools(place.system);
+    let of_system = if file.firewall.is_pf() { "pf".into() } else { file.firewall.to_string() };
+    if !known.contains(&of_system.as_str()) {
+        let message =
+            format!("{name} is a rule file of {}, which {} does not have", file.firewall, place.system);
+        return Err(Diagnostic::at(span, message).remedy(format!("there it is {}", listed(known, "or"))));
+    }
+    let states = if file.firewall == Firewall::Ipfw { forgotten(place, tree, Firewall::Ipfw) } else { None };
+    states.map_or(Ok(Some(file)), Err)
+}
+
+fn map(rules: &Tree) -> BTreeMap<String, Meaning> {
+    rules
+        .within("map")
+        .iter()
+        .filter_map(|e| Some((e.key.clone(), Meaning::of_name(e.node.text()?)?)))
+        .collect()
 }

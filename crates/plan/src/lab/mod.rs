@@ -1,21 +1,24 @@
 //! Lab files: the hosts of a real lab, with their roles, addresses and cables.
 //!
-//! They share the reader of plans: [`keys`] lists every key once, [`lower`] makes types of the tree, and [`checks`] finds
+//! They share the reader of plans: [`keys`] lists every key once, types are made of the tree, and [`checks`] finds
 //! impossible labs. Nothing here reaches a host: later steps ask the hosts for facts that the file leaves out. docs/lab-file.md
 //! has the format.
 
 mod checks;
 mod keys;
-mod lower;
 mod ssh;
 #[cfg(test)]
 mod tests;
 mod types;
 
 use crate::diagnostic::Lines;
+use crate::names::Named;
 use crate::settings::End;
+use crate::value::{Entry, Tree};
 use crate::{Diagnostic, reader, schema as plan_schema, text};
 use linerate_wire::Family;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 pub use ssh::Ssh;
 use std::net::IpAddr;
 pub use types::is_interface;
@@ -68,7 +71,7 @@ impl Lab {
             problems.retain(Diagnostic::is_fault);
             return Err(lines.locate_all(problems));
         }
-        let mut lab = lower::lab(&tree);
+        let mut lab = lab(&tree);
         lab.remarks = lines.locate_all(problems);
         Ok(lab)
     }
@@ -133,6 +136,38 @@ impl Lab {
             (End::Out, None) => self.receiver().receive.iter().collect(),
         }
     }
+}
+
+/// The lab of a tree that has no faults.
+fn lab(tree: &Tree) -> Lab {
+    Lab {
+        title: tree.read("title"),
+        isolated: tree.read("isolated") == Some(true),
+        link_speed: tree.read("link-speed"),
+        hosts: tree.within("hosts").iter().filter_map(host).collect(),
+        remarks: Vec::new(),
+    }
+}
+
+fn host(entry: &Entry) -> Option<Host> {
+    let tree = entry.node.table()?;
+    let mut host: Host = typed(tree)?;
+    host.name.clone_from(&entry.key);
+    host.roles = roles_of(tree);
+    let save = host.system.and_then(OperatingSystem::config_save);
+    host.config_save = host.config_save.or_else(|| save.map(String::from));
+    Some(host)
+}
+
+/// The roles of a host's tree, each once.
+fn roles_of(host: &Tree) -> Vec<Role> {
+    let named: Vec<Role> = host.words("role");
+    Role::all().filter(|role| named.contains(role)).collect()
+}
+
+/// A host or an interface of a tree; `None` where something in it is broken.
+fn typed<T: DeserializeOwned>(tree: &Tree) -> Option<T> {
+    serde_json::from_value(Json::Object(tree.json())).ok()
 }
 
 /// The JSON Schema of lab files, for editors.

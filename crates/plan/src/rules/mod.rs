@@ -23,6 +23,7 @@ pub use loading::{Load, Part};
 use crate::diagnostic::Diagnostic;
 use crate::names::Named;
 use linerate_measure::experiment::System;
+use linerate_wire::Family;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -225,6 +226,25 @@ impl RuleSet {
     /// The IP versions of its addresses.
     pub fn families(&self) -> Families {
         self.families.unwrap_or(if self.firewall.is_linux() { Families::Both } else { Families::Ipv4 })
+    }
+
+    /// The rule set for a system. `families`: the IP versions of the traffic, for rules and tables; `outside`: the interface
+    /// towards the receiver, for address translation (default: the embedded lab's).
+    pub fn for_frames(&self, system: System, families: &[Family], outside: Option<&str>) -> RuleSet {
+        // nft would store networks as intervals in a tree; this measures a hash of this many entries.
+        let in_hash = self.firewall.is_linux() && self.table.is_some();
+        RuleSet {
+            firewall: self.firewall.on(system),
+            families: match (families.contains(&Family::V4), families.contains(&Family::V6)) {
+                (true, true) => Some(Families::Both),
+                (true, false) => Some(Families::Ipv4),
+                (false, true) => Some(Families::Ipv6),
+                (false, false) => None,
+            },
+            entries: if in_hash { EntryKind::Hosts } else { self.entries },
+            interface: outside.filter(|_| self.kind == Kind::Nat).map(str::to_string),
+            ..self.clone()
+        }
     }
 
     /// Writes the rules, as [`Part::Rules`] and without comments of its own.

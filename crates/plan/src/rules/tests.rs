@@ -270,3 +270,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn tables_of_linux_are_hashes_of_addresses() {
+    let rules =
+        |firewall, table| RuleSet { rules_before: 1, table, ..RuleSet::new(firewall, Kind::Stateless) };
+    let entries =
+        |firewall, system, table| rules(firewall, table).for_frames(system, &[Family::V4], None).entries;
+    for firewall in [Firewall::Nftables, Firewall::Iptables] {
+        assert_eq!(entries(firewall, System::Linux, Some(0)), EntryKind::Hosts);
+        assert_eq!(entries(firewall, System::Linux, None), EntryKind::Networks);
+    }
+    for (firewall, system) in
+        [(Firewall::Pf, System::FreeBsd), (Firewall::Ipfw, System::FreeBsd), (Firewall::Pf, System::OpenBsd)]
+    {
+        assert_eq!(entries(firewall, system, Some(10)), EntryKind::Networks);
+    }
+}
