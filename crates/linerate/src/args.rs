@@ -7,7 +7,7 @@ use linerate_plan::backend::{Backend, OF_THIS_MACHINE};
 use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
 use linerate_plan::rules::own::Meaning;
-use linerate_plan::units::{Rate, parse_duration_ns};
+use linerate_plan::units::{Rate, parse_cpus, parse_duration_ns};
 use linerate_remote::Approach;
 use linerate_report::format::{FORMATS, Format};
 use linerate_wire::{FrameMix, parse_sizes};
@@ -206,21 +206,8 @@ pub fn sizes(text: &str) -> Result<Sizes, String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cpus(pub Vec<u32>);
 
-pub fn cpu_list(text: &str) -> Result<Cpus, String> {
-    let wrong = |part: &str| format!("'{part}' is not a CPU number or range: write 1 or 0,2-3");
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |t: &str| t.trim().parse::<u32>().ok().filter(|n| *n < 8192).ok_or_else(|| wrong(part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(format!("'{part}' runs backwards: write {last}-{first}"));
-        }
-        cpus.extend(first..=last);
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Ok(Cpus(cpus))
+pub fn cpu_list(text: &str) -> Result<Cpus, Diagnostic> {
+    parse_cpus(text).map(Cpus)
 }
 
 /// Meaning of a rule file's name: `eth0=out`.

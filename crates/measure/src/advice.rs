@@ -1,33 +1,31 @@
 //! Next steps: commands that answer open questions of a campaign, each with the finding that calls for it.
 
 use crate::audit::Cause;
+use crate::experiment::Trials;
 use crate::record::{Campaign, LabKind, Mode, Summary};
 use crate::summary::{Limit, Row};
 use linerate_wire::units::Si;
 
 /// A few next steps after `linerate bench`, the most pressing first. `cpus`: CPUs of the host.
 pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<String> {
-    if campaign.planned.as_ref().is_none_or(|planned| planned.file.is_some()) {
+    let Some(planned) = campaign.planned.as_ref().filter(|planned| planned.file.is_none()) else {
         return Vec::new();
-    }
+    };
     if campaign.asked.lab == LabKind::Simulated {
         return vec!["sudo linerate bench measures this machine instead of a simulation".into()];
     }
-    let duts: Vec<&Row> = summary
-        .rows
-        .iter()
-        .filter(|r| campaign.slots.get(r.slot).is_some_and(|slot| !slot.is_calibration()))
-        .collect();
-    let mut steps = Vec::new();
-    steps.extend(invalid_trials(&duts));
-    steps.extend(tester_limit(campaign, &duts));
-    steps.extend(lost_inside(&duts));
-    steps.extend(uncertain(campaign, summary));
-    steps.extend(scaling(campaign, cpus, &duts));
-    steps.extend(under_load(campaign, &duts));
-    steps.extend(firewall(campaign));
-    steps.truncate(4);
-    steps
+    let of_dut = |row: &&Row| campaign.slots.get(row.slot).is_some_and(|slot| !slot.is_calibration());
+    let duts: Vec<&Row> = summary.rows.iter().filter(of_dut).collect();
+    let steps = [
+        invalid_trials(&duts),
+        tester_limit(campaign, &duts),
+        lost_inside(&duts),
+        uncertain(&planned.experiment.trials, summary),
+        scaling(campaign, cpus, &duts),
+        under_load(campaign, &duts),
+        firewall(campaign),
+    ];
+    steps.into_iter().flatten().take(4).collect()
 }
 
 fn invalid_trials(duts: &[&Row]) -> Option<String> {
@@ -53,12 +51,12 @@ fn lost_inside(duts: &[&Row]) -> Option<String> {
     })
 }
 
-fn uncertain(campaign: &Campaign, summary: &Summary) -> Option<String> {
+fn uncertain(trials: &Trials, summary: &Summary) -> Option<String> {
     let ratios = summary.comparisons.iter().filter_map(|c| c.against.ratio);
     let widest = ratios.map(|ratio| ratio.relative_width()).fold(0.0, f64::max);
-    (widest > 0.02 && campaign.asked.trials.is_none()).then(|| {
+    (widest > 0.02 && trials.blocks.is_none()).then(|| {
         // An interval shrinks with the square root of the trials.
-        let seconds = campaign.asked.budget_ns as f64 / 1e9 * (widest / 0.02).powi(2);
+        let seconds = trials.budget_ns.unwrap_or(0) as f64 / 1e9 * (widest / 0.02).powi(2);
         match seconds {
             s if s <= 1800.0 => format!("the widest ratio is not known to 2 % yet: --budget {:.0}s", s.ceil()),
             _ if widest.is_infinite() => "not every ratio has an interval yet: let it run to its end, with a longer --budget if it did".into(),

@@ -109,10 +109,6 @@ pub struct Asked {
     pub rate: String,
     /// Times of one trial.
     pub timing: Timing,
-    /// Time for all trials, in nanoseconds.
-    pub budget_ns: u64,
-    /// Trials of each slot, where the user fixed their number.
-    pub trials: Option<u32>,
     /// Frames handed over at once by the generator.
     pub batch: u32,
     /// Seed of the order of trials and of random flows.

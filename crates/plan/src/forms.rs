@@ -114,7 +114,7 @@ pub(crate) static CPU_LIST: Form = Form {
     units: &[],
     pattern: "^[0-9, -]+$",
     example: "0,2-3",
-    read: |text| cpus(text).map(Json::from),
+    read: |text| parse_cpus(text).map(Json::from),
 };
 
 pub(crate) static FLOW_ORDER: Form = Form {
@@ -193,7 +193,7 @@ pub(crate) static MODULE: Form = Form {
     example: "tcp_bbr",
     read: |text| match is_name(text.trim(), "_-") {
         true => super::grammar::line(text),
-        false => wrong(format!("'{}' is no name of a module", short(text))),
+        false => wrong(format!("'{}' is not a valid name of a kernel module", short(text))),
     },
 };
 
@@ -319,10 +319,9 @@ fn size(text: &str) -> Result<FrameMix, Diagnostic> {
         return mix.map_err(|error: linerate_wire::WireError| Diagnostic::new(error.to_string()));
     }
     let bytes = length(text)?;
-    bytes
-        .to_string()
-        .parse()
-        .or_else(|_| wrong(format!("{bytes} B is no frame length: with FCS, a frame has 64 to 16000 bytes")))
+    bytes.to_string().parse().or_else(|_| {
+        wrong(format!("{bytes} B is not a frame length: with FCS, a frame has 64 to 16000 bytes"))
+    })
 }
 
 /// A link's speed as a plan has it.
@@ -332,14 +331,18 @@ pub(super) fn speed_text(bits: f64) -> String {
     format!("{} {prefix}bit/s", &text[..text.len() - prefix.len()])
 }
 
-/// CPU numbers such as `0,2-3`.
-fn cpus(text: &str) -> Result<Vec<u32>, Diagnostic> {
+/// CPU numbers such as `0,2-3`, each once and in order.
+///
+/// # Errors
+/// The part that is not a CPU number or range.
+pub fn parse_cpus(text: &str) -> Result<Vec<u32>, Diagnostic> {
     let mut cpus = Vec::new();
     for part in text.split(',').map(str::trim) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let number = |text: &str| text.trim().parse::<u32>().ok().filter(|n| *n < 8192);
         let Some((first, last)) = number(first).zip(number(last)) else {
-            return wrong(format!("'{part}' is not a CPU number or range"));
+            return wrong(format!("'{part}' is not a CPU number or range"))
+                .map_err(|wrong| wrong.remedy(format!("write {}", CPU_LIST.wants)));
         };
         if first > last {
             return Err(Diagnostic::new(format!("'{part}' runs backwards"))

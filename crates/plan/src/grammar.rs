@@ -19,15 +19,17 @@ pub(crate) struct Key {
     pub(crate) about: &'static str,
 }
 
+/// A key that may be left out.
+pub(crate) const fn key(name: &'static str, kind: Kind) -> Key {
+    Key { name, kind, required: false, about: "" }
+}
+
+/// A key that must be there.
+pub(crate) const fn required(name: &'static str, kind: Kind) -> Key {
+    Key { required: true, ..key(name, kind) }
+}
+
 impl Key {
-    pub(crate) const fn new(name: &'static str, kind: Kind) -> Key {
-        Key { name, kind, required: false, about: "" }
-    }
-
-    pub(crate) const fn required(self) -> Key {
-        Key { required: true, ..self }
-    }
-
     pub(crate) const fn about(self, about: &'static str) -> Key {
         Key { about, ..self }
     }

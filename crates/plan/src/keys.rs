@@ -4,7 +4,7 @@ mod variant;
 
 use super::backend::OF_THIS_MACHINE;
 use super::forms::{CPU_LIST, FLOW_ORDER, RATE, SHARE, SIZE, SPEED};
-use super::grammar::{Key, Kind, Table};
+use super::grammar::{Kind, Table, key, required};
 use linerate_measure::strategy::STRATEGIES;
 use variant::SYSTEMS;
 pub(super) use variant::{REQUIRES, SETTINGS, VARIANT};
@@ -19,51 +19,46 @@ pub(super) const MOST_BLOCKS: u64 = 1_000_000;
 pub(super) static PLAN: Table = Table {
     what: "a plan",
     keys: &[&[
-        Key::new("title", Kind::Line).required().about("Title of the experiment."),
-        Key::new("question", Kind::Line).required().about("The question that it answers."),
-        Key::new("source", Kind::Line).about("The document that the experiment comes from."),
-        Key::new("lab", Kind::Table(&LAB))
+        required("title", Kind::Line).about("Title of the experiment."),
+        required("question", Kind::Line).about("The question that it answers."),
+        key("source", Kind::Line).about("The document that the experiment comes from."),
+        key("lab", Kind::Table(&LAB))
             .about("Where it runs. Without it: in network namespaces of this machine."),
-        Key::new("traffic", Kind::Table(&TRAFFIC))
+        key("traffic", Kind::Table(&TRAFFIC))
             .about("The frames that are sent, unless a factor says otherwise."),
-        Key::new("variants", Kind::Named(&Kind::Table(&VARIANT), "variants by name"))
-            .required()
+        required("variants", Kind::Named(&Kind::Table(&VARIANT), "variants by name"))
             .about("The configurations of the device under test that are compared."),
-        Key::new("factors", Kind::Named(&Kind::Table(&FACTOR), "factors by name"))
+        key("factors", Kind::Named(&Kind::Table(&FACTOR), "factors by name"))
             .about("Factors that vary beside the variants, each with a list of levels."),
-        Key::new("compare", Kind::Table(&COMPARE))
-            .about("Pairs to compare, and the precision at which to stop."),
-        Key::new("trials", Kind::Table(&TRIALS)).required().about("How trials are run."),
-        Key::new("collect", Kind::Table(&COLLECT))
-            .about("Data to collect with each trial, beyond the counters."),
-        Key::new("requires", Kind::Table(&REQUIRES)).about("Requirements of the whole plan."),
-        Key::new("expect", Kind::Tables(&EXPECT))
+        key("compare", Kind::Table(&COMPARE)).about("Pairs to compare, and the precision at which to stop."),
+        required("trials", Kind::Table(&TRIALS)).about("How trials are run."),
+        key("collect", Kind::Table(&COLLECT)).about("Data to collect with each trial, beyond the counters."),
+        key("requires", Kind::Table(&REQUIRES)).about("Requirements of the whole plan."),
+        key("expect", Kind::Tables(&EXPECT))
             .about("Expectations of the author, which make the plan a test as well."),
-        Key::new("quick", Kind::Table(&QUICK)).about("Settings that differ in the quick form (--quick)."),
+        key("quick", Kind::Table(&QUICK)).about("Settings that differ in the quick form (--quick)."),
     ]],
 };
 
 static LAB: Table = Table {
     what: "[lab]",
     keys: &[&[
-        Key::new("file", Kind::Line)
+        key("file", Kind::Line)
             .about("The lab file of a real lab: its hosts, links and roles. Without it: the embedded lab."),
-        Key::new("systems", Kind::List(&Kind::Choice(&SYSTEMS))).about(
+        key("systems", Kind::List(&Kind::Choice(&SYSTEMS))).about(
             "Operating systems of the device under test that the plan is written for. Default: \
                 linux.",
         ),
-        Key::new("mode", Kind::Choice(&MODES))
-            .about("How the embedded lab shares its CPUs. Default: inline."),
-        Key::new("generator-cpus", Kind::Form(&CPU_LIST))
+        key("mode", Kind::Choice(&MODES)).about("How the embedded lab shares its CPUs. Default: inline."),
+        key("generator-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's generator, one thread each."),
-        Key::new("dut-cpus", Kind::Form(&CPU_LIST))
-            .about("CPUs of the embedded lab's DUT, in threaded mode."),
-        Key::new("link-speed", Kind::Form(&SPEED)).about("Speed that is 100 % of line rate."),
-        Key::new("port", Kind::Choice(OF_THIS_MACHINE)).about(
+        key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, in threaded mode."),
+        key("link-speed", Kind::Form(&SPEED)).about("Speed that is 100 % of line rate."),
+        key("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
                 load its programs.",
         ),
-        Key::new("batch", Kind::count(1, 256)).about(
+        key("batch", Kind::count(1, 256)).about(
             "Frames that the embedded lab's generator hands over at once. Default: the number that \
                 measures best.",
         ),
@@ -78,16 +73,16 @@ static MODES: [(&str, &str); 2] = [
 pub(super) static TRAFFIC: Table = Table {
     what: "[traffic]",
     keys: &[&[
-        Key::new("size", Kind::Form(&SIZE))
+        key("size", Kind::Form(&SIZE))
             .about("Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
-        Key::new("family", Kind::Choice(&FAMILIES)).about("IP version. Default: IPv4."),
-        Key::new("transport", Kind::Choice(&TRANSPORTS)).about("Protocol above IP. Default: UDP."),
-        Key::new("flows", Kind::count(1, 5_000_000)).about("Pairs of addresses and ports. Default: 2000."),
-        Key::new("order", Kind::Form(&FLOW_ORDER))
+        key("family", Kind::Choice(&FAMILIES)).about("IP version. Default: IPv4."),
+        key("transport", Kind::Choice(&TRANSPORTS)).about("Protocol above IP. Default: UDP."),
+        key("flows", Kind::count(1, 5_000_000)).about("Pairs of addresses and ports. Default: 2000."),
+        key("order", Kind::Form(&FLOW_ORDER))
             .about("The order of flows: sequential, random or zipf:EXPONENT. Default: sequential."),
-        Key::new("rate", Kind::Form(&RATE)).about("Offered load. Default: max."),
-        Key::new("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
-        Key::new("stamp-every", Kind::count(1, 1_000_000))
+        key("rate", Kind::Form(&RATE)).about("Offered load. Default: max."),
+        key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
+        key("stamp-every", Kind::count(1, 1_000_000))
             .about("One frame in so many carries a time stamp. Default: 64."),
     ]],
 };
@@ -100,17 +95,15 @@ static TRANSPORTS: [(&str, &str); 3] =
 pub(super) static FACTOR: Table = Table {
     what: "a factor",
     keys: &[&[
-        Key::new("about", Kind::Line).about("What it is, in words."),
-        Key::new("sets", Kind::OneOrMore(&Kind::Line)).required().about(
+        key("about", Kind::Line).about("What it is, in words."),
+        required("sets", Kind::OneOrMore(&Kind::Line)).about(
             "The field that it sets, of the variants (rules.before, interface.queues, routes.count) \
                 or of the traffic (traffic.flows); several fields get the same value.",
         ),
-        Key::new("levels", Kind::Levels)
-            .required()
+        required("levels", Kind::Levels)
             .about("The values that it takes. The first is the one that others are compared with."),
-        Key::new("combine", Kind::Choice(&COMBINE))
-            .about("How it goes with other factors. Default: crossed."),
-        Key::new("variants", Kind::List(&Kind::Line)).about("The variants that it varies. Default: all."),
+        key("combine", Kind::Choice(&COMBINE)).about("How it goes with other factors. Default: crossed."),
+        key("variants", Kind::List(&Kind::Line)).about("The variants that it varies. Default: all."),
     ]],
 };
 
@@ -122,13 +115,12 @@ static COMBINE: [(&str, &str); 2] = [
 pub(super) static COMPARE: Table = Table {
     what: "[compare]",
     keys: &[&[
-        Key::new("with", Kind::Line)
-            .about("The variant that the others are compared with. Default: the first."),
-        Key::new("what", Kind::List(&Kind::Choice(&INTERESTS))).about(
+        key("with", Kind::Line).about("The variant that the others are compared with. Default: the first."),
+        key("what", Kind::List(&Kind::Choice(&INTERESTS))).about(
             "Which comparisons the stopping rule waits for. Default: variants and expectations. The \
                 others are reported as well.",
         ),
-        Key::new("until", Kind::Form(&SHARE))
+        key("until", Kind::Form(&SHARE))
             .about("Stop once the 95 % interval of each of them is narrower than this share."),
     ]],
 };
@@ -145,17 +137,16 @@ static TRIAL_LENGTH: Kind = Kind::duration(10 * MS, 24 * H);
 pub(super) static TRIALS: Table = Table {
     what: "[trials]",
     keys: &[&[
-        Key::new("duration", TRIAL_LENGTH).required().about("The measured window of one trial."),
-        Key::new("blocks", Kind::count(1, MOST_BLOCKS))
+        required("duration", TRIAL_LENGTH).about("The measured window of one trial."),
+        key("blocks", Kind::count(1, MOST_BLOCKS))
             .about("Blocks at most: a block is one trial of everything."),
-        Key::new("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most."),
-        Key::new("order", Kind::Choice(&ORDERS)).about("The order of trials. Default: blocks."),
-        Key::new("seed", Kind::count(0, u64::MAX))
+        key("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most."),
+        key("order", Kind::Choice(&ORDERS)).about("The order of trials. Default: blocks."),
+        key("seed", Kind::count(0, u64::MAX))
             .about("Seed of the order; drawn and recorded where none is given."),
-        Key::new("reboot", Kind::Choice(&REBOOTS))
+        key("reboot", Kind::Choice(&REBOOTS))
             .about("When the device under test is rebooted. Default: never."),
-        Key::new("pause", Kind::duration(MS, H))
-            .about("Pause before each trial, after settings were changed."),
+        key("pause", Kind::duration(MS, H)).about("Pause before each trial, after settings were changed."),
     ]],
 };
 
@@ -171,10 +162,10 @@ static REBOOTS: [(&str, &str); 3] = [
 static COLLECT: Table = Table {
     what: "[collect]",
     keys: &[&[
-        Key::new("what", Kind::List(&Kind::Choice(&COLLECTORS))).about("Figures to collect. Default: cpus."),
-        Key::new("commands", Kind::List(&Kind::Line))
+        key("what", Kind::List(&Kind::Choice(&COLLECTORS))).about("Figures to collect. Default: cpus."),
+        key("commands", Kind::List(&Kind::Line))
             .about("Commands on the device under test, after each trial, whose output is kept."),
-        Key::new("during", Kind::List(&Kind::Line)).about(
+        key("during", Kind::List(&Kind::Line)).about(
             "Commands on the device under test that run from before the load of each trial until \
                 after it; their output is kept.",
         ),
@@ -192,16 +183,14 @@ pub static COLLECTORS: [(&str, &str); 4] = [
 static EXPECT: Table = Table {
     what: "an expectation",
     keys: &[&[
-        Key::new("of", Kind::Selector)
-            .required()
-            .about("The variant, or the cells at levels of factors, to judge."),
-        Key::new("is", Kind::Choice(&CLAIMS)).required().about("The expected result."),
-        Key::new("than", Kind::Selector).about("What it is compared with."),
-        Key::new("by", Kind::Form(&SHARE))
+        required("of", Kind::Selector).about("The variant, or the cells at levels of factors, to judge."),
+        required("is", Kind::Choice(&CLAIMS)).about("The expected result."),
+        key("than", Kind::Selector).about("What it is compared with."),
+        key("by", Kind::Form(&SHARE))
             .about("slower, faster: by at least this share. Default: any that is proven."),
-        Key::new("within", Kind::Form(&SHARE)).about("same: the two differ by no more than this share."),
-        Key::new("rate", Kind::Form(&RATE)).about("at-least, at-most: frames a second."),
-        Key::new("because", Kind::Line).required().about("Why this must be so."),
+        key("within", Kind::Form(&SHARE)).about("same: the two differ by no more than this share."),
+        key("rate", Kind::Form(&RATE)).about("at-least, at-most: frames a second."),
+        required("because", Kind::Line).about("Why this must be so."),
     ]],
 };
 
@@ -217,13 +206,12 @@ static CLAIMS: [(&str, &str); 6] = [
 static QUICK: Table = Table {
     what: "[quick]",
     keys: &[&[
-        Key::new("duration", TRIAL_LENGTH).about("The measured window of one trial."),
-        Key::new("blocks", Kind::count(1, MOST_BLOCKS)).about("Blocks at most."),
-        Key::new("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most."),
-        Key::new("until", Kind::Form(&SHARE)).about("When the comparisons are known well enough."),
-        Key::new("variants", Kind::List(&Kind::Line))
-            .about("The variants that are part of it. Default: all."),
-        Key::new(
+        key("duration", TRIAL_LENGTH).about("The measured window of one trial."),
+        key("blocks", Kind::count(1, MOST_BLOCKS)).about("Blocks at most."),
+        key("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most."),
+        key("until", Kind::Form(&SHARE)).about("When the comparisons are known well enough."),
+        key("variants", Kind::List(&Kind::Line)).about("The variants that are part of it. Default: all."),
+        key(
             "levels",
             Kind::Named(&Kind::Levels, "factors, each with the levels that it has in the quick form"),
         )

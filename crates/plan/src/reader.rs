@@ -220,7 +220,7 @@ fn raw(value: &DeValue<'_>) -> Result<Json, Diagnostic> {
         }
         DeValue::Float(n) => match n.as_str().parse::<f64>() {
             Ok(n) if n.is_finite() => Ok(n.into()),
-            _ => Err(Diagnostic::new("this is no finite number")),
+            _ => Err(Diagnostic::new("this number is not finite")),
         },
         _ => Err(Diagnostic::new("dates and times have no use here").remedy("put a text in quotes")),
     }

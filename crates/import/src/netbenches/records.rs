@@ -104,8 +104,6 @@ fn asked(flows: u64) -> Asked {
         order: "unknown".into(),
         rate: "unknown".into(),
         timing: Timing::default(),
-        budget_ns: 0,
-        trials: None,
         batch: 0,
         seed: 0,
     }

@@ -437,8 +437,6 @@ fn record(name: String, file: Option<String>, prepared: Prepared, testbed: &dyn 
             order: plan.kinds.first().map_or(String::new(), |k| k.order.to_string()),
             rate: first.map_or("max".into(), |(_, cell)| cell.rate.to_string()),
             timing: timing(&plan),
-            budget_ns: trials.budget_ns.unwrap_or(0),
-            trials: trials.blocks,
             batch,
             seed: trials.seed.unwrap_or_default(),
         },

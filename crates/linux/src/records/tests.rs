@@ -50,8 +50,6 @@ fn campaign() -> Campaign {
             order: "sequential".into(),
             rate: "max".into(),
             timing: Timing::slice(250_000_000),
-            budget_ns: 1,
-            trials: None,
             batch: 64,
             seed: 1,
         },

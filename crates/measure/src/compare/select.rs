@@ -154,7 +154,7 @@ mod tests {
             "version": 1, "linerate": "0", "name": "n", "started": "", "notes": [],
             "asked": {
                 "command": [], "mode": "inline", "lab": "simulated", "generator": "", "receiver": "", "flows": 1,
-                "order": "sequential", "rate": "max", "timing": timing, "budget_ns": 1, "trials": null, "batch": 1, "seed": 1
+                "order": "sequential", "rate": "max", "timing": timing, "batch": 1, "seed": 1
             },
             "roles": { "generator": [], "dut": [], "receiver": [], "control": [] },
             "slots": [slot(0, "nft, rules 10", "IPv4"), slot(1, "nft, rules 1000", "IPv4"), slot(2, "nft, order zipf:1.1", "IPv4")],

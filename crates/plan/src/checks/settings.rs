@@ -65,10 +65,11 @@ fn path(place: &Place<'_>, path: &str, span: Span, problems: &mut Vec<Diagnostic
 
 /// Names of settings, which become paths or arguments of programs.
 fn names(tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    for (key, what) in [("sysctls", "a kernel setting"), ("boot", "a setting for the boot")] {
+    for (key, what) in [("sysctls", "a kernel setting"), ("boot", "a boot setting")] {
         for Entry { key: name, key_span, .. } in tree.within(key) {
             if !forms::is_name(name, "._-/%{}") {
-                let message = format!("'{}' is no name of {what}", name.chars().take(60).collect::<String>());
+                let message =
+                    format!("'{}' is not a valid name of {what}", name.chars().take(60).collect::<String>());
                 problems.fault(*key_span, message, "write letters, digits, '_', '-' and '.'");
             }
             problems.extend(forms::placeholders_known(name).err().map(|wrong| wrong.within(*key_span)));

@@ -2,59 +2,55 @@
 
 use crate::backend::OF_HOSTS;
 use crate::forms::{ADDRESS, HOST_ADDRESS, INTERFACE as INTERFACE_NAME, MAC, NETWORK, SPEED, SSH};
-use crate::grammar::{Key, Kind, Table};
+use crate::grammar::{Kind, Table, key, required};
 
 const S: u64 = 1_000_000_000;
 
 pub(super) static LAB: Table = Table {
     what: "a lab file",
     keys: &[&[
-        Key::new("title", Kind::Line).about("Title of the lab."),
-        Key::new("isolated", Kind::Flag).required().about(
+        key("title", Kind::Line).about("Title of the lab."),
+        required("isolated", Kind::Flag).about(
             "Whether nothing but the lab's own hosts can receive what is sent in it, as RFC 6815 \
                 asks for. Unless it is true, nothing is sent.",
         ),
-        Key::new("link-speed", Kind::Form(&SPEED))
+        key("link-speed", Kind::Form(&SPEED))
             .about("Speed that is 100 % of line rate. Default: the speed of the links."),
-        Key::new("hosts", Kind::Named(&Kind::Table(&HOST), "hosts by name")).required().about("The hosts."),
+        required("hosts", Kind::Named(&Kind::Table(&HOST), "hosts by name")).about("The hosts."),
     ]],
 };
 
 static HOST: Table = Table {
     what: "a host",
     keys: &[&[
-        Key::new("role", Kind::OneOrMore(&Kind::Choice(&ROLES)))
-            .required()
-            .about("Its role, or a list of roles."),
-        Key::new("ssh", Kind::Form(&SSH)).required().about(
+        required("role", Kind::OneOrMore(&Kind::Choice(&ROLES))).about("Its role, or a list of roles."),
+        required("ssh", Kind::Form(&SSH)).about(
             "Where the system's ssh client connects to: [user@]host[:port], or a name that its \
                 configuration knows.",
         ),
-        Key::new("system", Kind::Choice(&SYSTEMS))
-            .about("Its operating system. Default: linerate asks the host."),
-        Key::new("tool", Kind::Choice(OF_HOSTS)).about(
+        key("system", Kind::Choice(&SYSTEMS)).about("Its operating system. Default: linerate asks the host."),
+        key("tool", Kind::Choice(OF_HOSTS)).about(
             "What sends or counts frames on it. Default: linerate where it is installed, else \
                 pkt-gen.",
         ),
-        Key::new("sudo", Kind::Flag)
-            .about("Whether commands that need root run through sudo. Default: false."),
-        Key::new("send", Kind::OneOrMore(&Kind::Table(&INTERFACE)))
+        key("sudo", Kind::Flag).about("Whether commands that need root run through sudo. Default: false."),
+        key("send", Kind::OneOrMore(&Kind::Table(&INTERFACE)))
             .about("A generator's interface towards the DUT; [[...send]] where there are several."),
-        Key::new("receive", Kind::Table(&INTERFACE)).about("A receiver's interface, where frames arrive."),
-        Key::new("in", Kind::Table(&INTERFACE))
+        key("receive", Kind::Table(&INTERFACE)).about("A receiver's interface, where frames arrive."),
+        key("in", Kind::Table(&INTERFACE))
             .about("The interface of a DUT or reference towards the generator: {in} in plans."),
-        Key::new("out", Kind::Table(&INTERFACE))
+        key("out", Kind::Table(&INTERFACE))
             .about("The interface of a DUT or reference towards the receiver: {out} in plans."),
-        Key::new("management", Kind::Table(&INTERFACE))
+        key("management", Kind::Table(&INTERFACE))
             .about("The interface that ssh comes in at. No test touches it."),
-        Key::new("boot", Kind::Table(&BOOT)).about("How it comes back after a reboot."),
-        Key::new("power-cycle", Kind::List(&Kind::Line)).about(
+        key("boot", Kind::Table(&BOOT)).about("How it comes back after a reboot."),
+        key("power-cycle", Kind::List(&Kind::Line)).about(
             "A program of this machine, with its arguments, that turns its power off and on again; \
                 for hosts that do not come back.",
         ),
-        Key::new("console", Kind::List(&Kind::Line))
+        key("console", Kind::List(&Kind::Line))
             .about("A program of this machine, with its arguments, that shows its console."),
-        Key::new("config-save", Kind::Line).about(
+        key("config-save", Kind::Line).about(
             "The command that makes changes outlive a reboot, where its root is read-only. Default: \
                 \"config save\" on bsdrp.",
         ),
@@ -83,24 +79,24 @@ static SYSTEMS: [(&str, &str); 9] = [
 static INTERFACE: Table = Table {
     what: "an interface",
     keys: &[&[
-        Key::new("name", Kind::Form(&INTERFACE_NAME)).about(
+        key("name", Kind::Form(&INTERFACE_NAME)).about(
             "Its name on the host. Default: found by its addresses, or by the route to the other \
                 end.",
         ),
-        Key::new("mac", Kind::Form(&MAC)).about("Its Ethernet address. Default: it is asked."),
-        Key::new("addresses", Kind::List(&Kind::Form(&HOST_ADDRESS))).about("Its IPv4 and IPv6 addresses."),
-        Key::new("networks", Kind::List(&Kind::Form(&NETWORK))).about(
+        key("mac", Kind::Form(&MAC)).about("Its Ethernet address. Default: it is asked."),
+        key("addresses", Kind::List(&Kind::Form(&HOST_ADDRESS))).about("Its IPv4 and IPv6 addresses."),
+        key("networks", Kind::List(&Kind::Form(&NETWORK))).about(
             "in, out: networks of the frames' addresses behind it. Default: those of RFC 2544 and \
                 RFC 5180.",
         ),
-        Key::new("next-hops", Kind::List(&Kind::Form(&ADDRESS))).about(
+        key("next-hops", Kind::List(&Kind::Form(&ADDRESS))).about(
             "in, out: where what is for these networks is sent. Default: the address at the other \
                 end.",
         ),
-        Key::new("speed", Kind::Form(&SPEED))
+        key("speed", Kind::Form(&SPEED))
             .about("What 100 % of its line rate is. Default: the lab's link-speed."),
-        Key::new("netmap", Kind::Flag).about("Whether netmap can open it. Default: it is tried."),
-        Key::new("threads", Kind::count(1, 256))
+        key("netmap", Kind::Flag).about("Whether netmap can open it. Default: it is tried."),
+        key("threads", Kind::count(1, 256))
             .about("send: how many threads, each with a transmit queue, send from it. Default: 1."),
     ]],
 };
@@ -108,12 +104,12 @@ static INTERFACE: Table = Table {
 static BOOT: Table = Table {
     what: "[boot]",
     keys: &[&[
-        Key::new("timeout", Kind::duration(S, 24 * 3600 * S))
+        key("timeout", Kind::duration(S, 24 * 3600 * S))
             .about("How long it may take to come back. Default: 5 min."),
-        Key::new("reaches", Kind::List(&Kind::Form(&ADDRESS))).about(
+        key("reaches", Kind::List(&Kind::Form(&ADDRESS))).about(
             "Addresses that must answer before it counts as back: a router forwards nothing for a \
                 while after a boot.",
         ),
-        Key::new("from", Kind::Line).about("The host that asks them. Default: the one that was rebooted."),
+        key("from", Kind::Line).about("The host that asks them. Default: the one that was rebooted."),
     ]],
 };

@@ -18,17 +18,12 @@ pub struct Ssh {
     pub port: Option<u16>,
 }
 
+const NO_HOST: &str = "there is no host in it";
+const NO_PORT: &str = "a port is a number from 1 to 65535";
+
 /// The fault of a name that ssh would take for an option, or a shell for syntax.
 fn no_name(what: &str) -> Diagnostic {
     Diagnostic::new(format!("a {what} has letters, digits, '.', '-' and '_', and does not begin with '-'"))
-}
-
-fn no_host() -> Diagnostic {
-    Diagnostic::new("there is no host in it")
-}
-
-fn no_port() -> Diagnostic {
-    Diagnostic::new("a port is a number from 1 to 65535")
 }
 
 impl FromStr for Ssh {
@@ -37,15 +32,13 @@ impl FromStr for Ssh {
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let text = text.trim();
         let text = text.strip_prefix("ssh://").unwrap_or(text);
-        let (user, rest) = match text.rsplit_once('@') {
-            Some((user, rest)) => (Some(user), rest),
-            None => (None, text),
-        };
+        let (user, rest) = text.rsplit_once('@').map_or((None, text), |(user, rest)| (Some(user), rest));
         let (host, port) = split(rest)?;
         if let Some(user) = user.filter(|user| !is_name(user)) {
-            return Err(if user.is_empty() { no_host() } else { no_name("user") });
+            return Err(if user.is_empty() { Diagnostic::new(NO_HOST) } else { no_name("user") });
         }
-        let port = port.map(|p| p.parse().ok().filter(|n| *n > 0).ok_or_else(no_port)).transpose()?;
+        let number = |port: &str| port.parse().ok().filter(|n| *n > 0);
+        let port = port.map(|port| number(port).ok_or(Diagnostic::new(NO_PORT))).transpose()?;
         Ok(Ssh { user: user.map(String::from), host: host.to_string(), port })
     }
 }
@@ -58,7 +51,7 @@ fn split(text: &str) -> Result<(&str, Option<&str>), Diagnostic> {
         return match rest.strip_prefix(':') {
             Some(port) => Ok((host, Some(port))),
             None if rest.is_empty() => Ok((host, None)),
-            None => Err(no_port()),
+            None => Err(Diagnostic::new(NO_PORT)),
         };
     }
     if text.parse::<std::net::Ipv6Addr>().is_ok() {
@@ -66,7 +59,7 @@ fn split(text: &str) -> Result<(&str, Option<&str>), Diagnostic> {
     }
     let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
     match host {
-        "" => Err(no_host()),
+        "" => Err(Diagnostic::new(NO_HOST)),
         host if is_name(host) => Ok((host, port)),
         _ => Err(no_name("host")),
     }
@@ -114,8 +107,14 @@ mod tests {
         assert_eq!(error("-l@host"), no_name("user"));
         assert_eq!(error("a b"), no_name("host"));
         assert_eq!(error("$(reboot)@host"), no_name("user"));
-        assert_eq!((error(""), error("root@"), error("@host")), (no_host(), no_host(), no_host()));
-        assert_eq!((error("a:0"), error("a:ssh"), error("[::1]22")), (no_port(), no_port(), no_port()));
+        assert_eq!(
+            (error(""), error("root@"), error("@host")),
+            (Diagnostic::new(NO_HOST), Diagnostic::new(NO_HOST), Diagnostic::new(NO_HOST))
+        );
+        assert_eq!(
+            (error("a:0"), error("a:ssh"), error("[::1]22")),
+            (Diagnostic::new(NO_PORT), Diagnostic::new(NO_PORT), Diagnostic::new(NO_PORT))
+        );
     }
 
     proptest! {

@@ -167,7 +167,7 @@ fn faults_of_cables() {
     let twice = with("in.mac = \"02:00:00:00:00:01\"", "send.mac = \"02:00:00:00:00:01\"");
     assert!(faults_of(&twice)[0].contains("02:00:00:00:00:01 is the address of g.send already"));
     let group = with("in.mac = \"01:00:5e:00:00:01\"", "");
-    assert!(faults_of(&group)[0].contains("no interface's Ethernet address"));
+    assert!(faults_of(&group)[0].contains("cannot be the Ethernet address"));
     let unknown = LEAST.replace("in.name = \"ix0\"", "in.netmap = true");
     assert!(faults_of(&unknown)[0].contains("which interface of d [in] is"));
     read(&unknown.replace("send.name = \"ix0\"", "send.name = \"ix0\"\nsend.addresses = [\"198.18.0.2\"]"));

@@ -28,7 +28,7 @@ const BAD: [(&str, &str, &str); 69] = [
     ("[variants.a]\nfrom = \"a\"", "a from a", "one of them"),
     // Units and types.
     ("[variants.a]\n[traffic]\nsize = \"64\"", "64 of what?", "\"64 B\""),
-    ("[variants.a]\n[traffic]\nsize = \"63 B\"", "63 B is no frame length", ""),
+    ("[variants.a]\n[traffic]\nsize = \"63 B\"", "63 B is not a frame length", ""),
     ("[variants.a]\n[traffic]\nrate = \"500k\"", "500k of what?", "500kpps"),
     ("[variants.a]\n[traffic]\nrate = \"10 Gbit/s\"", "which bits", ":l1"),
     ("[variants.a]\n[traffic]\nrate = \"500 kpbs\"", "is not a rate", "\"500 kpps\""),
@@ -67,7 +67,7 @@ const BAD: [(&str, &str, &str); 69] = [
     ("[variants.a]\ncommands = [{ run = \"true\" }]", "how this command is undone", "undo = "),
     ("[variants.a]\ncommands = [{ run = \"ifconfig {inside} up\", undo = \"true\" }]", "no placeholder {inside}", "{in}"),
     ("[variants.a]\nfiles = [{ path = \"/etc/x\", text = \"\" }]", "no files of this host", ""),
-    ("[variants.a]\nsysctls = { \"../x\" = 1 }", "no name of a kernel setting", ""),
+    ("[variants.a]\nsysctls = { \"../x\" = 1 }", "not a valid name of a kernel setting", ""),
     ("lab.dut-cpus = \"1\"\n[variants.a]", "inline", "threaded"),
     ("lab.systems = [\"openbsd\"]\n[variants.a]", "the embedded lab is Linux", "lab.toml"),
     ("lab = { file = \"x\", mode = \"inline\" }\n[variants.a]", "for the embedded lab alone", ""),

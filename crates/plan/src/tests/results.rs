@@ -62,8 +62,6 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
             order: "sequential".into(),
             rate: "max".into(),
             timing: Timing::slice(100_000_000),
-            budget_ns: 0,
-            trials: None,
             batch: 64,
             seed: 1,
         },

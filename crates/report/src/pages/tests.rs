@@ -99,8 +99,6 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
             order: "sequential".into(),
             rate: "max".into(),
             timing: Timing::slice(250_000_000),
-            budget_ns: 30_000_000_000,
-            trials: None,
             batch: 64,
             seed: 7,
         },

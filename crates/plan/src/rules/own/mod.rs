@@ -105,7 +105,7 @@ impl RuleFile {
     ) -> Result<RuleFile, Diagnostic> {
         if let Some(at) = text.find('\0') {
             let at = Span { start: at, end: at + 1 };
-            return Err(Diagnostic::at(at, "this is no text").remedy("name a rule file"));
+            return Err(Diagnostic::at(at, "this file is not text").remedy("name a rule file"));
         }
         let firewall = firewall.map_or_else(|| recognised(text), Ok)?;
         let tokens = tokens::tokens(text, firewall)?;
@@ -140,7 +140,7 @@ impl RuleFile {
         if let Some((name, _)) =
             self.map.iter().find(|(n, m)| **m == Meaning::Elsewhere && net(n).is_none_or(|n| n.1.is_none()))
         {
-            let message = format!("'{name}' is no network, and only a network can be elsewhere");
+            let message = format!("'{name}' is not a network, and only a network can be elsewhere");
             return Err(
                 Diagnostic::new(message).remedy("leave it out: what the map does not name stays as it is")
             );
