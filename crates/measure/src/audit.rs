@@ -31,7 +31,6 @@ pub struct Loss {
     /// Whose loss it is.
     pub side: Side,
     /// Why they were lost.
-    #[serde(default)]
     pub cause: Cause,
 }
 

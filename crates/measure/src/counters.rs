@@ -13,28 +13,19 @@ pub struct PortCounters {
     /// Bytes of these, without FCS.
     pub bytes: u64,
     /// Generator: frames that the port could not be given. They were never sent.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub refused: u64,
     /// Receiver: frames that are not test frames of this campaign, by kind (`ARP`, `IPv4`, …).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub foreign: BTreeMap<String, u64>,
     /// Per CPU and queue.
     pub queues: Vec<QueueCounters>,
     /// Per stream (a generator thread's sequence space).
     pub streams: Vec<StreamCounters>,
     /// Latency of the stamped frames, in nanoseconds.
-    #[serde(default)]
     pub latency: Histogram,
     /// Receiver: frames that it answered. Generator: answers that came back. 0 if answers were not asked for.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub answers: u64,
     /// Generator: the longest gap, in nanoseconds, in which a frame was due and none left.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub stall_ns: u64,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// Test frames of one queue on one CPU.

@@ -16,7 +16,6 @@ pub struct Experiment {
     /// The question that it answers.
     pub question: String,
     /// The document that the experiment comes from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The system of the device under test.
     pub system: System,
@@ -111,14 +110,12 @@ pub struct Factor {
     /// Its name in the plan.
     pub name: String,
     /// A description in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The fields that it sets: `rules.before`, `traffic.flows`.
     pub sets: Vec<String>,
     /// Its levels, as text.
     pub levels: Vec<String>,
     /// The levels as numbers, for the axis of a plot; `None` unless all levels are numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<Vec<f64>>,
     /// Whether it is swept by itself, while the other factors that are swept alone keep the values of the plan. Otherwise each
     /// level is combined with each level of the others.

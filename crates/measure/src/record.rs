@@ -40,13 +40,10 @@ pub struct Campaign {
     /// Findings before the first trial, for people: the batch size, say.
     pub notes: Vec<String>,
     /// Hosts and images as they were: a campaign is resumed with the same alone.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub standing: BTreeMap<String, String>,
     /// Whose results these are, where linerate did not measure them itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<Imported>>,
     /// The plan that it carries out, if it has one. Slots are its cells, by the same numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Box<Planned>>,
 }
 
@@ -61,14 +58,12 @@ impl Campaign {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     /// The plan's file, as it was named; none where `linerate bench` made it of its arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Its questions.
     pub experiment: Experiment,
     /// The rest of the expanded plan, which only `linerate run --resume` reads.
     pub plan: serde_json::Value,
     /// Cells that are not measured, because something is lacking.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
 }
 
@@ -183,7 +178,6 @@ pub struct Slot {
     /// A name that is unique in the campaign: `nft-stateful, rules 1000`, `forwarding IPv4 64 B`.
     pub name: String,
     /// Which way its frames go through the DUT.
-    #[serde(default)]
     pub direction: Direction,
     /// Variant: `tester-baseline` is the tester without a DUT.
     pub variant: String,
@@ -206,37 +200,26 @@ pub struct Slot {
     /// The slot that this one is compared with.
     pub baseline: Option<usize>,
     /// Flows, where the campaign's slots differ in them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<u64>,
     /// The generator's CPUs, if they differ from the campaign's: inline, as many forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<u32>>,
     /// Whether there is a DUT, but no rate of the tester without it, as in a lab of hosts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_ceiling: bool,
     /// The variant by its name in the plan, without levels; `tester-baseline` without a DUT. Imported slots have none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub plan_variant: String,
     /// The levels of the plan's factors.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Levels,
     /// Slots of one group stand side by side; a block goes from group to group.
-    #[serde(default)]
     pub group: usize,
     /// Order of its flows.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub order: String,
     /// The rate asked for, as text.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rate: String,
     /// Whether its DUT has a known answer, and may drop every frame.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub known_answer: bool,
     /// Whether rules of its rule file have counters; `None` without a rule file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule_counters: Option<bool>,
     /// Where an imported slot comes from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<ImportedSlot>>,
 }
 
@@ -267,13 +250,10 @@ pub struct TrialRecord {
     /// stop and a resume is not counted.
     pub began_ns: u64,
     /// How long it took altogether: set-up, reboots and drain are part of it. 0 in older records.
-    #[serde(default)]
     pub took_ns: u64,
     /// How often the DUT was rebooted for it.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub reboots: u32,
     /// Frames/s asked for; `None`: as fast as possible. With block, slot and `timing.run_ns` it is the strategy's request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_fps: Option<f64>,
     /// Times of this trial.
     pub timing: Timing,
@@ -296,23 +276,17 @@ pub struct TrialRecord {
     /// Raw samples of the window.
     pub samples: Vec<Sample>,
     /// The connections that the DUT tracked when the trial was over, if it keeps states and can be asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
     /// Output of a plan's commands, and reasons why a collector found nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collected: Vec<Collected>,
     /// Cost of each collector.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collectors: Vec<CollectorCost>,
     /// Counters of the rules of a rule file in this trial, without rules that matched no frame.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleCount>,
     /// Between the first generator's beginning and the last one's, in nanoseconds, where several hosts send; as uncertain as the comparison
     /// of their clocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skew_ns: Option<u64>,
     /// Where an imported figure comes from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<ImportedTrial>>,
 }
 
@@ -321,10 +295,6 @@ impl TrialRecord {
     pub fn ended_ns(&self) -> u64 {
         self.began_ns + self.took_ns.max(self.timing.load_ns())
     }
-}
-
-fn is_zero(n: &u32) -> bool {
-    *n == 0
 }
 
 /// A rule with its counter.
@@ -349,13 +319,6 @@ pub enum States {
     OneWay,
 }
 
-impl States {
-    /// Whether it is the default.
-    pub fn is_default(&self) -> bool {
-        *self == States::default()
-    }
-}
-
 impl fmt::Display for States {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
@@ -368,10 +331,8 @@ pub struct Connections {
     /// State of the connections when the trial began. `one-way` also if they could not be answered.
     pub states: States,
     /// Connections in the DUT's table, if it can be asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracked: Option<u64>,
     /// Those among them that have never been answered; looked at where none should be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<u64>,
 }
 
@@ -405,7 +366,6 @@ pub struct CpuShare {
     /// Time that the hypervisor took, as far as the guest can see it.
     pub steal: f64,
     /// In user programs: linerate itself needs next to nothing of it where XDP does the work.
-    #[serde(default)]
     pub user: f64,
 }
 
@@ -420,26 +380,20 @@ pub struct Summary {
     /// restored.
     pub seconds: f64,
     /// How often the DUT was rebooted meanwhile.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub reboots: u32,
     /// Share of that time under load.
     pub load_share: f64,
     /// Most memory that linerate itself held at once, in bytes.
-    #[serde(default)]
     pub peak_memory: u64,
     /// One row per slot.
     pub rows: Vec<crate::summary::Row>,
     /// Ratios of interest, as the plan lists them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<Compared>,
     /// Factors with more than two levels, and those that set CPUs, as series.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
     /// Results of the author's expectations.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expected>,
     /// Slots without a figure, or without a meaningful one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<crate::summary::Unmeasured>,
     /// Limits of the results.
     pub warnings: Vec<Warning>,
@@ -449,7 +403,6 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// The slot that it is about; none where it is about all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<usize>,
     /// In words.
     pub text: String,

@@ -20,7 +20,6 @@ pub struct Against {
     /// Whether the interval of the ratio excludes 1.
     pub proven: bool,
     /// The ratio of the costs of a frame that the DUT handled, if one of the two variants drops frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Estimate>,
 }
 
@@ -35,10 +34,8 @@ pub struct Compared {
     /// Why it is of interest.
     pub why: Interest,
     /// The judgement of ministat on the two sets of rates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ministat: Option<Ministat>,
     /// Present if the ratios paired by block say something else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disagreement: Option<Disagreement>,
 }
 
@@ -84,7 +81,6 @@ pub struct Point {
     /// The level.
     pub level: String,
     /// The level as a number, where all of the factor are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
     /// The rate divided by the first level's; `None` for that itself, and where no block has both.
     pub to_first: Option<Estimate>,
@@ -106,7 +102,6 @@ pub struct Expected {
     /// Met if all are that were measured, missed if one is; `None` where it is not judged.
     pub judgement: Option<Judgement>,
     /// Why it is not judged, or not for all of its pairs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }
 

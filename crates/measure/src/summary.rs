@@ -23,7 +23,6 @@ pub struct Row {
     /// Slot, an index into the campaign's.
     pub slot: usize,
     /// Its name.
-    #[serde(default)]
     pub name: String,
     /// Trials whose audit held, and all of them.
     pub valid_trials: usize,
@@ -35,12 +34,10 @@ pub struct Row {
     pub received: Estimate,
     /// Frames/s that the DUT took in, whether it passed them on or dropped them: equal to `received` if it drops nothing, and in
     /// a lab of hosts, where drops and overload cannot be distinguished.
-    #[serde(default)]
     pub handled: Estimate,
     /// Lost share of the sent frames, over all valid trials together.
     pub loss_ratio: f64,
     /// Share of the frames that reached the DUT and that it dropped, over all valid trials together; 0 in a lab of hosts.
-    #[serde(default)]
     pub dropped: f64,
     /// Bit/s at layer 1 of the forwarding rate.
     pub bits_layer_1: f64,
@@ -57,10 +54,8 @@ pub struct Row {
     /// The limit of the rate.
     pub limit: Limit,
     /// Its rate as a share of the tester's own; `None` for the tester itself, and where that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Against>,
     /// Its rate divided by its baseline's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Against>,
     /// CPUs that were at least 95 % busy in the median trial, to the tick: the kernel counts in hundredths of a second.
     pub full_cpus: Vec<u32>,
@@ -73,12 +68,10 @@ pub struct Row {
     /// Losses by place, over valid trials, largest first.
     pub losses: Vec<Loss>,
     /// The rules of a rule file that met most frames, the ten first, each with its frames in each frame that was sent, over valid trials.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<(String, f64)>,
     /// Drift and noise of this slot, for the warnings.
     pub variation: f64,
     /// How far the connections were in the last valid trial, where the DUT keeps states and could be asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
 }
 

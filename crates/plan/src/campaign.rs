@@ -24,7 +24,6 @@ pub struct Campaign {
     /// Where it runs.
     pub lab: Lab,
     /// Speed in bit/s that is 100 % of line rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub link_speed: Option<f64>,
     /// Distinct configurations of the device under test.
     pub lanes: Vec<Lane>,
@@ -51,10 +50,8 @@ pub enum Lab {
         /// CPUs of the device under test in threaded mode.
         dut_cpus: Option<Vec<u32>>,
         /// How frames leave and arrive; the best that this process may use where none is named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         port: Option<Backend>,
         /// Frames that the generator hands over at once; chosen by measurement where none are named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<u32>,
     },
     /// The hosts of a lab file.
@@ -71,7 +68,6 @@ pub struct Lane {
     pub variants: Vec<String>,
     pub settings: Settings,
     /// The variant that wants it for itself, although another's is the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub apart: Option<String>,
     /// Requirements of this lane. If one is missing, its cells are skipped with the reason.
     pub requirements: Vec<Requirement>,
@@ -89,7 +85,6 @@ pub struct Kind {
     #[serde(with = "text_form::size")]
     pub size: FrameMix,
     /// The requested length, if it is too short for the tester's signature.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
     /// IP version.
     #[serde(with = "text_form")]
@@ -159,7 +154,6 @@ pub struct Collect {
     /// Commands whose output is kept, run on the device under test after each trial.
     pub commands: Vec<String>,
     /// Commands whose output is kept, run on the device under test from before the load of each trial until after it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub during: Vec<String>,
 }
 

@@ -203,6 +203,7 @@ fn interface(settings: &Interface) -> Vec<(String, String)> {
 
 fn shown(key: &str, value: &Value, all: &mut Vec<(String, String)>) {
     let text = match value {
+        Value::Null => return,
         Value::Object(table) => {
             return table.iter().for_each(|(name, value)| shown(&format!("{key} {name}"), value, all));
         }

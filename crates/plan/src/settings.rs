@@ -167,40 +167,30 @@ impl Feature {
 #[serde(default, rename_all = "kebab-case")]
 pub struct Interface {
     /// Largest packet in bytes, without Ethernet header and FCS.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Features that are turned on or off.
     #[serde(flatten)]
     pub features: BTreeMap<Feature, bool>,
     /// Features that only this driver has (`ethtool --set-priv-flags`).
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub private_flags: BTreeMap<String, bool>,
     /// Receive and transmit queues.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub queues: Option<u32>,
     /// Descriptors of each receive queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rx_ring: Option<u32>,
     /// Descriptors of each transmit queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tx_ring: Option<u32>,
     /// A receive interrupt waits at most this long for more frames, in nanoseconds.
-    #[serde(rename = "rx-wait-ns", alias = "rx-wait", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "rx-wait-ns", alias = "rx-wait")]
     pub rx_wait_ns: Option<u64>,
     /// A receive interrupt waits for at most this many frames.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rx_wait_frames: Option<u32>,
     /// CPUs that received frames are spread over in software (receive packet steering).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rps: Option<Vec<u32>>,
     /// Flows that each queue remembers the CPU of (receive flow steering).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rfs: Option<u32>,
     /// CPUs that may use the transmit queues (transmit packet steering): queue n serves the n-th of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub xps: Option<Vec<u32>>,
     /// CPUs that serve the interrupts (in threaded NAPI: run the threads) of the queues, in turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub irq: Option<Vec<u32>>,
 }
 
@@ -211,7 +201,6 @@ pub struct Route {
     #[serde(with = "text_form")]
     pub to: HostAddress,
     /// The next hop; the tester's address at that end where none is named.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<IpAddr>,
     /// Which interface it leaves through.
     #[serde(default)]
@@ -234,22 +223,15 @@ pub struct Neighbour {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct More<T> {
     /// So many are generated, which no frame takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// Those that are given by hand.
-    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default = "Vec::new")]
     pub explicit: Vec<T>,
 }
 
 impl<T> Default for More<T> {
     fn default() -> Self {
         More { count: None, explicit: Vec::new() }
-    }
-}
-
-impl<T> More<T> {
-    pub fn is_empty(&self) -> bool {
-        self.count.is_none() && self.explicit.is_empty()
     }
 }
 
@@ -290,10 +272,9 @@ pub struct Command {
     /// A line for the system's shell.
     pub run: String,
     /// The line that undoes it; `None` where a reboot does.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
     /// Time limit of each of the two, in nanoseconds; `None` for the lab's usual limit.
-    #[serde(default, alias = "within", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "within")]
     pub within_ns: Option<u64>,
 }
 
@@ -306,44 +287,32 @@ pub struct Settings {
     /// Kind of DUT.
     pub dut: Dut,
     /// The CPUs that forward; the lab's own choice where none are named.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Cpus>,
     /// Kernel settings: name -> value.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctls: BTreeMap<String, String>,
     /// Settings that take effect at boot: loader tunables on FreeBSD, the kernel's command line on Linux.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub boot: BTreeMap<String, String>,
     /// The image to boot; `None` for the host's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
     /// The interface towards the generator.
     pub inside: Interface,
     /// The interface towards the receiver.
     pub outside: Interface,
     /// Routes that no frame takes, and those by hand.
-    #[serde(skip_serializing_if = "More::is_empty")]
     pub routes: More<Route>,
     /// Neighbours that no frame is sent to, and those by hand.
-    #[serde(skip_serializing_if = "More::is_empty")]
     pub neighbours: More<Neighbour>,
     /// The firewall, if the variant has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<RuleSet>,
     /// A rule file of the author's own, in place of `rules`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_file: Option<RuleFile>,
     /// How far connections are when a trial begins.
-    #[serde(skip_serializing_if = "States::is_default")]
     pub states: States,
     /// Kernel modules to load.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
     /// Files to write.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
     /// Commands to run, in this order, after everything else.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Command>,
 }
 

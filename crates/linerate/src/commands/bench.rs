@@ -343,7 +343,7 @@ fn variants(args: &Bench, plan: &mut Composed) -> Result<usize> {
         let number = names.entry(name.into()).or_default();
         *number += 1;
         let name = if *number == 1 { name.into() } else { format!("{name}#{number}") };
-        let states = (!args.states.is_default()).then(|| args.states.to_string());
+        let states = (args.states != States::default()).then(|| args.states.to_string());
         let keys = [
             (argument, "from", json!(from)),
             (argument, "apart", json!((*number > 1).then_some(true))),

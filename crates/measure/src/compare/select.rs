@@ -151,7 +151,7 @@ mod tests {
     fn a_plans_cells_are_found_by_their_names() {
         let timing = serde_json::json!({ "warm_up_ns": 0, "run_ns": 1, "interval_ns": 1, "quiet_ns": 0, "drain_ns": 0, "settle_ns": 0 });
         let campaign = serde_json::json!({
-            "version": 1, "linerate": "0", "name": "n", "started": "", "notes": [],
+            "version": 1, "linerate": "0", "name": "n", "started": "", "notes": [], "standing": {},
             "asked": {
                 "command": [], "mode": "inline", "lab": "simulated", "generator": "", "receiver": "", "flows": 1,
                 "order": "sequential", "rate": "max", "timing": timing, "batch": 1, "seed": 1

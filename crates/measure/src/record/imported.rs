@@ -15,22 +15,16 @@ pub struct Imported {
     /// How the figures came about, for a reader.
     pub method: String,
     /// The DUT, as its owner names it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Its network card.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<String>,
     /// The subject.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     /// Name of the series.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Published tables over sets.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
     /// Searches for an equilibrium throughput, in Mb/s.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equilibria: Vec<Equilibrium>,
 }
 
@@ -40,27 +34,19 @@ pub struct ImportedSlot {
     /// The set, as its owner names it.
     pub set: String,
     /// Whether these are profiling runs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub profiling: bool,
     /// The published medians; `None` without such a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
     /// Whether the recomputed medians are the published ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agrees: Option<bool>,
     /// By which rule they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
     /// The difference, if they disagree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disagreement: Option<String>,
     /// Facts of system, image, generator and receiver.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, String>,
     /// Configuration file -> its settings and rules.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub description: BTreeMap<String, Vec<Setting>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
@@ -70,23 +56,17 @@ pub struct ImportedTrial {
     /// The log, or without a log the file of published medians.
     pub file: String,
     /// First and last line of it, from 1, that the figure rests on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<(u64, u64)>,
     /// How `rates.received` came about.
     pub method: String,
     /// How many samples it rests on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
     /// Number of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
     /// Median of the steady part, frames/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<f64>,
     /// First sample of the steady part, from 0, and how many there are in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<(usize, usize)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
@@ -153,7 +133,6 @@ pub struct Equilibrium {
     /// Greatest values seen, committed to the archive.
     pub published_max: Option<Published>,
     /// Facts from `.info` and the command line; names as in the archive's facts.
-    #[serde(default)]
     pub facts: BTreeMap<String, String>,
     /// Whether the published estimates end with those of the logs; `None` if there is nothing to compare.
     pub agrees: Option<bool>,

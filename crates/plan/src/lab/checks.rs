@@ -244,7 +244,11 @@ fn once(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
                 let octets: [u8; 6] = mac.0;
                 if mac.is_multicast() || octets == [0; 6] {
                     let help = "write the interface's own, as the host shows it";
-                    problems.fault(node, format!("{mac} cannot be the Ethernet address of an interface"), help);
+                    problems.fault(
+                        node,
+                        format!("{mac} cannot be the Ethernet address of an interface"),
+                        help,
+                    );
                 }
             }
         }

@@ -73,7 +73,6 @@ pub struct RuleFile {
     /// Interfaces and networks of the file, with their meanings in a lab.
     pub map: BTreeMap<String, Meaning>,
     /// Names of the map whose meanings are guesses, with the reason for each.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub guessed: BTreeMap<String, String>,
     /// Its text, as it is.
     pub text: String,
