@@ -26,7 +26,7 @@ const REFUSED: [(&str, &[&str]); 31] = [
     ("bench --variant known-rate=0", &["known-rate", "from 1"]),
     ("bench --variant known-delay=1s", &["known-delay", "200us"]),
     ("bench --cpus 999", &["CPU 999", "not online", "there are [0"]),
-    ("bench --cpus 1-0", &["1-0", "write 0-1"]),
+    ("bench --cpus 1-0", &["1-0", "write \"0-1\""]),
     ("bench --dut-cpus 0", &["--dut-cpus", "--mode threaded"]),
     ("bench --duration 1ms", &["--duration", "10 ms"]),
     ("bench --flows 0", &["--flows", "5000000"]),

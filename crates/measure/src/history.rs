@@ -19,7 +19,6 @@ pub use judge::{Followed, Found, History, Judged, Level, Outlier, judge};
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Key {
     /// Whether the figures are of no machine.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
     /// The machine: CPU model and number, or as the archive names it.
     pub machine: String,

@@ -1,16 +1,14 @@
 //! From trials to a verdict: a row per slot, ratios paired by block, the limits, and warnings.
 
-pub(crate) mod drops;
-mod ratios;
 mod unmeasured;
 
-pub(crate) use ratios::Ratios;
 pub use unmeasured::Unmeasured;
 
-use crate::audit::{Loss, ceiling_is_clear};
+use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::record::{Campaign, Connections, Mode, Slot, States, Summary, TrialRecord, VERSION, Warning};
-use crate::results::{self, Against};
+use crate::results::{self, Against, Ratios};
 use crate::strategy::Stopped;
+use crate::trial::Rates;
 use linerate_stats::histogram::Histogram;
 use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median, median_interval};
 use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
@@ -94,6 +92,58 @@ pub enum Limit {
     Unknown,
 }
 
+/// Below this share of dropped frames, the rate alone decides.
+const NOTICEABLE_DROPS: f64 = 0.01;
+
+impl TrialRecord {
+    /// Frames that the DUT handled and then dropped: by a rule, or for a reason of the kernel. Frames that found a queue full are not
+    /// counted: the DUT did no work for them.
+    pub fn dropped(&self) -> u64 {
+        let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && l.cause != Cause::QueueFull);
+        by_dut.map(|l| l.frames).sum()
+    }
+
+    /// Frames/s that the DUT handled: forwarded and dropped ones.
+    pub fn handled(&self) -> Option<f64> {
+        let Rates { offered, received, .. } = self.rates?;
+        let dropped = self.dropped() as f64;
+        Some(match self.receiver.unique() {
+            0 if self.generator.frames > 0 => offered * dropped / self.generator.frames as f64,
+            0 => 0.0,
+            once => received * (1.0 + dropped / once as f64),
+        })
+    }
+}
+
+/// Whether this share of dropped frames is so large that the rate does not show the cost of a frame.
+pub(crate) fn is_noticeable(dropped: f64) -> bool {
+    dropped >= NOTICEABLE_DROPS
+}
+
+impl Row {
+    /// Whether the DUT drops too many frames for its rate to show the cost of a frame.
+    pub fn drops(&self) -> bool {
+        is_noticeable(self.dropped)
+    }
+}
+
+/// The DUT's dropped frames by the frames that it handled. 0 in a lab of hosts, where the same counters also count overload.
+pub(crate) fn dropped_share(campaign: &Campaign, valid: &[&TrialRecord]) -> f64 {
+    let dropped: u64 = valid.iter().map(|t| t.dropped()).sum();
+    let once: u64 = valid.iter().map(|t| t.receiver.unique()).sum();
+    if campaign.asked.mode == Mode::Hosts || dropped == 0 {
+        return 0.0;
+    }
+    dropped as f64 / (dropped + once) as f64
+}
+
+/// The loss ratio: lost frames by sent frames.
+pub(crate) fn lost_share(valid: &[&TrialRecord]) -> f64 {
+    let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
+    let lost: u64 = valid.iter().map(|t| t.generator.frames.saturating_sub(t.receiver.unique())).sum();
+    if sent > 0 { lost as f64 / sent as f64 } else { 0.0 }
+}
+
 /// Puts the verdict together. `peak_memory` in bytes.
 pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, peak_memory: u64) -> Summary {
     let mut rows: Vec<Row> = campaign.slots.iter().map(|slot| row(campaign, slot, trials)).collect();
@@ -137,7 +187,7 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
     let offered: Vec<f64> = valid.iter().filter_map(|t| Some(t.rates?.offered)).collect();
     let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
     let rate = median_interval(&received, 0.95).unwrap_or_default();
-    let dropped = drops::share(campaign, &valid);
+    let dropped = dropped_share(campaign, &valid);
     let handled = match dropped {
         0.0 => rate,
         _ => {
@@ -159,7 +209,7 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
         received: rate,
         handled,
         dropped,
-        loss_ratio: drops::lost(&valid),
+        loss_ratio: lost_share(&valid),
         bits_layer_1: bits_layer_1(rate.median, length),
         bits_layer_2: bits_layer_2(rate.median, length),
         ns_per_frame: if handled.median > 0.0 { cpus as f64 * 1e9 / handled.median } else { 0.0 },

@@ -4,7 +4,7 @@ mod select;
 
 pub use select::{Rates, chosen, partners, same_traffic};
 
-use crate::summary::drops::is_noticeable;
+use crate::summary::is_noticeable;
 use linerate_stats::analysis::{self, Paired, WarningKind, Words, paired as analyse_pairs};
 use linerate_stats::distribution::t_critical;
 use linerate_stats::effect::{self, Shift, holm};

@@ -1,7 +1,7 @@
 //! Pairs of slots to compare: by the user's names, and by equal traffic.
 
 use crate::record::{Campaign, Slot, TrialRecord};
-use crate::summary::drops;
+use crate::summary::{dropped_share, lost_share};
 use std::collections::BTreeMap;
 
 /// The rates of one thing, in the order in which they were measured.
@@ -26,7 +26,7 @@ impl Rates {
     /// The rates of a campaign's slot.
     pub fn of_slot(name: String, slot: usize, campaign: &Campaign, trials: &[TrialRecord]) -> Self {
         let valid: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot && t.audit.valid).collect();
-        let (dropped, lost) = (drops::share(campaign, &valid), drops::lost(&valid));
+        let (dropped, lost) = (dropped_share(campaign, &valid), lost_share(&valid));
         let mut rates = Rates { name, dropped, lost, ..Rates::default() };
         for trial in trials.iter().filter(|t| t.slot == slot) {
             match trial.rates.filter(|_| trial.audit.valid) {

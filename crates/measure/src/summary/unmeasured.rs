@@ -1,6 +1,6 @@
 //! Slots without a figure, or without a meaningful one.
 
-use super::{Row, drops, losses_by_place};
+use super::{Row, dropped_share, losses_by_place};
 use crate::record::{Campaign, LabKind, Slot, TrialRecord};
 use crate::strategy::Stopped;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ fn why(
     let cut_short = matches!(stopped, Stopped::Interrupted | Stopped::Failed);
     let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
     // Whatever else the audit found follows from that.
-    if drops::share(campaign, &of_slot) >= 1.0 {
+    if dropped_share(campaign, &of_slot) >= 1.0 {
         return (!is_meant_to_drop(campaign, slot)).then(|| drops_all(campaign, slot, row, &of_slot));
     }
     let first = || of_slot.iter().find_map(|t| t.audit.failures().next()).unwrap_or_default();

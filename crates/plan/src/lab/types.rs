@@ -86,7 +86,7 @@ impl OperatingSystem {
 
 /// A host of a lab.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(default, rename_all = "kebab-case")]
 pub struct Host {
     /// Its name in the file.
     #[serde(skip)]
@@ -101,10 +101,8 @@ pub struct Host {
     /// The backend that sends or counts frames on it. Default: linerate if the host has it, else pkt-gen.
     pub tool: Option<Backend>,
     /// Whether commands that need root run through sudo.
-    #[serde(default)]
     pub sudo: bool,
     /// Interfaces that frames are sent from, towards the DUT.
-    #[serde(default)]
     pub send: Vec<Interface>,
     /// The interface that frames arrive at.
     pub receive: Option<Interface>,
@@ -117,13 +115,10 @@ pub struct Host {
     /// The interface that ssh comes in at: no test ever touches it.
     pub management: Option<Interface>,
     /// How it comes back after a reboot.
-    #[serde(default)]
     pub boot: Boot,
     /// A program of this machine, with its arguments, that turns the host's power off and on; empty without one.
-    #[serde(default)]
     pub power_cycle: Vec<String>,
     /// A program of this machine, with its arguments, that shows the host's console; empty without one.
-    #[serde(default)]
     pub console: Vec<String>,
     /// The command that makes changes outlive a reboot, if its root is read-only.
     pub config_save: Option<String>,
