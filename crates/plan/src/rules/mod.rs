@@ -155,7 +155,7 @@ pub enum IpfwFormat {
     Commands,
 }
 
-/// A rule set. Records embed it as a table of these fields in kebab case.
+/// A rule set. A plan embeds it as a table of these fields in kebab case; only `firewall` and `kind` must be there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RuleSet {
@@ -167,25 +167,35 @@ pub struct RuleSet {
     /// all versions there.
     pub families: Option<Families>,
     /// Rules that match nothing, in front of those that let frames pass; for each IP version.
+    #[serde(default)]
     pub rules_before: u32,
     /// Entries of a table that each frame's source is looked up in; for each IP version.
     pub table: Option<u32>,
     /// Whether rules and entries are for networks or hosts.
+    #[serde(default)]
     pub entries: EntryKind,
     /// Draws rules and entries at random; `None` counts them up, as the archive does.
     pub seed: Option<u64>,
     /// The table's last entry is the test network, and a frame that is in the table passes: a lookup that finds something.
+    #[serde(default)]
     pub hit: bool,
     /// States that the firewall must have room for.
     pub states: Option<u64>,
     /// Whether the hash is to be sized for these states.
+    #[serde(default = "yes")]
     pub hash_sized: bool,
     /// The interface of translated frames towards the receiver; `None` for the embedded lab's.
     pub interface: Option<String>,
     /// Whether pf may make a table of the rules, as it does by default.
+    #[serde(default = "yes")]
     pub optimize: bool,
     /// How a set of ipfw is written.
+    #[serde(default)]
     pub ipfw_format: IpfwFormat,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl RuleSet {

@@ -131,7 +131,7 @@ fn what_reaches_beyond_the_file_is_refused() {
     }
     assert!(read("*filter\n-A FORWARD -m mark --mark 1 -j ACCEPT\nCOMMIT\n").is_ok());
     assert!(line("table ip t {\n comment \"\n").message.contains("quote"));
-    assert!(line("\0").message.contains("no text"));
+    assert!(line("\0").message.contains("not text"));
 }
 
 #[test]
