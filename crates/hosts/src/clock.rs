@@ -26,7 +26,7 @@ impl Probe {
 }
 
 /// Their clock as seen from ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offset {
     /// Their clock minus ours, in nanoseconds.
     pub ns: i128,

@@ -36,10 +36,16 @@ const OTHERS: Duration = Duration::from_secs(20);
 impl Approach {
     /// How a host is reached.
     pub fn target(&self, host: &Host) -> Target {
-        let mut target = Target::of_lab(&host.name, &host.ssh);
-        (target.accept_new, target.config) = (self.accept_new, self.config.clone());
-        target.silence = if host.roles.contains(&Role::Generator) { SENDING } else { OTHERS + self.load };
-        target
+        let is_generator = host.roles.contains(&Role::Generator);
+        Target {
+            name: host.name.clone(),
+            user: host.ssh.user.clone(),
+            port: host.ssh.port,
+            config: self.config.clone(),
+            accept_new: self.accept_new,
+            silence: if is_generator { SENDING } else { OTHERS + self.load },
+            ..Target::new(host.ssh.host.clone())
+        }
     }
 }
 
@@ -70,7 +76,7 @@ pub fn survey(
     places: &BTreeMap<String, Arc<ExecutionTarget>>,
     cancelled: Interrupt<'_>,
 ) -> BTreeMap<String, Facts> {
-    let mut facts = everywhere(lab, places, |host, place| Some(of_host(lab, host, place, cancelled)));
+    let mut facts = everywhere(lab, places, |host, place| Some(known(of_host(lab, host, place, cancelled))));
     // Between generators and receiver: each other's addresses are known now.
     let ways = ways(lab, &facts);
     ask_again(lab, places, &mut facts, cancelled, |host, _| {
@@ -87,15 +93,12 @@ fn ask_again(
     cancelled: Interrupt<'_>,
     questions: impl Fn(&Host, &mut Facts) -> Vec<Question> + Sync,
 ) {
-    let known = &*facts;
+    let before = &*facts;
     let answered = everywhere(lab, places, |host, place| {
-        let mut facts = known.get(&host.name).filter(|f| f.unreachable.is_none())?.clone();
-        let kernel = facts.kernel()?;
-        let (sudo, questions) = (is_root_by_sudo(host, &facts), questions(host, &mut facts));
-        Some(match put(place, sudo, kernel, questions, &mut facts, cancelled) {
-            Ok(()) => facts,
-            Err(error) => unreachable(&error),
-        })
+        let mut facts = before.get(&host.name).filter(|f| f.unreachable.is_none())?.clone();
+        facts.kernel()?;
+        let questions = questions(host, &mut facts);
+        Some(known(put(host, place, questions, &mut facts, cancelled).map(|()| facts)))
     });
     facts.extend(answered);
 }
@@ -128,36 +131,28 @@ pub fn unreachable(error: &RemoteError) -> Facts {
     Facts::unreachable(format!("{}{said}", error.fault), error.fault.remedy())
 }
 
-fn of_host(lab: &Lab, host: &Host, place: &ExecutionTarget, cancelled: Interrupt<'_>) -> Facts {
-    let mut facts = Facts::default();
-    match rounds(lab, host, place, &mut facts, cancelled) {
-        Ok(()) => facts,
-        Err(error) => unreachable(&error),
-    }
+/// The facts of a host, whether or not it was reached.
+fn known(asked: Result<Facts>) -> Facts {
+    asked.unwrap_or_else(|error| unreachable(&error))
 }
 
 /// Later questions depend on earlier answers: the system decides about commands, addresses and ways about interfaces.
-fn rounds(
-    lab: &Lab,
-    host: &Host,
-    place: &ExecutionTarget,
-    facts: &mut Facts,
-    cancelled: Interrupt<'_>,
-) -> Result<()> {
-    // These are asked in the same words everywhere.
-    put(place, false, Kernel::Linux, Question::first(), facts, cancelled)?;
+fn of_host(lab: &Lab, host: &Host, place: &ExecutionTarget, cancelled: Interrupt<'_>) -> Result<Facts> {
+    let mut facts = Facts::default();
+    let put = |questions, facts: &mut Facts| put(host, place, questions, facts, cancelled);
+    put(Question::first(), &mut facts)?;
     if let Some(system) = host.system {
         facts.assume(system);
     }
-    let Some(kernel) = facts.kernel() else { return Ok(()) };
-    let sudo = is_root_by_sudo(host, facts);
-    let (mut second, ways) = (Question::second(kernel), ways_to_ask(lab, host, facts));
+    let Some(kernel) = facts.kernel() else { return Ok(facts) };
+    let (mut second, ways) = (Question::second(kernel), ways_to_ask(lab, host, &facts));
     second.extend(ways.iter().cloned());
-    put(place, sudo, kernel, second, facts, cancelled)?;
+    put(second, &mut facts)?;
     // The answers about interfaces show which of their ways are needed.
-    let more = ways_to_ask(lab, host, facts).into_iter().filter(|way| !ways.contains(way)).collect();
-    put(place, sudo, kernel, more, facts, cancelled)?;
-    put(place, sudo, kernel, interface_questions(lab, host, facts), facts, cancelled)
+    let more = ways_to_ask(lab, host, &facts).into_iter().filter(|way| !ways.contains(way)).collect();
+    put(more, &mut facts)?;
+    put(interface_questions(lab, host, &facts), &mut facts)?;
+    Ok(facts)
 }
 
 /// Whether commands are run by sudo: where the lab file wants it, and it works.
@@ -165,15 +160,15 @@ fn is_root_by_sudo(host: &Host, facts: &Facts) -> bool {
     host.sudo && facts.sudo == Some(true) && facts.user != Some(0)
 }
 
-/// Puts questions to a host, and enters its answers.
+/// Puts questions to a host, and enters its answers. The first are asked in the same words everywhere.
 fn put(
+    host: &Host,
     place: &ExecutionTarget,
-    sudo: bool,
-    kernel: Kernel,
     questions: Vec<Question>,
     facts: &mut Facts,
     cancelled: Interrupt<'_>,
 ) -> Result<()> {
+    let (sudo, kernel) = (is_root_by_sudo(host, facts), facts.kernel().unwrap_or(Kernel::Linux));
     let with_argv = |q: Question| q.argv(kernel).map(|argv| (q, argv));
     let (questions, programs): (Vec<_>, Vec<_>) = questions.into_iter().filter_map(with_argv).unzip();
     let answers = ask(LIMIT, place, sudo, &programs, cancelled)?;

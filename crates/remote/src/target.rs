@@ -1,7 +1,6 @@
 //! A host that is reached by ssh, and how.
 
 use crate::{Fault, RemoteError, Result};
-use linerate_plan::lab::Ssh;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,13 +41,6 @@ impl Target {
             connect_within: Duration::from_secs(10),
             silence: Duration::from_secs(10),
         }
-    }
-
-    /// A host of a lab file, by its name there.
-    pub fn of_lab(name: &str, ssh: &Ssh) -> Target {
-        let mut target = Target::new(ssh.host.clone()).named(name);
-        (target.user, target.port) = (ssh.user.clone(), ssh.port);
-        target
     }
 
     /// With a name for messages.

@@ -53,7 +53,7 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
             command.option("-l", payload).option("-b", format!("{bits:.0}")).word("-u")
         }
     };
-    Ok(Invocation::bounded("INT", wanted.seconds + MARGIN_S, command))
+    Ok(Invocation::bounded("INT", 1, wanted.seconds + MARGIN_S, command))
 }
 
 /// A server for one test. It prints its document when the test is over.
@@ -62,7 +62,7 @@ pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
     let command = Words::new(["iperf3", "-J", "-s", "-1", "-i", "1"]).option("-B", to);
     let command = command.option("-p", wanted.destination.first_port());
     let limit_s = wanted.seconds + wanted.task.link_wait_s + 2 * MARGIN_S;
-    Ok(Invocation::bounded("INT", limit_s, command))
+    Ok(Invocation::bounded("INT", 1, limit_s, command))
 }
 
 /// Both addresses. Streams differ in their source ports, which the kernel picks.

@@ -56,8 +56,7 @@ fn begin(wanted: &Checked<'_>, verb: &str) -> Words {
 
 fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32) -> Invocation {
     let link_wait_s = wanted.task.link_wait_s;
-    let bounded = Invocation::bounded("INT", link_wait_s + seconds + MARGIN_S, command);
-    Invocation { lead_s: link_wait_s + 1, ..bounded }
+    Invocation::bounded("INT", link_wait_s + 1, link_wait_s + seconds + MARGIN_S, command)
 }
 
 /// Its own messages, in lower case; beside those of every tool's system.

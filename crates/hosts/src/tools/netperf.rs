@@ -41,7 +41,7 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
     };
     let ports = format!("{},{}", wanted.source.first_port(), wanted.destination.first_port());
     let command = command.option("-P", ports).option("-k", KEYS);
-    Ok(Invocation::bounded("INT", wanted.seconds + MARGIN_S, command))
+    Ok(Invocation::bounded("INT", 1, wanted.seconds + MARGIN_S, command))
 }
 
 pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
@@ -49,7 +49,7 @@ pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
     // -D: not a daemon, so that it goes with its deadline.
     let command = Words::new(["netserver", "-D"]).option("-L", to);
     let limit_s = wanted.seconds + wanted.task.link_wait_s + 2 * MARGIN_S;
-    Ok(Invocation::bounded("TERM", limit_s, command))
+    Ok(Invocation::bounded("TERM", 1, limit_s, command))
 }
 
 fn one_flow(wanted: &Checked<'_>) -> Result<[IpAddr; 2], Unsuitable> {

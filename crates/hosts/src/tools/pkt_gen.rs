@@ -64,8 +64,7 @@ fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32, paced: bool) -
     let link_wait_s = wanted.task.link_wait_s;
     // A count ends a paced one; the deadline only where the rate is not reached.
     let (late, margin) = if paced { (2, MARGIN_S) } else { (0, 0) };
-    let bounded = Invocation::bounded("INT", link_wait_s + seconds + margin, command);
-    Invocation { lead_s: link_wait_s + late + 1, ..bounded }
+    Invocation::bounded("INT", link_wait_s + late + 1, link_wait_s + seconds + margin, command)
 }
 
 /// `198.18.1.1:2000-198.18.1.255:2200`, `[2001:2::1]:2000-[2001:2::14]`.

@@ -165,14 +165,14 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// A command that is ended by this signal, after at most `seconds`.
+    /// A command that is ended by this signal, after at most `seconds`; `lead_s`: see [`Invocation::lead_s`].
     ///
     /// Puts timeout(1) in front: FreeBSD 10.3, OpenBSD 7.0, NetBSD 8 and every Linux have it. In the foreground, because GNU's
     /// otherwise makes a process group of its own, and a kill of the original group would leave the load running.
-    pub(super) fn bounded(signal: &'static str, seconds: u32, command: Words) -> Self {
+    pub(super) fn bounded(signal: &'static str, lead_s: u32, seconds: u32, command: Words) -> Self {
         let words = ["timeout", "--foreground", "-s", signal, "-k", "5", &seconds.to_string()];
         let argv = words.into_iter().map(String::from).chain(command.0).collect();
-        Invocation { argv, limit_s: seconds + 5, lead_s: 1, stop_signal: signal }
+        Invocation { argv, limit_s: seconds + 5, lead_s, stop_signal: signal }
     }
 }
 

@@ -43,7 +43,7 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
         .word(packet);
     let limit_s = link_wait_s + wanted.seconds + MARGIN_S;
     // Its processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
-    Ok(Invocation { lead_s: 2, ..Invocation::bounded("KILL", limit_s, command) })
+    Ok(Invocation::bounded("KILL", 2, limit_s, command))
 }
 
 /// The IP header, if its ranges make the flows asked for.

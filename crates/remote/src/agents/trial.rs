@@ -78,6 +78,7 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 const LONGEST_SAMPLE_NS: u64 = 1_000_000_000;
 
 /// A member under way.
+#[derive(Default)]
 struct Underway {
     load: u64,
     offset: Offset,
@@ -103,26 +104,20 @@ impl Trial<'_> {
     }
 
     fn fly(&self, interrupted: &AtomicBool) -> Result<Flown> {
-        let mut offsets = Vec::new();
+        let mut underway = Vec::new();
         for member in self.members {
-            offsets.push(member.agent.compare_clocks()?);
+            underway.push(Underway { offset: member.agent.compare_clocks()?, ..Underway::default() });
             let ports = [member.receivers.as_slice(), &member.generators].concat();
             member.agent.arm(ports, self.order(member))?;
         }
         let at_ns = monotonic_ns() + LEAD_NS;
-        let mut underway = Vec::new();
         // Receivers first: they count before the first frame can come.
-        let mut order: Vec<usize> = (0..self.members.len()).collect();
-        order.sort_by_key(|n| !self.members[*n].generators.is_empty());
-        for n in order {
-            let offset: Offset = offsets[n];
-            let load = self.members[n].agent.go(offset.there(at_ns))?;
-            let fresh =
-                Underway { load, offset, began: BTreeMap::new(), samples: BTreeMap::new(), ended: None };
-            underway.push((n, fresh));
+        for sends in [false, true] {
+            let both = self.members.iter().zip(&mut underway);
+            for (member, under) in both.filter(|(member, _)| member.generators.is_empty() != sends) {
+                under.load = member.agent.go(under.offset.there(at_ns))?;
+            }
         }
-        underway.sort_by_key(|(n, _)| *n);
-        let mut underway: Vec<Underway> = underway.into_iter().map(|(_, u)| u).collect();
         self.watch(&mut underway, interrupted)?;
         let mut flown = Flown::default();
         (flown.generator, flown.receiver) = self.drain()?;

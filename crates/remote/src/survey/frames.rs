@@ -5,7 +5,7 @@ use crate::{ExecutionTarget, Interrupt};
 use linerate_hosts::phases::Status;
 use linerate_hosts::preflight::frames::{self, Probe, Skipped, Tried};
 use linerate_hosts::systems::ping::{self, FRAMES, Replies};
-use linerate_hosts::systems::{Counters, Facts, Kernel, Question};
+use linerate_hosts::systems::{Counters, Facts, Question};
 use linerate_plan::lab::Lab;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -103,11 +103,11 @@ impl Wire<'_> {
     fn counts(&self) -> Counts {
         let counted = everywhere(self.lab, self.places, |host, place| {
             let facts = self.facts.get(&host.name)?;
-            let kernel: Kernel = facts.kernel()?;
+            facts.kernel()?;
             let mut now = Facts::default();
             now.system.clone_from(&facts.system);
-            let sudo = is_root_by_sudo(host, facts);
-            put(place, sudo, kernel, vec![Question::Counters], &mut now, self.cancelled).ok()?;
+            (now.user, now.sudo) = (facts.user, facts.sudo);
+            put(host, place, vec![Question::Counters], &mut now, self.cancelled).ok()?;
             Some(now.counters)
         });
         let of_host = |(host, counters): (String, Vec<_>)| {
