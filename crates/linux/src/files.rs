@@ -56,7 +56,7 @@ pub(crate) fn write(path: &Path, document: &impl serde::Serialize) -> io::Result
 /// Writes a document under another name, puts it on the disk, and renames it: a reader sees the old document or the new one,
 /// also after a power failure.
 pub(crate) fn replace(path: &Path, document: &impl serde::Serialize) -> io::Result<()> {
-    let draft = path.with_extension("draft");
+    let draft = path.with_extension(format!("{}.draft", std::process::id()));
     let written = write(&draft, document).and_then(|file| file.sync_all());
     let replaced = written.and_then(|()| fs::rename(&draft, path));
     // The draft may not be there; the error to report is the first one.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Netns;
 use crate::error::{Doing, Error};
 use crate::files;
-use crate::process::Owner;
+use crate::process::{Owner, started};
 use linerate_plan::settings::Dut;
 
 /// Where records are kept; memory that a restart of the machine empties, as it does the namespaces.
@@ -166,8 +166,14 @@ impl Registry {
         self.remove(&record.name)
     }
 
-    /// Takes down the labs that were never completed and whose process has ended; returns their names.
+    /// Takes down the labs that were never completed and whose process has ended; returns their names. Drafts of records of such
+    /// processes are removed, too.
     pub fn clear_remains(&self) -> Result<Vec<String>, Error> {
+        let files = fs::read_dir(&self.labs).into_iter().flatten().flatten();
+        for draft in files.filter(|file| is_abandoned_draft(&file.file_name().to_string_lossy())) {
+            // Another linerate may be clearing as well.
+            let _ = fs::remove_file(draft.path());
+        }
         let records = self.list()?.records.into_iter();
         let remains = records.filter(|record| !record.complete && !record.owner.runs());
         remains.map(|record| self.take_down(&record).map(|()| record.name)).collect()
@@ -182,6 +188,12 @@ impl Registry {
         }
         Ok(self.labs.join(format!("{name}.json")))
     }
+}
+
+/// Whether a file is the draft of a record (`NAME.PID.draft`) whose writer has ended.
+fn is_abandoned_draft(file: &str) -> bool {
+    let pid = file.strip_suffix(".draft").and_then(|draft| draft.rsplit_once('.')?.1.parse().ok());
+    pid.is_some_and(|pid| started(pid).is_none())
 }
 
 /// Removes a persistent name if it still leads to the recorded namespace, or to no namespace (its mount was never made). Another
@@ -212,6 +224,15 @@ mod tests {
     fn names_that_leave_the_folder_are_refused() {
         for name in ["", ".", "..", "../x", "a/b", ".hidden", "a b", "ü", "a\0"] {
             assert!(Registry::at("/nowhere").path(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn drafts_of_processes_that_are_gone_are_abandoned() {
+        assert!(is_abandoned_draft("a.lab.4194304.draft"));
+        let own = format!("lab.{}.draft", std::process::id());
+        for kept in [own.as_str(), "lab.json", "lab.draft", "lab.x.draft"] {
+            assert!(!is_abandoned_draft(kept), "{kept}");
         }
     }
 }
