@@ -3,6 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+/// Becomes true when the user wants to stop.
+pub type Interrupt<'a> = Option<&'a std::sync::atomic::AtomicBool>;
+
+/// What a host did, or why it did not.
+pub type Result<T, E = RemoteError> = std::result::Result<T, E>;
+
 /// A host that could not be reached, was lost, or did not do as requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteError {

@@ -25,29 +25,23 @@ mod slots;
 pub mod survey;
 pub mod target;
 
-use agents::Flown;
-use changes::{BOOTED_AT, is_same_boot};
+pub(crate) use agents::Flown;
+pub(crate) use changes::{BOOTED_AT, is_same_boot};
 pub use changes::{Changes, Undone};
 pub use collectors::{AfterLoad, Observed, UnderLoad};
 pub use connection::Connection;
-use connection::{allow_files, would_block};
+pub(crate) use connection::{allow_files, would_block};
 pub use driver::{Driver, Notice, Start, Started};
-use error::classify;
-pub use error::{Fault, Left, RemoteError};
+pub(crate) use error::classify;
+pub use error::{Fault, Interrupt, Left, RemoteError, Result};
 pub use execution_target::ExecutionTarget;
-use execution_target::SessionPermit;
-use heart::Control;
-use run::not_started;
+pub(crate) use execution_target::SessionPermit;
+pub(crate) use heart::Control;
+pub(crate) use run::not_started;
 pub use run::{Finished, Order};
-use scan::{Part, Scanner, fresh_mark};
-use session::{Heard, Kind, PROBES};
+pub(crate) use scan::{Part, Scanner, fresh_mark};
+pub(crate) use session::{Heard, Kind, PROBES};
 pub use session::{Session, Stream};
-use slots::{Need, Room, Slot};
+pub(crate) use slots::{Need, Room, Slot};
 pub use survey::Approach;
 pub use target::{Target, line};
-
-/// Becomes true when the user wants to stop.
-pub type Interrupt<'a> = Option<&'a std::sync::atomic::AtomicBool>;
-
-/// What a host did, or why it did not.
-pub type Result<T, E = RemoteError> = std::result::Result<T, E>;

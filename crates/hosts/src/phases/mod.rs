@@ -12,6 +12,7 @@
 //! - Reset runs for every host: after failures, after Ctrl-C, and also for a host that was lost, in case it is back.
 
 mod design;
+mod event;
 mod machine;
 mod output;
 mod supervision;
@@ -20,7 +21,8 @@ mod supervision;
 mod tests;
 
 pub use design::{Design, Host, Mode, Rules, Step, place};
-pub use machine::{Action, End, Event, Machine, Outcome, Report, Status, StepId, Undone, Verdict};
+pub use event::{Action, End, Event, Outcome, Report, Status, StepId, Undone, Verdict};
+pub use machine::Machine;
 pub use output::Output;
 pub use supervision::{Cause, Due, Signal, Supervision};
 

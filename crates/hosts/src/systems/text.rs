@@ -1,7 +1,6 @@
 //! Answers as text: bounded, line by line, word by word; and those that are alike on all systems.
 
-use super::question::PROGRAMS;
-use super::{Disk, MOST_BYTES, MOST_ENTRIES};
+use super::{MOST_BYTES, MOST_ENTRIES};
 use linerate_wire::MacAddr;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -70,36 +69,6 @@ pub fn sysctls(text: &str) -> BTreeMap<String, String> {
         name(key).then(|| (key.to_string(), shown(value)))
     });
     pairs.take(MOST_ENTRIES).collect()
-}
-
-/// File systems of `df -Pk`: `/dev/ada0p2 20307196 4213252 14469372 23% /`. A mount point may have blanks.
-pub fn disks(text: &str) -> Vec<Disk> {
-    let parsed = lines(text).filter_map(|line| {
-        let percent = line.find("% ")?;
-        let before: Vec<&str> = line[..percent].split_ascii_whitespace().collect();
-        // The free space stands before the percentage; beyond its reserve FreeBSD's is negative.
-        let free: i64 = before.len().checked_sub(2).and_then(|at| before[at].parse().ok())?;
-        let free = u64::try_from(free).unwrap_or(0).saturating_mul(1024);
-        Some(Disk { mounted_on: shown(&line[percent + 2..]), free })
-    });
-    let mut disks: Vec<Disk> = Vec::new();
-    for disk in parsed.take(MOST_ENTRIES) {
-        // Two paths asked for may be in one file system.
-        if !disks.contains(&disk) && disks.len() < 64 {
-            disks.push(disk);
-        }
-    }
-    disks
-}
-
-/// Programs of `command -v`: a path for each that there is.
-pub fn programs(text: &str) -> BTreeMap<String, String> {
-    let found = lines(text).filter_map(|line| {
-        let path = line.trim();
-        let name = path.strip_prefix('/')?.rsplit('/').next()?;
-        PROGRAMS.contains(&name).then(|| (name.to_string(), shown(path)))
-    });
-    found.collect()
 }
 
 /// Whether `mount` shows a read-only root: `… on / (ufs, local, read-only)`, `… on / type ext4 (ro,relatime)`.

@@ -5,16 +5,16 @@
 //! commands begin. The device itself gets no questions.
 //!
 //! Every load has its own end three times over: in the tool's arguments (a count or a time), in the timeout(1) in front of it,
-//! and in the supervising shell, which ends it when it has not heard of linerate for [`ExecutionTarget::silence`].
+//! and in the supervising shell, which ends it when it has not heard of linerate for [`crate::ExecutionTarget::silence`].
 //!
-//! docs/tools.md explains the figures. `running` is one tool on one host, [`Flight`] the order of steps, `account` the place of tools'
-//! seconds on our clock and the use of their totals.
+//! docs/tools.md explains the figures. `running` is one tool on one host, [`Flight`] the order of steps, `window` the place of tools' seconds on
+//! our clock, `account` the use of their totals.
 
 mod account;
 mod running;
+mod window;
 
-use crate::{ExecutionTarget, Flown, PROBES, RemoteError, Result};
-use account::Window;
+use crate::{Flown, PROBES, RemoteError, Result};
 use linerate_hosts::agent::merge::Series;
 use linerate_hosts::tools::{Sample, Side, Task};
 use linerate_linux::ports::monotonic_ns;
@@ -22,10 +22,11 @@ use linerate_linux::process::pipes;
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use running::Running;
+pub use running::ToolHost;
 use std::os::fd::RawFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use window::Window;
 
 /// In the fault of a trial whose receiver counted nothing although frames were sent. Where it is known that generator and receiver
 /// work, it is the device that forwards nothing, and the rate is 0.
@@ -42,17 +43,6 @@ const SPARE_S: u64 = 3;
 /// How long the end of a trial may take where a host was lost.
 const WIND_DOWN_NS: u64 = 3_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// A host, and its tool that sends or counts.
-#[derive(Debug, Clone)]
-pub struct ToolHost {
-    /// How it is reached. Its silence is how long a load goes on there without linerate: about a second is right.
-    pub place: Arc<ExecutionTarget>,
-    /// The tool.
-    pub tool: Backend,
-    /// Whether it is run by `sudo -n`.
-    pub sudo: bool,
-}
 
 /// A trial to be run.
 #[derive(Debug)]

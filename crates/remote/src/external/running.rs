@@ -1,13 +1,13 @@
 //! One tool on one host: its session and its output.
 
-use super::ToolHost;
-use super::account::{MOST_FRAMES, ahead, counts};
+use super::window::{MOST_FRAMES, ahead, counts};
 use crate::error::{Fault as Why, RemoteError};
-use crate::{Heard, Kind, Result, Session, line};
+use crate::{ExecutionTarget, Heard, Kind, Result, Session, line};
 use linerate_hosts::agent::merge::Series;
 use linerate_hosts::phases::{Cause, Signal, Supervision};
 use linerate_hosts::tools::{self, Fault, FaultKind, Invocation, Monitor, Report, Sample, Side, State, Task};
 use linerate_plan::Backend;
+use std::sync::Arc;
 
 /// Most bytes that a tool may print, and most for each sample. Beyond, it is ended.
 const MOST_LINES: u64 = 8 << 20;
@@ -18,6 +18,17 @@ const MOST_JSON: u64 = 96 << 20;
 const SETTLED_NS: u64 = 1_000_000_000;
 /// How long a tool that was asked to end may take to print its totals, and how long then each harder way to end it.
 const END_NS: u64 = 4_000_000_000;
+
+/// A host, and its tool that sends or counts.
+#[derive(Debug, Clone)]
+pub struct ToolHost {
+    /// How it is reached. Its silence is how long a load goes on there without linerate: about a second is right.
+    pub place: Arc<ExecutionTarget>,
+    /// The tool.
+    pub tool: Backend,
+    /// Whether it is run by `sudo -n`.
+    pub sudo: bool,
+}
 
 /// A tool on its host, from its session's beginning to its end.
 pub(super) struct Running<'a> {
