@@ -2,8 +2,7 @@
 
 use crate::audit::Cause;
 use crate::experiment::Trials;
-use crate::record::{Campaign, LabKind, Mode, Summary};
-use crate::summary::{Limit, Row};
+use crate::record::{Campaign, LabKind, Limit, Mode, Row, Summary};
 use linerate_wire::units::Si;
 
 /// A few next steps after `linerate bench`, the most pressing first. `cpus`: CPUs of the host.

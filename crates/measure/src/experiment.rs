@@ -2,11 +2,8 @@
 //!
 //! Slots are referred to by their numbers in the record, which are those of the plan's cells.
 
-use crate::record::Slot;
-use crate::strategy::STRATEGIES;
 use linerate_stats::Estimate;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// An experiment.
@@ -54,10 +51,10 @@ impl Experiment {
         shown.fold(variant.into(), |name, (factor, label)| format!("{name}, {} {label}", factor.name))
     }
 
-    /// The name of a slot without the level of one factor.
-    pub fn name_without(&self, slot: &Slot, factor: Option<usize>) -> String {
+    /// A variant with all levels but that of one factor.
+    pub fn name_without(&self, variant: &str, levels: &Levels, factor: Option<usize>) -> String {
         let without = factor.and_then(|f| self.factors.get(f)).map(|f| &f.name);
-        self.name(&slot.plan_variant, &slot.levels, |factor| Some(&factor.name) != without)
+        self.name(variant, levels, |factor| Some(&factor.name) != without)
     }
 }
 
@@ -242,9 +239,7 @@ pub struct Trials {
     /// Time for all trials at most, in nanoseconds.
     #[serde(alias = "budget")]
     pub budget_ns: Option<u64>,
-    /// The strategy that chooses the order of trials, by its name.
-    #[serde(deserialize_with = "known_order")]
-    pub order: String,
+    pub order: Order,
     /// Seed of the order; drawn and recorded where the plan names none.
     pub seed: Option<u64>,
     /// When the device under test is rebooted.
@@ -256,13 +251,14 @@ pub struct Trials {
     pub until: Option<f64>,
 }
 
-/// A strategy that this linerate has: with another, the trials of a record would be shown as those of the wrong one.
-fn known_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let order = String::deserialize(deserializer)?;
-    match STRATEGIES.iter().any(|entry| entry.name == order) {
-        true => Ok(order),
-        false => Err(D::Error::custom(format!("this linerate has no strategy '{order}'"))),
-    }
+/// The strategy that chooses the order of trials. Records with another one are refused: their trials would be shown as those of
+/// the wrong strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    #[default]
+    Blocks,
+    Sequential,
 }
 
 impl Default for Trials {
@@ -271,7 +267,7 @@ impl Default for Trials {
             duration_ns: 250_000_000,
             blocks: None,
             budget_ns: None,
-            order: "blocks".into(),
+            order: Order::Blocks,
             seed: None,
             reboot: Reboot::Never,
             pause_ns: 0,

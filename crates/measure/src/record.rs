@@ -1,14 +1,17 @@
 //! The records of a campaign, and the reader of all their versions. docs/records.md describes the files.
 
 pub mod imported;
+mod verdict;
 
 pub use imported::{Imported, ImportedSlot, ImportedTrial};
+pub use verdict::{
+    Against, Compared, Disagreement, Expected, JudgedPair, Limit, Ministat, Point, Row, Series, Stopped,
+    Summary, Unmeasured, Warning,
+};
 
 use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
 use crate::experiment::{Experiment, Levels};
-use crate::results::{Compared, Expected, Series};
-use crate::strategy::Stopped;
 use crate::trial::{Rates, Sample, Timing};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -367,45 +370,6 @@ pub struct CpuShare {
     pub steal: f64,
     /// In user programs: linerate itself needs next to nothing of it where XDP does the work.
     pub user: f64,
-}
-
-/// `summary.json`: the verdict.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Format version, [`VERSION`].
-    pub version: u32,
-    /// Why the campaign ended.
-    pub stopped: Stopped,
-    /// Time from the beginning of the first trial to the end of the last, in seconds; in a lab of hosts, until the hosts were
-    /// restored.
-    pub seconds: f64,
-    /// How often the DUT was rebooted meanwhile.
-    pub reboots: u32,
-    /// Share of that time under load.
-    pub load_share: f64,
-    /// Most memory that linerate itself held at once, in bytes.
-    pub peak_memory: u64,
-    /// One row per slot.
-    pub rows: Vec<crate::summary::Row>,
-    /// Ratios of interest, as the plan lists them.
-    pub comparisons: Vec<Compared>,
-    /// Factors with more than two levels, and those that set CPUs, as series.
-    pub series: Vec<Series>,
-    /// Results of the author's expectations.
-    pub expectations: Vec<Expected>,
-    /// Slots without a figure, or without a meaningful one.
-    pub unmeasured: Vec<crate::summary::Unmeasured>,
-    /// Limits of the results.
-    pub warnings: Vec<Warning>,
-}
-
-/// A limit of the results, or of one figure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
-    /// The slot that it is about; none where it is about all of them.
-    pub slot: Option<usize>,
-    /// In words.
-    pub text: String,
 }
 
 /// `host.json`: the machine.

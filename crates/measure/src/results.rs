@@ -2,122 +2,15 @@
 //!
 //! All references are numbers of cells, which are those of the record's slots.
 
-use crate::experiment::{Claim, Comparison, Expectation, Experiment, Interest, Judgement, Levels};
-use crate::record::{Campaign, Planned, Slot, Summary, TrialRecord};
-use crate::strategy::{Design, Figure, List, Observed, Stopped, Strategy, replay};
-use crate::summary::Row;
+use crate::experiment::{Comparison, Expectation, Experiment, Judgement, Levels};
+use crate::record::{
+    Against, Campaign, Compared, Disagreement, Expected, JudgedPair, Ministat, Planned, Point, Row, Series,
+    Slot, Stopped, Summary, TrialRecord,
+};
+use crate::strategy::{Design, Figure, List, Observed, Strategy, replay};
 use linerate_stats::Estimate;
 use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-
-/// A rate divided by another slot's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Against {
-    /// The other slot.
-    pub than: usize,
-    /// The ratio, paired by block, with `n` blocks; `None` where no block has both.
-    pub ratio: Option<Estimate>,
-    /// Whether the interval of the ratio excludes 1.
-    pub proven: bool,
-    /// The ratio of the costs of a frame that the DUT handled, if one of the two variants drops frames.
-    pub cost: Option<Estimate>,
-}
-
-/// A ratio of interest.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Compared {
-    /// Numerator.
-    pub of: usize,
-    /// Its rate divided by another's.
-    #[serde(flatten)]
-    pub against: Against,
-    /// Why it is of interest.
-    pub why: Interest,
-    /// The judgement of ministat on the two sets of rates.
-    pub ministat: Option<Ministat>,
-    /// Present if the ratios paired by block say something else.
-    pub disagreement: Option<Disagreement>,
-}
-
-/// ministat's verdict, at 95 % confidence, in the arithmetic of today's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Ministat {
-    /// Whether it is proven.
-    pub proven: bool,
-    /// The difference of the averages in percent of A's.
-    pub percent: f64,
-    /// Half the width of its interval, in percent.
-    pub percent_error: f64,
-}
-
-/// How ministat and paired ratios disagree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Disagreement {
-    /// Pairs prove a difference that ministat does not see.
-    OnlyPairs,
-    /// ministat proves a difference that pairs do not.
-    OnlyMinistat,
-    /// Each proves the opposite of the other.
-    Opposite,
-}
-
-/// A variant over the levels of a factor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// The factor's index.
-    pub factor: usize,
-    /// The variant, with the levels of the other factors.
-    pub name: String,
-    /// One for each level.
-    pub points: Vec<Point>,
-}
-
-/// A point of a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// Its cell.
-    pub cell: usize,
-    /// The level.
-    pub level: String,
-    /// The level as a number, where all of the factor are.
-    pub number: Option<f64>,
-    /// The rate divided by the first level's; `None` for that itself, and where no block has both.
-    pub to_first: Option<Estimate>,
-}
-
-/// The result of an expectation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Expected {
-    /// In words.
-    pub words: String,
-    /// Why the author expects it.
-    pub because: String,
-    /// Line of the plan.
-    pub line: usize,
-    /// The expected result.
-    pub claim: Claim,
-    /// Each pair of cells that it is about.
-    pub pairs: Vec<JudgedPair>,
-    /// Met if all are that were measured, missed if one is; `None` where it is not judged.
-    pub judgement: Option<Judgement>,
-    /// Why it is not judged, or not for all of its pairs.
-    pub reasons: Vec<String>,
-}
-
-/// The result of an expectation, for two cells, or one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct JudgedPair {
-    /// The cell.
-    pub of: usize,
-    /// The reference cell; `None` for rates.
-    pub than: Option<usize>,
-    /// The ratio, or the rate in frames/s.
-    pub estimate: Option<Estimate>,
-    /// The judgement; `None` without a measurement.
-    pub judgement: Option<Judgement>,
-}
 
 /// Whether an interval excludes 1.
 pub fn proven(ratio: &Estimate) -> bool {
@@ -259,7 +152,10 @@ fn of_factor(found: &Found<'_>, factor: usize) -> Vec<Series> {
         let Some(&(_, level)) = slot.levels.iter().find(|(f, _)| *f == factor) else { continue };
         let others = slot.levels.iter().filter(|(f, _)| *f != factor).copied().collect();
         let group = *at.entry((&slot.plan_variant, others)).or_insert_with(|| {
-            groups.push((found.experiment.name_without(slot, Some(factor)), Vec::new()));
+            groups.push((
+                found.experiment.name_without(&slot.plan_variant, &slot.levels, Some(factor)),
+                Vec::new(),
+            ));
             groups.len() - 1
         });
         groups[group].1.push((level, slot.id));

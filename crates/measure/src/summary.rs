@@ -2,95 +2,16 @@
 
 mod unmeasured;
 
-pub use unmeasured::Unmeasured;
-
 use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
-use crate::record::{Campaign, Connections, Mode, Slot, States, Summary, TrialRecord, VERSION, Warning};
-use crate::results::{self, Against, Ratios};
-use crate::strategy::Stopped;
+use crate::record::{
+    Campaign, Connections, Limit, Mode, Row, Slot, States, Stopped, Summary, TrialRecord, VERSION, Warning,
+};
+use crate::results::{self, Ratios};
 use crate::trial::Rates;
 use linerate_stats::histogram::Histogram;
 use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median, median_interval};
 use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The result of a slot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    /// Slot, an index into the campaign's.
-    pub slot: usize,
-    /// Its name.
-    pub name: String,
-    /// Trials whose audit held, and all of them.
-    pub valid_trials: usize,
-    /// All trials of this slot.
-    pub trials: usize,
-    /// Median offered load in frames/s.
-    pub offered: f64,
-    /// Forwarding rate: received frames/s, median over valid trials with its 95 % interval.
-    pub received: Estimate,
-    /// Frames/s that the DUT took in, whether it passed them on or dropped them: equal to `received` if it drops nothing, and in
-    /// a lab of hosts, where drops and overload cannot be distinguished.
-    pub handled: Estimate,
-    /// Lost share of the sent frames, over all valid trials together.
-    pub loss_ratio: f64,
-    /// Share of the frames that reached the DUT and that it dropped, over all valid trials together; 0 in a lab of hosts.
-    pub dropped: f64,
-    /// Bit/s at layer 1 of the forwarding rate.
-    pub bits_layer_1: f64,
-    /// Bit/s at layer 2.
-    pub bits_layer_2: f64,
-    /// Nanoseconds per frame that the DUT took in, and CPU: CPUs of the generator / `handled` in inline mode, 1 / `handled` otherwise.
-    pub ns_per_frame: f64,
-    /// The same without the tester's own part, if that is known (inline mode with a calibrated ceiling).
-    pub dut_ns_per_frame: Option<f64>,
-    /// Share of the line rate for this frame length, by link speed.
-    pub line_share: BTreeMap<String, f64>,
-    /// Share of the line rate for simple IMIX at the same frame rate, by link speed.
-    pub line_share_imix: BTreeMap<String, f64>,
-    /// The limit of the rate.
-    pub limit: Limit,
-    /// Its rate as a share of the tester's own; `None` for the tester itself, and where that is not known.
-    pub ceiling: Option<Against>,
-    /// Its rate divided by its baseline's.
-    pub baseline: Option<Against>,
-    /// CPUs that were at least 95 % busy in the median trial, to the tick: the kernel counts in hundredths of a second.
-    pub full_cpus: Vec<u32>,
-    /// Latency quantiles in nanoseconds: p50, p99, p99.9 of stamped frames; empty where none arrived.
-    pub latency_ns: BTreeMap<String, u64>,
-    /// Frames that arrived more than once, and out of order, over valid trials.
-    pub duplicates: u64,
-    /// See `duplicates`.
-    pub reordered: u64,
-    /// Losses by place, over valid trials, largest first.
-    pub losses: Vec<Loss>,
-    /// The rules of a rule file that met most frames, the ten first, each with its frames in each frame that was sent, over valid trials.
-    pub rules: Vec<(String, f64)>,
-    /// Drift and noise of this slot, for the warnings.
-    pub variation: f64,
-    /// How far the connections were in the last valid trial, where the DUT keeps states and could be asked.
-    pub connections: Option<Connections>,
-}
-
-/// The limit of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Limit {
-    /// The tester itself: this is the ceiling that the others are compared with.
-    Calibration,
-    /// The DUT: the tester could have done clearly more.
-    Dut,
-    /// The DUT dropped frames that it had taken in: the rate is the number of frames that pass, and does not give the cost of a
-    /// frame.
-    DutDrops,
-    /// The tester was too close to its own ceiling: the DUT may be faster.
-    Tester,
-    /// The rate that was asked for.
-    OfferedLoad,
-    /// Nothing valid was measured.
-    Unknown,
-}
 
 /// Below this share of dropped frames, the rate alone decides.
 const NOTICEABLE_DROPS: f64 = 0.01;

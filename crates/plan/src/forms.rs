@@ -182,7 +182,7 @@ pub(crate) static TEMPLATE: Form = Form {
     units: &[],
     pattern: ".",
     example: "/tmp/{in}",
-    read: |text| placeholders_known(text).and_then(|()| super::grammar::line(text)),
+    read: |text| placeholders_known(text).and_then(|()| line(text)),
 };
 
 /// A kernel module: its name becomes an argument of programs.
@@ -192,7 +192,7 @@ pub(crate) static MODULE: Form = Form {
     pattern: "^[a-zA-Z0-9_][a-zA-Z0-9_-]*$",
     example: "tcp_bbr",
     read: |text| match is_name(text.trim(), "_-") {
-        true => super::grammar::line(text),
+        true => line(text),
         false => wrong(format!("'{}' is not a valid name of a kernel module", short(text))),
     },
 };
@@ -220,6 +220,18 @@ pub(crate) static SSH: Form = Form {
         Err(error) => wrong(format!("ssh cannot connect to '{}': {error}", short(text))),
     },
 };
+
+/// A line of text.
+pub(crate) fn line(text: &str) -> Result<Json, Diagnostic> {
+    if text.trim().is_empty() {
+        return Err(Diagnostic::new("an empty text says nothing")
+            .remedy("write a line of text, or leave the key out"));
+    }
+    match text.trim_end().contains('\n') {
+        true => Err(Diagnostic::new("this must be a single line")),
+        false => Ok(text.trim().into()),
+    }
+}
 
 /// A unit: its name, its size in the smallest unit, and its spellings.
 type Unit = (&'static str, f64, &'static [&'static str]);

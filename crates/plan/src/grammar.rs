@@ -137,7 +137,7 @@ impl Kind {
         match (self, raw) {
             (Kind::Text, Json::String(text)) => forms::placeholders_known(text).map(|()| raw.clone()),
             (Kind::Flag, Json::Bool(_)) | (Kind::Levels | Kind::Selector, _) => Ok(raw.clone()),
-            (Kind::Line, Json::String(text)) => line(text),
+            (Kind::Line, Json::String(text)) => forms::line(text),
             (Kind::Count { least, most }, Json::Number(n)) if !n.is_f64() => count(raw, *least, *most),
             (Kind::CpuCount, Json::Number(n)) if !n.is_f64() => {
                 let count = count(raw, 1, 8192)?.as_u64().unwrap_or_default();
@@ -174,17 +174,6 @@ impl Kind {
             None => format!("write {}", self.wants()),
         };
         Diagnostic::new(format!("{found} does not belong here")).remedy(help)
-    }
-}
-
-pub(crate) fn line(text: &str) -> Result<Json, Diagnostic> {
-    if text.trim().is_empty() {
-        return Err(Diagnostic::new("an empty text says nothing")
-            .remedy("write a line of text, or leave the key out"));
-    }
-    match text.trim_end().contains('\n') {
-        true => Err(Diagnostic::new("this must be a single line")),
-        false => Ok(text.trim().into()),
     }
 }
 

@@ -5,7 +5,7 @@ mod variant;
 use super::backend::OF_THIS_MACHINE;
 use super::forms::{CPU_LIST, FLOW_ORDER, RATE, SHARE, SIZE, SPEED};
 use super::grammar::{Kind, Table, key, required};
-use linerate_measure::strategy::STRATEGIES;
+use linerate_measure::strategy::ORDERS;
 use variant::SYSTEMS;
 pub(super) use variant::{REQUIRES, SETTINGS, VARIANT};
 
@@ -149,9 +149,6 @@ pub(super) static TRIALS: Table = Table {
         key("pause", Kind::duration(MS, H)).about("Pause before each trial, after settings were changed."),
     ]],
 };
-
-static ORDERS: [(&str, &str); 2] =
-    [(STRATEGIES[0].name, STRATEGIES[0].meaning), (STRATEGIES[1].name, STRATEGIES[1].meaning)];
 
 static REBOOTS: [(&str, &str); 3] = [
     ("never", "never"),

@@ -44,7 +44,7 @@ pub use crate::diagnostic::{Diagnostic, Place, Problems, Severity, Span};
 pub use built_in::BuiltIn;
 use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
-pub use forms::duration_text;
+pub use forms::{duration_text, parse_cpus, parse_duration_ns};
 use linerate_measure::experiment::System;
 pub use needs::is_namespaced;
 use timetable::Timetable;

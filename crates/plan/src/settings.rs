@@ -1,5 +1,6 @@
 //! Settings of a variant on the device under test, fully resolved: without inheritance, and for a single operating system.
 
+pub use crate::lab::End;
 use crate::lab::HostAddress;
 use crate::names::Named;
 use crate::rules::own::RuleFile;
@@ -233,17 +234,6 @@ impl<T> Default for More<T> {
     fn default() -> Self {
         More { count: None, explicit: Vec::new() }
     }
-}
-
-/// One of the two ends of the device under test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum End {
-    /// Towards the generator.
-    In,
-    /// Towards the receiver.
-    #[default]
-    Out,
 }
 
 /// A file that is written on the device under test. Its former content comes back afterwards.

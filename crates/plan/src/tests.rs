@@ -9,7 +9,7 @@ use super::campaign::Requirement;
 use super::rules::{Firewall, Kind};
 use super::settings::{Cpus, Dut, Feature};
 use super::*;
-use linerate_measure::experiment::{Claim, Interest};
+use linerate_measure::experiment::{Claim, Interest, Order};
 use linerate_measure::strategy::first_blocks;
 use linerate_wire::Family;
 
@@ -53,7 +53,7 @@ fn the_least_plan_has_a_cell_and_its_ceiling() {
     assert_eq!((cell.ceiling, cell.baseline, cell.kind), (Some(0), None, 0));
     assert!(campaign.is_ceiling(0) && !campaign.is_ceiling(1));
     assert_eq!((campaign.kinds[0].flows, campaign.kinds[0].size.pattern.as_slice()), (2000, &[64][..]));
-    assert_eq!(campaign.experiment.trials.order, "blocks");
+    assert_eq!(campaign.experiment.trials.order, Order::Blocks);
     assert!(campaign.experiment.comparisons.is_empty());
 }
 

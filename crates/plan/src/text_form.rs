@@ -47,6 +47,6 @@ pub mod rate {
 
     /// See [`serialize`].
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
-        super::deserialize(deserializer)
+        linerate_wire::text::deserialize(deserializer)
     }
 }

@@ -4,7 +4,6 @@ use crate::diagnostic::{Diagnostic, meant};
 use std::fmt;
 use std::str::FromStr;
 
-pub use crate::forms::{parse_cpus, parse_duration_ns};
 use linerate_wire::units::{Si, bits_layer_1, bits_layer_2, line_rate};
 
 /// An offered load as a user asks for it.

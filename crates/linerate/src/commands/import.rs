@@ -1,5 +1,7 @@
 //! `linerate import`: results of other tools, and labs that bench-lab.sh drives.
 
+use linerate_measure::record::Stopped;
+
 use crate::args::Printed;
 use crate::output::{self, Output, faulty, result, show};
 use crate::progress::Progress;
@@ -11,7 +13,6 @@ use linerate_import::netbenches::{Archive, FileProblem};
 use linerate_linux::folders::read_folder;
 use linerate_linux::netbenches::visit;
 use linerate_linux::records::ImportStore;
-use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_report::pages;
 use std::fs::OpenOptions;

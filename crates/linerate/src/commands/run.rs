@@ -20,10 +20,8 @@ use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
 use linerate_measure::experiment::{Interest, Judgement, System};
 use linerate_measure::record::{
-    Asked, Campaign, HostFacts, LabKind, Mode, Planned, Skipped, Summary, VERSION,
+    Asked, Campaign, Compared, HostFacts, LabKind, Mode, Planned, Skipped, Stopped, Summary, VERSION,
 };
-use linerate_measure::results::Compared;
-use linerate_measure::strategy::Stopped;
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign as Plan, Lab};

@@ -12,8 +12,9 @@ use linerate_measure::collector::Collection;
 use linerate_measure::record::LabKind;
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
+use linerate_plan::parse_duration_ns;
 use linerate_plan::timetable::Timetable;
-use linerate_plan::units::{Rate, parse_duration_ns};
+use linerate_plan::units::Rate;
 use linerate_wire::Traffic;
 use std::time::Duration;
 

@@ -88,7 +88,7 @@ mod tests {
     use linerate_import::netbenches::{
         ImportedSlot, Published, ResultDirectory, Set, layout::Place, records::records,
     };
-    use linerate_measure::strategy::Stopped;
+    use linerate_measure::record::Stopped;
     use linerate_measure::summary::summarise;
 
     fn example(label: &str) -> Records {

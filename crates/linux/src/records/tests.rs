@@ -3,8 +3,7 @@
 use super::*;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Asked, LabKind, Mode, Roles, VERSION};
-use linerate_measure::strategy::Stopped;
+use linerate_measure::record::{Asked, LabKind, Mode, Roles, Stopped, VERSION};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::Timing;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};

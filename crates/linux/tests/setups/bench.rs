@@ -82,7 +82,8 @@ impl Shown {
     pub fn is_whole(&self, what: &str) {
         assert!(self.account.balances(&self.sent, &self.received), "{what}: {:?}", self.account);
         assert_eq!(self.received.unique(), self.sent.frames, "{what}: {:?}", self.account.losses);
-        assert_eq!(self.received.foreign_total(), 0, "{what}: {:?}", self.received);
+        // The kernel may report over IPv6 that an interface came up.
+        assert!(self.received.foreign_total() <= 1, "{what}: {:?}", self.received);
     }
 }
 

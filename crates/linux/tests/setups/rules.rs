@@ -67,12 +67,9 @@ fn drops_are_located_whatever_the_tool() {
             let shown = send(&lab, Frames::of(Family::V4));
             let lost = to_first_destination(&shown);
             assert!(lost > 0 && lost < 1000, "{name}: {lost}");
-            assert_eq!(
-                shown.lost("DUT: dropped by the rule set"),
-                lost,
-                "{name}: {:?}",
-                shown.account.losses
-            );
+            // The kernel may report over IPv6 that an interface came up, which the rules drop as well.
+            let located = shown.lost("DUT: dropped by the rule set");
+            assert!((lost..=lost + 1).contains(&located), "{name}: {lost} {:?}", shown.account.losses);
             assert!(shown.account.losses[0].place.contains(place), "{name}: {:?}", shown.account.losses);
         }
     }

@@ -4,8 +4,9 @@
 //! whatever the machine does in the meantime hits all of them alike. At set shares of the campaign the intervals are looked at;
 //! slots whose ratios are known well enough then take no more trials.
 
-use super::comparison::{self, Comparison, Look, Outcomes, State};
-use super::{Design, Figure, History, Observed, Stopped, Strategy, TrialRequest};
+use super::comparison::{self, Comparison, Look, State};
+use super::{Design, Figure, History, Observed, Outcomes, Strategy, TrialRequest};
+use crate::record::Stopped;
 use linerate_stats::{Estimate, shuffle};
 use linerate_wire::SplitMix64;
 use std::collections::BTreeMap;

@@ -1,10 +1,9 @@
 //! Knowledge about a ratio, look after look.
 
-use super::{Design, Figure, Observed};
+use super::{Design, Outcomes};
 use crate::experiment;
 use linerate_stats::sequential::Boundary;
 use linerate_stats::{Estimate, paired_ratio_between};
-use std::collections::BTreeMap;
 
 /// A moment at which the intervals were looked at.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,32 +12,6 @@ pub(super) struct Look {
     pub blocks: u32,
     /// Share of the campaign that was over, 0..=1.
     pub share: f64,
-}
-
-/// A figure of the valid trials, by slot and block.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Outcomes(BTreeMap<(usize, u32), f64>);
-
-impl Outcomes {
-    pub(super) fn of(figure: Figure, trials: &[Observed]) -> Outcomes {
-        let mut outcomes = Outcomes::default();
-        trials.iter().for_each(|trial| outcomes.add(trial, figure));
-        outcomes
-    }
-
-    pub(super) fn add(&mut self, trial: &Observed, figure: Figure) {
-        let at = (trial.request.slot, trial.request.block);
-        match figure.of(trial).filter(|value| value.is_finite()) {
-            Some(value) => self.0.insert(at, value),
-            None => self.0.remove(&at),
-        };
-    }
-
-    /// The pairs of the first blocks, `blocks` in number.
-    pub(super) fn pairs(&self, (of, than): (usize, usize), blocks: u32) -> Vec<(f64, f64)> {
-        let numerators = self.0.range((of, 0)..(of, blocks));
-        numerators.filter_map(|((_, block), a)| Some((*a, *self.0.get(&(than, *block))?))).collect()
-    }
 }
 
 /// How far a comparison has come.

@@ -1,6 +1,7 @@
 //! A fixed list of trials: those of a record that linerate did not choose, or of a test.
 
-use super::{History, Observed, Stopped, Strategy, TrialRequest};
+use super::{History, Observed, Strategy, TrialRequest};
+use crate::record::Stopped;
 
 /// Asks for the trials of a list, one after the other.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,8 +1,9 @@
 //! All trials of one slot, then all of the next, as shell scripts do.
 
 use super::blocks::probably_over;
-use super::comparison::{self, Look, Outcomes};
-use super::{Design, Figure, History, Observed, Stopped, Strategy, TrialRequest};
+use super::comparison::{self, Look};
+use super::{Design, Figure, History, Observed, Outcomes, Strategy, TrialRequest};
+use crate::record::Stopped;
 use linerate_stats::Estimate;
 
 /// One slot after the other. Of a budget each has its equal share, and at least one trial.

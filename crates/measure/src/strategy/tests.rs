@@ -3,6 +3,7 @@
 use super::comparison::State;
 use super::*;
 use crate::experiment::{Comparison, Interest};
+use linerate_stats::Estimate;
 
 const SECOND: u64 = 1_000_000_000;
 

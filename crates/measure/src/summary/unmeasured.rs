@@ -1,20 +1,7 @@
 //! Slots without a figure, or without a meaningful one.
 
-use super::{Row, dropped_share, losses_by_place};
-use crate::record::{Campaign, LabKind, Slot, TrialRecord};
-use crate::strategy::Stopped;
-use serde::{Deserialize, Serialize};
-
-/// A slot that could not be measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unmeasured {
-    /// Its number.
-    pub slot: usize,
-    /// Its name.
-    pub name: String,
-    /// Why, as a sentence that lacks its name: `could not be measured: ...`.
-    pub why: String,
-}
+use super::{dropped_share, losses_by_place};
+use crate::record::{Campaign, LabKind, Row, Slot, Stopped, TrialRecord, Unmeasured};
 
 /// All unmeasured slots, without the skipped ones.
 pub(super) fn unmeasured(

@@ -13,7 +13,6 @@ mod types;
 
 use crate::diagnostic::Lines;
 use crate::names::Named;
-use crate::settings::End;
 use crate::value::{Entry, Tree};
 use crate::{Diagnostic, reader, schema as plan_schema, text};
 use linerate_wire::Family;
@@ -21,8 +20,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 pub use ssh::Ssh;
 use std::net::IpAddr;
-pub use types::is_interface;
 pub use types::{Boot, Host, HostAddress, Interface, OperatingSystem, Role};
+pub use types::{End, is_interface};
 
 /// Bytes of a lab file at most.
 pub const MOST_BYTES: usize = crate::MOST_BYTES;

@@ -3,7 +3,6 @@
 use super::Ssh;
 use crate::backend::Backend;
 use crate::names::Named;
-use crate::settings::End;
 use crate::text_form;
 use linerate_measure::experiment::System;
 use linerate_wire::MacAddr;
@@ -161,6 +160,17 @@ pub fn is_interface(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
     let first = name.chars().next();
     first.is_some_and(|c| c.is_ascii_alphanumeric()) && name.len() <= 15 && name.chars().all(allowed)
+}
+
+/// One of the two ends of the device under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// Towards the generator.
+    In,
+    /// Towards the receiver.
+    #[default]
+    Out,
 }
 
 /// An IP address of an interface.

@@ -6,11 +6,11 @@ use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::{Interest, Judgement, System};
 use linerate_measure::record::{
-    self, Asked, LabKind, Mode, Planned, Roles, Skipped, Slot, Summary, TrialRecord, VERSION,
+    self, Asked, Compared, Disagreement, Expected, LabKind, Mode, Planned, Roles, Row, Series, Skipped, Slot,
+    Stopped, Summary, TrialRecord, VERSION,
 };
-use linerate_measure::results::{Compared, Disagreement, Expected, Series};
-use linerate_measure::strategy::{Design, History, Observed, Stopped, TrialRequest, strategy};
-use linerate_measure::summary::{Row, summarise};
+use linerate_measure::strategy::{Design, History, Observed, TrialRequest, strategy};
+use linerate_measure::summary::summarise;
 use linerate_measure::trial::{Rates, Timing};
 use linerate_wire::SplitMix64;
 use proptest::prelude::*;
@@ -262,7 +262,7 @@ fn a_record_of_an_unknown_strategy_is_refused() {
     };
     assert_eq!(read("\"order\":\"blocks\"").unwrap(), campaign);
     let refused = read("\"order\":\"zigzag\"").unwrap_err().to_string();
-    assert!(refused.contains("this linerate has no strategy 'zigzag'"), "{refused}");
+    assert!(refused.contains("unknown variant `zigzag`"), "{refused}");
 }
 
 #[test]

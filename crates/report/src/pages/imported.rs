@@ -3,8 +3,7 @@
 use super::numbers::{digits, number, rate_interval, rate_unit, words};
 use super::results::has_rate;
 use crate::document::{Document, Rows, Table, Tone};
-use linerate_measure::record::{Campaign, HostFacts, Imported, ImportedSlot, Slot, Summary};
-use linerate_measure::summary::Row;
+use linerate_measure::record::{Campaign, HostFacts, Imported, ImportedSlot, Row, Slot, Summary};
 use std::collections::BTreeMap;
 
 /// So many settings are listed.

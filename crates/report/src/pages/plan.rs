@@ -7,7 +7,7 @@ use crate::format::ascii;
 use linerate_hosts::rehearsal::Part;
 use linerate_measure::experiment::{Experiment, Interest, Reboot};
 use linerate_measure::record::Mode;
-use linerate_measure::strategy::by_name;
+use linerate_measure::strategy::entry;
 use linerate_plan::campaign::{Campaign, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::keys::COLLECTORS;
@@ -189,7 +189,7 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
 fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     page.heading("Schedule");
     let (times, trials) = (Timetable::new(campaign), &campaign.experiment.trials);
-    let strategy = by_name(&trials.order);
+    let strategy = entry(trials.order);
     let seed = match (strategy.randomised, trials.seed) {
         (false, _) => String::new(),
         (true, Some(seed)) => format!(", seed {seed}"),

@@ -8,9 +8,7 @@ mod tables;
 
 use super::numbers::{listed, rate_unit, share, together};
 use crate::document::{Cell, Document, Tone};
-use linerate_measure::record::{Campaign, HostFacts, Planned, Summary};
-use linerate_measure::results::Series;
-use linerate_measure::summary::Row;
+use linerate_measure::record::{Campaign, HostFacts, Planned, Row, Series, Summary};
 
 /// The records of a page.
 pub struct Shown<'a> {

@@ -6,8 +6,9 @@ use expect_test::{Expect, expect};
 use linerate_measure::audit::{Cause, Evidence, Loss, Side, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::System;
-use linerate_measure::record::{Asked, CpuShare, LabKind, Mode, Planned, Roles, Slot, TrialRecord, VERSION};
-use linerate_measure::strategy::Stopped;
+use linerate_measure::record::{
+    Asked, CpuShare, LabKind, Mode, Planned, Roles, Slot, Stopped, TrialRecord, VERSION,
+};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{Rates, Timing};
 use linerate_plan::Plan;

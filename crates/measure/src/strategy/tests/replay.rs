@@ -74,7 +74,7 @@ fn any_design() -> impl proptest::strategy::Strategy<Value = Design> {
                 .map(|(of, than, decides)| Comparison { decides, ..pair(of, than) })
                 .collect(),
             trials: Trials {
-                order: if blocks { "blocks" } else { "sequential" }.into(),
+                order: if blocks { Order::Blocks } else { Order::Sequential },
                 duration_ns: SECOND / 4,
                 until: stopping.0,
                 blocks: Some(stopping.1),

@@ -1,8 +1,8 @@
 //! Recognises the firewall of a rule file, and refuses forbidden statements.
 
-use super::Firewall;
 use super::tokens::{Token, TokenKind};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::rules::Firewall;
 
 /// Refuses statements that reach beyond the file.
 pub(super) fn refuse(firewall: Firewall, tokens: &[Token<'_>]) -> Result<(), Diagnostic> {

@@ -16,52 +16,14 @@ pub use counts::{counts, grown};
 use super::Firewall;
 use crate::diagnostic::{Diagnostic, Lines, Span, listed};
 use formats::{first_words, recognised, refuse};
+pub use names::{LabEnd, Meaning};
 use names::{Names, net};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use tokens::Token;
 
 /// Most bytes of a rule file. Readers of files enforce it.
 pub const MOST_BYTES: usize = 4 << 20;
-
-/// Meaning of a rule file's name in a lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Meaning {
-    /// The interface towards the generator, the network behind it, or the DUT's address there.
-    In,
-    /// The same towards the receiver.
-    Out,
-    /// A network that no test frame is from or to.
-    Elsewhere,
-}
-
-impl Meaning {
-    /// The names of the meanings, with descriptions.
-    pub const NAMES: [(&str, &str); 3] = [
-        ("in", "the generator's side: its interface, the network behind it, or the DUT's address there"),
-        ("out", "the receiver's side"),
-        ("elsewhere", "a network that no test frame is from or to"),
-    ];
-}
-
-impl fmt::Display for Meaning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
-/// One end of a lab's DUT.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LabEnd {
-    /// Its interface.
-    pub interface: String,
-    /// The networks of the test frames behind it, one for each IP version.
-    pub networks: Vec<String>,
-    /// The DUT's addresses.
-    pub addresses: Vec<String>,
-}
 
 /// A rule file, with the meanings of its names in a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

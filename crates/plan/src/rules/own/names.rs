@@ -1,11 +1,50 @@
 //! The interfaces and networks of a rule file, and their meanings in a lab.
 
-use super::super::Firewall;
 use super::tokens::{Token, TokenKind};
-use super::{LabEnd, Meaning};
 use crate::lab::HostAddress;
+use crate::rules::Firewall;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::net::IpAddr;
+
+/// Meaning of a rule file's name in a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Meaning {
+    /// The interface towards the generator, the network behind it, or the DUT's address there.
+    In,
+    /// The same towards the receiver.
+    Out,
+    /// A network that no test frame is from or to.
+    Elsewhere,
+}
+
+impl Meaning {
+    /// The names of the meanings, with descriptions.
+    pub const NAMES: [(&str, &str); 3] = [
+        ("in", "the generator's side: its interface, the network behind it, or the DUT's address there"),
+        ("out", "the receiver's side"),
+        ("elsewhere", "a network that no test frame is from or to"),
+    ];
+}
+
+impl fmt::Display for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// One end of a lab's DUT.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabEnd {
+    /// Its interface.
+    pub interface: String,
+    /// The networks of the test frames behind it, one for each IP version.
+    pub networks: Vec<String>,
+    /// The DUT's addresses.
+    pub addresses: Vec<String>,
+}
 
 /// An address with the length of its network; none for an address alone.
 pub(super) type Net = (IpAddr, Option<u8>);

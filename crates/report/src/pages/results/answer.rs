@@ -9,9 +9,7 @@ use super::changes::{dropping, sentence};
 use super::{Shown, has_rate};
 use crate::document::{Document, Tone};
 use linerate_measure::experiment::{Factor, Interest, Judgement};
-use linerate_measure::record::{LabKind, Mode, Slot};
-use linerate_measure::results::{Compared, Series};
-use linerate_measure::summary::{Limit, Row};
+use linerate_measure::record::{Compared, LabKind, Limit, Mode, Row, Series, Slot};
 use linerate_stats::Estimate;
 
 /// Most comparisons in the answer. The tables have the others.

@@ -2,8 +2,7 @@
 
 use super::super::numbers::{counted, percent, time};
 use crate::document::Cell;
-use linerate_measure::record::Mode;
-use linerate_measure::summary::Row;
+use linerate_measure::record::{Mode, Row};
 use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, places, ratio_claim};
 use linerate_stats::effect::Shift;

@@ -3,8 +3,7 @@
 use super::super::numbers::{digits, grouped, number, percent, rate, share, time};
 use super::{Shown, has_rate};
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::record::Mode;
-use linerate_measure::summary::{Limit, Row};
+use linerate_measure::record::{Limit, Mode, Row};
 use linerate_wire::units::LINK_SPEEDS;
 
 /// Most rows of the tables of load and latency. With more, a page shows only differences.

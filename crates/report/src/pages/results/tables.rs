@@ -1,5 +1,7 @@
 //! The table of cells, comparisons in the form in which papers print them, sweeps, speed-ups, and expectations.
 
+use linerate_measure::record::{Against, Compared, Disagreement, JudgedPair, Ministat, Point, Row, Series};
+
 use super::super::numbers::{digits, interval, number, rate, rate_interval, share, words as rate_words};
 use super::answer::certainty;
 use super::changes::{change, change_interval, change_with_interval, verdict};
@@ -7,8 +9,6 @@ use super::figures::limit;
 use super::{Shown, has_rate};
 use crate::document::{Cell, Document, Rows, Table, Tone};
 use linerate_measure::experiment::{Factor, Interest, Judgement};
-use linerate_measure::results::{Against, Compared, Disagreement, JudgedPair, Ministat, Point, Series};
-use linerate_measure::summary::Row;
 use linerate_stats::Estimate;
 
 /// One row for each cell that was to be measured; the tester's rates stand beside them, unless the plan is about them.
@@ -116,7 +116,7 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
     let setup = |c: &&&Compared| -> String {
         let Some(slot) = slots.get(c.of).filter(|_| same_b) else { return shown.name(c.of) };
         if factor.is_some() {
-            return shown.shortened(&experiment.name_without(slot, factor));
+            return shown.shortened(&experiment.name_without(&slot.plan_variant, &slot.levels, factor));
         }
         let levels: Vec<String> = slot.levels.iter().map(|level| experiment.level(*level)).collect();
         if levels.is_empty() { experiment.system.to_string() } else { levels.join(", ") }

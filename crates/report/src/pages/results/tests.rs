@@ -6,8 +6,7 @@ use crate::pages::Style;
 use expect_test::expect_file;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::experiment::System;
-use linerate_measure::record::{Campaign, Mode, Skipped, Slot, TrialRecord};
-use linerate_measure::strategy::Stopped;
+use linerate_measure::record::{Campaign, Mode, Skipped, Slot, Stopped, TrialRecord};
 use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
 

@@ -1,0 +1,259 @@
+//! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
+
+use super::Connections;
+use crate::audit::Loss;
+use crate::experiment::{Claim, Interest, Judgement};
+use linerate_stats::Estimate;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// `summary.json`: the verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// Why the campaign ended.
+    pub stopped: Stopped,
+    /// Time from the beginning of the first trial to the end of the last, in seconds; in a lab of hosts, until the hosts were
+    /// restored.
+    pub seconds: f64,
+    /// How often the DUT was rebooted meanwhile.
+    pub reboots: u32,
+    /// Share of that time under load.
+    pub load_share: f64,
+    /// Most memory that linerate itself held at once, in bytes.
+    pub peak_memory: u64,
+    /// One row per slot.
+    pub rows: Vec<Row>,
+    /// Ratios of interest, as the plan lists them.
+    pub comparisons: Vec<Compared>,
+    /// Factors with more than two levels, and those that set CPUs, as series.
+    pub series: Vec<Series>,
+    /// Results of the author's expectations.
+    pub expectations: Vec<Expected>,
+    /// Slots without a figure, or without a meaningful one.
+    pub unmeasured: Vec<Unmeasured>,
+    /// Limits of the results.
+    pub warnings: Vec<Warning>,
+}
+
+/// A limit of the results, or of one figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// The slot that it is about; none where it is about all of them.
+    pub slot: Option<usize>,
+    /// In words.
+    pub text: String,
+}
+
+/// The result of a slot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Slot, an index into the campaign's.
+    pub slot: usize,
+    /// Its name.
+    pub name: String,
+    /// Trials whose audit held, and all of them.
+    pub valid_trials: usize,
+    /// All trials of this slot.
+    pub trials: usize,
+    /// Median offered load in frames/s.
+    pub offered: f64,
+    /// Forwarding rate: received frames/s, median over valid trials with its 95 % interval.
+    pub received: Estimate,
+    /// Frames/s that the DUT took in, whether it passed them on or dropped them: equal to `received` if it drops nothing, and in
+    /// a lab of hosts, where drops and overload cannot be distinguished.
+    pub handled: Estimate,
+    /// Lost share of the sent frames, over all valid trials together.
+    pub loss_ratio: f64,
+    /// Share of the frames that reached the DUT and that it dropped, over all valid trials together; 0 in a lab of hosts.
+    pub dropped: f64,
+    /// Bit/s at layer 1 of the forwarding rate.
+    pub bits_layer_1: f64,
+    /// Bit/s at layer 2.
+    pub bits_layer_2: f64,
+    /// Nanoseconds per frame that the DUT took in, and CPU: CPUs of the generator / `handled` in inline mode, 1 / `handled` otherwise.
+    pub ns_per_frame: f64,
+    /// The same without the tester's own part, if that is known (inline mode with a calibrated ceiling).
+    pub dut_ns_per_frame: Option<f64>,
+    /// Share of the line rate for this frame length, by link speed.
+    pub line_share: BTreeMap<String, f64>,
+    /// Share of the line rate for simple IMIX at the same frame rate, by link speed.
+    pub line_share_imix: BTreeMap<String, f64>,
+    /// The limit of the rate.
+    pub limit: Limit,
+    /// Its rate as a share of the tester's own; `None` for the tester itself, and where that is not known.
+    pub ceiling: Option<Against>,
+    /// Its rate divided by its baseline's.
+    pub baseline: Option<Against>,
+    /// CPUs that were at least 95 % busy in the median trial, to the tick: the kernel counts in hundredths of a second.
+    pub full_cpus: Vec<u32>,
+    /// Latency quantiles in nanoseconds: p50, p99, p99.9 of stamped frames; empty where none arrived.
+    pub latency_ns: BTreeMap<String, u64>,
+    /// Frames that arrived more than once, and out of order, over valid trials.
+    pub duplicates: u64,
+    /// See `duplicates`.
+    pub reordered: u64,
+    /// Losses by place, over valid trials, largest first.
+    pub losses: Vec<Loss>,
+    /// The rules of a rule file that met most frames, the ten first, each with its frames in each frame that was sent, over valid trials.
+    pub rules: Vec<(String, f64)>,
+    /// Drift and noise of this slot, for the warnings.
+    pub variation: f64,
+    /// How far the connections were in the last valid trial, where the DUT keeps states and could be asked.
+    pub connections: Option<Connections>,
+}
+
+/// The limit of a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// The tester itself: this is the ceiling that the others are compared with.
+    Calibration,
+    /// The DUT: the tester could have done clearly more.
+    Dut,
+    /// The DUT dropped frames that it had taken in: the rate is the number of frames that pass, and does not give the cost of a
+    /// frame.
+    DutDrops,
+    /// The tester was too close to its own ceiling: the DUT may be faster.
+    Tester,
+    /// The rate that was asked for.
+    OfferedLoad,
+    /// Nothing valid was measured.
+    Unknown,
+}
+
+/// A slot that could not be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unmeasured {
+    /// Its number.
+    pub slot: usize,
+    /// Its name.
+    pub name: String,
+    /// Why, as a sentence that lacks its name: `could not be measured: ...`.
+    pub why: String,
+}
+
+/// A rate divided by another slot's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Against {
+    /// The other slot.
+    pub than: usize,
+    /// The ratio, paired by block, with `n` blocks; `None` where no block has both.
+    pub ratio: Option<Estimate>,
+    /// Whether the interval of the ratio excludes 1.
+    pub proven: bool,
+    /// The ratio of the costs of a frame that the DUT handled, if one of the two variants drops frames.
+    pub cost: Option<Estimate>,
+}
+
+/// A ratio of interest.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// Numerator.
+    pub of: usize,
+    /// Its rate divided by another's.
+    #[serde(flatten)]
+    pub against: Against,
+    /// Why it is of interest.
+    pub why: Interest,
+    /// The judgement of ministat on the two sets of rates.
+    pub ministat: Option<Ministat>,
+    /// Present if the ratios paired by block say something else.
+    pub disagreement: Option<Disagreement>,
+}
+
+/// ministat's verdict, at 95 % confidence, in the arithmetic of today's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ministat {
+    /// Whether it is proven.
+    pub proven: bool,
+    /// The difference of the averages in percent of A's.
+    pub percent: f64,
+    /// Half the width of its interval, in percent.
+    pub percent_error: f64,
+}
+
+/// How ministat and paired ratios disagree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Disagreement {
+    /// Pairs prove a difference that ministat does not see.
+    OnlyPairs,
+    /// ministat proves a difference that pairs do not.
+    OnlyMinistat,
+    /// Each proves the opposite of the other.
+    Opposite,
+}
+
+/// A variant over the levels of a factor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// The factor's index.
+    pub factor: usize,
+    /// The variant, with the levels of the other factors.
+    pub name: String,
+    /// One for each level.
+    pub points: Vec<Point>,
+}
+
+/// A point of a series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its cell.
+    pub cell: usize,
+    /// The level.
+    pub level: String,
+    /// The level as a number, where all of the factor are.
+    pub number: Option<f64>,
+    /// The rate divided by the first level's; `None` for that itself, and where no block has both.
+    pub to_first: Option<Estimate>,
+}
+
+/// The result of an expectation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expected {
+    /// In words.
+    pub words: String,
+    /// Why the author expects it.
+    pub because: String,
+    /// Line of the plan.
+    pub line: usize,
+    /// The expected result.
+    pub claim: Claim,
+    /// Each pair of cells that it is about.
+    pub pairs: Vec<JudgedPair>,
+    /// Met if all are that were measured, missed if one is; `None` where it is not judged.
+    pub judgement: Option<Judgement>,
+    /// Why it is not judged, or not for all of its pairs.
+    pub reasons: Vec<String>,
+}
+
+/// The result of an expectation, for two cells, or one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct JudgedPair {
+    /// The cell.
+    pub of: usize,
+    /// The reference cell; `None` for rates.
+    pub than: Option<usize>,
+    /// The ratio, or the rate in frames/s.
+    pub estimate: Option<Estimate>,
+    /// The judgement; `None` without a measurement.
+    pub judgement: Option<Judgement>,
+}
+
+/// Why a campaign ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// All intervals are narrow enough.
+    Precise,
+    /// The time is used up.
+    Budget,
+    /// The number of trials asked for has been run.
+    Trials,
+    /// The user interrupted it.
+    Interrupted,
+    /// Something failed.
+    Failed,
+}
