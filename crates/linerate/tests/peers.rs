@@ -124,7 +124,7 @@ const KINDS: [(&str, &str); 8] = [
 
 #[test]
 #[ignore = "needs root, tcpdump and tshark: run by make test as root"]
-fn long_others_find_our_frames_and_every_checksum_right() {
+fn takes_minutes_others_find_our_frames_and_every_checksum_right() {
     let lab = Lab::up(&["forwarding"]);
     for (options, filter) in KINDS {
         let (frames, file, _scratch) = tries(|| {
@@ -169,7 +169,7 @@ fn same_as_written(captured: &[Vec<u8>], options: &str) {
 
 #[test]
 #[ignore = "needs root and tcpdump: run by make test as root"]
-fn long_tcpdump_in_the_dut_sees_what_we_send_and_the_dut_forwards_it() {
+fn takes_minutes_tcpdump_in_the_dut_sees_what_we_send_and_the_dut_forwards_it() {
     let lab = Lab::up(&["forwarding", "bridge"]);
     for (interface, dut, inside, out) in [("g1", "dut0", "in1", "r1"), ("g2", "dut1", "in2", "r2")] {
         for family in ["-4", "-6"] {
@@ -205,7 +205,7 @@ fn wait_for_receiver(lab: &Lab, interface: &str) {
 /// Senders spread their frames over the flows in the given order.
 #[test]
 #[ignore = "needs root and tcpdump: run by make test as root"]
-fn long_orders_spread_frames_over_flows() {
+fn takes_minutes_orders_spread_frames_over_flows() {
     let lab = Lab::up(&["forwarding"]);
     for (order, least, most) in [("sequential", 20, 20), ("random", 1, 60), ("zipf:1.1", 0, 1200)] {
         let frames = tries(|| {
@@ -225,7 +225,7 @@ fn long_orders_spread_frames_over_flows() {
 
 #[test]
 #[ignore = "needs root and trafgen (netsniff-ng): run by make test as root"]
-fn long_we_count_what_trafgen_sends() {
+fn takes_minutes_we_count_what_trafgen_sends() {
     let lab = Lab::up(&["forwarding"]);
     let packet = "{ eth(da=02:4c:52:00:00:04, sa=02:4c:52:00:00:01), ipv4(sa=198.18.0.9, da=198.19.0.9, ttl=64), \
                   udp(sp=2001, dp=9), fill(0x55, 18) }";

@@ -259,7 +259,7 @@ fn plans() -> Vec<PathBuf> {
 /// All of them, with everything that is wrong at once: some five minutes.
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn long_quick_forms_show_what_physics_demands() {
+fn takes_minutes_quick_forms_show_what_physics_demands() {
     let (mut wrong, began) = (Vec::new(), Instant::now());
     let plans = plans();
     for file in &plans {

@@ -21,7 +21,7 @@ pub enum Kind {
     Series,
     /// A part of a DUT's configuration.
     Config,
-    /// A profile, of which only the end is read: a call graph of pmcstat, folded stacks.
+    /// A profile: a call graph of pmcstat, or folded stacks. Only its end is read.
     Profile(&'static str),
     /// Messages of pmcstat's conversion.
     PmcLog,

@@ -39,7 +39,7 @@ struct Logs {
     info: Info,
 }
 
-/// Figures of runs, of which failed ones have none.
+/// Figures of runs; failed runs have none.
 type Figures = Vec<Option<Medians>>;
 
 /// The medians found for a set.

@@ -81,7 +81,7 @@ fn ctrl_c_in_each_phase_leaves_the_host_as_it_was() {
 
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
-fn long_ctrl_c_in_each_phase_of_rule_sets_leaves_the_host_as_it_was() {
+fn takes_minutes_ctrl_c_in_each_phase_of_rule_sets_leaves_the_host_as_it_was() {
     ctrl_c_in_each_phase(&[killed::RULES]);
 }
 

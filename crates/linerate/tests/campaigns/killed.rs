@@ -160,7 +160,7 @@ fn campaigns_survive_kills_and_leave_nothing_behind() {
 
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
-fn long_campaigns_survive_a_hundred_kills() {
+fn takes_minutes_campaigns_survive_a_hundred_kills() {
     campaigns_survive_kills(100);
 }
 

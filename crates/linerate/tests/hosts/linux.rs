@@ -95,7 +95,7 @@ fn collectors_run_under_load_and_end_with_it() {
 
 #[test]
 #[ignore = "needs root, openssh-server and nft"]
-fn long_collectors_of_a_host_that_does_not_answer_under_load_are_fetched_after_it() {
+fn takes_minutes_collectors_of_a_host_that_does_not_answer_under_load_are_fetched_after_it() {
     let lab = RealLab::new();
     let running = lab.program(&with_collectors("3 s"), &[]).start();
     let dut = &lab.ssh.hosts[1];

@@ -84,7 +84,7 @@ fn measures(lab: &RealLab, sends: &str, counts: &str) {
 
 #[test]
 #[ignore = "needs root, openssh-server and trafgen"]
-fn long_linerate_counts_what_trafgen_sends() {
+fn takes_minutes_linerate_counts_what_trafgen_sends() {
     measures(&lab_with(["trafgen", "linerate"]), "trafgen", "linerate");
 }
 

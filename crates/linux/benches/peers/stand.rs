@@ -25,7 +25,7 @@ const REST: Duration = Duration::from_millis(40);
 const START_WITHIN: Duration = Duration::from_secs(2);
 /// How closely the moment of a frame is to be known: 1e-5 of the window over which pacing is measured.
 const EDGE_NS: u64 = 20_000;
-/// Edges of which the median counts, at either end of that window.
+/// Edges at either end of that window; their median counts.
 const EDGES: usize = 15;
 /// Between those edges: longer than a turn on the CPU.
 const APART: Duration = Duration::from_millis(5);

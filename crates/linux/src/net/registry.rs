@@ -201,7 +201,7 @@ fn is_abandoned_draft(file: &str) -> bool {
 fn remove_if_ours(namespace: &NamespaceRecord) -> Result<(), Error> {
     let removed = match Netns::open(&namespace.name) {
         Ok(found) if found.inode() != namespace.inode => Ok(()),
-        // A file that is no namespace has no errno; one of mode 0, never mounted upon, is closed even to its owner.
+        // A file that is not a namespace has no errno; a file of mode 0, on which nothing was ever mounted, is closed even to its owner.
         Err(e) if !matches!(e.errno(), None | Some(libc::EACCES)) => Err(e),
         _ => Netns::remove_persistent(&namespace.name),
     };

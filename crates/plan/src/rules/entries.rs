@@ -205,7 +205,7 @@ mod tests {
 
     /// The largest table that can be asked for, of each kind and order: complete, without repetition, and none in the way.
     #[test]
-    fn long_ten_million_entries_are_there() {
+    fn takes_minutes_ten_million_entries_are_there() {
         let networks = EntryKind::Networks;
         for (kind, seed) in [(networks, None), (networks, Some(1)), (EntryKind::Hosts, Some(1))] {
             let entries = of(super::super::MAX_ENTRIES, kind, seed);

@@ -2,7 +2,7 @@
 
 use super::number::{number, plain_decimal};
 
-/// Longest line that is read, in bytes: a file with longer ones is no table of figures.
+/// The longest accepted line, in bytes: a file with longer lines is not a table of figures.
 pub const MAX_LINE: usize = 1 << 20;
 
 /// Where in a line the points are.
