@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_import::benchlab::{File, Folder, Source, import};
-use linerate_plan::lab::Lab;
 use linerate_plan::Plan;
+use linerate_plan::lab::Lab;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut parts = bytes.split(|b| *b == 1);

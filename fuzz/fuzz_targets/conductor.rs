@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_import::conductor::{Options, read};
 use linerate_hosts::phases::{Event, Machine, Phase};
+use linerate_import::conductor::{Options, read};
 use std::cell::Cell;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -22,7 +22,12 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Ok(test) => {
             assert!(test.trials >= 1 && !test.workers.is_empty());
-            let commands = || test.workers.iter().flat_map(|w| w.phases.iter().flatten()).map(|s| &s.command);
+            let commands = || {
+                test.workers
+                    .iter()
+                    .flat_map(|w| w.phases.iter().flat_map(|(_, steps)| steps))
+                    .map(|s| &s.command)
+            };
             assert!(commands().all(|command| !command.is_empty() && !command.contains('\0')));
             assert!(commands().map(String::len).sum::<usize>() <= 16 << 20);
             let mut machine = Machine::new(test.design(&Phase::ALL));

@@ -23,8 +23,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Some((Some(directory), _)) = assembly.map(|a| a.finish(&configs)) else { return };
     for set in &directory.sets {
-        assert_eq!(set.agrees == Some(true), set.rule.is_some());
-        assert_eq!(set.agrees == Some(false), set.disagreement.is_some());
+        assert_eq!(set.slot.agrees == Some(true), set.slot.rule.is_some());
+        assert_eq!(set.slot.agrees == Some(false), set.slot.disagreement.is_some());
     }
     lines(&directory).expect("numbers and strings make JSON");
     records(directory, "0");
