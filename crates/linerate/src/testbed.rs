@@ -44,7 +44,7 @@ impl Request {
 pub struct TrialOutcome {
     /// What the audit looks at: counters, losses, faults, and the DUT's connections after the trial.
     pub evidence: Evidence,
-    /// The rest of what was measured, where records have it.
+    /// The fields of its record that the testbed fills.
     pub record: TrialRecord,
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::lab::names;
+use common::lab::{Namespace, names};
 use common::{Lab, Program, Scratch, linerate, linerate_line, unique};
 
 /// No name of a namespace is new. Names that existed before may come and go with other programs.
@@ -46,9 +46,9 @@ fn labs_that_cannot_be_are_refused() {
     assert!(!names().contains(&name));
     linerate_line("lab up --name ../x").run().fails(2, &["../x", "cannot be the name of a lab"]);
     let taken = unique("taken");
-    common::lab::ip(&format!("netns add {taken}-receiver")).ok();
+    let receiver = Namespace::named(format!("{taken}-receiver"));
     let refused = linerate(["lab", "up", "--name", &taken]).run();
-    common::lab::ip(&format!("netns del {taken}-receiver")).ok();
+    drop(receiver);
     refused.fails(1, &[&format!("{taken}-receiver")]);
     assert!(!names().contains(&taken), "half a lab is left");
 }
@@ -58,13 +58,13 @@ fn labs_that_cannot_be_are_refused() {
 fn the_remains_of_a_killed_run_are_cleared_by_the_next() {
     let (name, other) = (unique("dead"), unique("dead"));
     let namespace = format!("{name}-generator");
-    common::lab::ip(&format!("netns add {namespace}")).ok();
+    let _left = Namespace::named(namespace.clone());
     let inode = |name: &str| {
         use std::os::unix::fs::MetadataExt;
         std::fs::metadata(format!("/run/netns/{name}")).unwrap().ino()
     };
     // Another program made the second namespace, under a name that the dead run had wanted.
-    common::lab::ip(&format!("netns add {other}")).ok();
+    let _others = Namespace::named(other.clone());
     let record = serde_json::json!({
         "version": 1, "name": name, "pid": 4_194_304, "pid_started": 1, "created": 1, "complete": false,
         "namespaces": {
@@ -82,7 +82,6 @@ fn the_remains_of_a_killed_run_are_cleared_by_the_next() {
     assert!(status.contains(&format!("Lab {name} is unfinished; `linerate lab down")), "{status}");
     let next = common::Bench::new("--family 4 --trials 1 --duration 20ms").run();
     let left = names();
-    common::lab::ip(&format!("netns del {other}")).ok();
     assert!(
         next.ended.stderr.contains(&format!("cleared the remains of lab {name}")),
         "{}",

@@ -24,7 +24,7 @@ pub const VERSION: u32 = 1;
 pub const SCHEMA: &str = include_str!("record/campaign.schema.json");
 
 /// `campaign.json`: the request and the set-up.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
     /// Format version, [`VERSION`].
     pub version: u32,
@@ -87,7 +87,7 @@ impl Planned {
 }
 
 /// The user's request, with defaults filled in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The command line.
     pub command: Vec<String>,
@@ -114,10 +114,11 @@ pub struct Asked {
 }
 
 /// How generation, forwarding and reception share the CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Closed loop: all on the generator's CPU, so that the DUT sets the offered load. Cost per frame, precisely.
+    #[default]
     Inline,
     /// Open loop: the DUT has CPUs of its own. Loss, overload, latency.
     Threaded,
@@ -132,10 +133,11 @@ impl fmt::Display for Mode {
 }
 
 /// Where the trials of a campaign ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabKind {
     /// The embedded lab of this machine.
+    #[default]
     Namespaces,
     /// The hosts of a lab file.
     Hosts,

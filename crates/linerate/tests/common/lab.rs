@@ -53,17 +53,22 @@ fn ip_exec(namespace: &str, args: &[&str]) -> Program {
     Program::new("ip").args(["netns", "exec", namespace]).args(args)
 }
 
-/// A namespace with one end of a veth pair, `t0`, whose other end `t1` is in the same namespace; both are up.
+/// A namespace.
 pub struct Namespace {
     /// Its name.
     pub name: String,
 }
 
 impl Namespace {
-    /// A new one.
+    /// An empty one.
+    pub fn named(name: String) -> Self {
+        ip(&format!("netns add {name}")).ok();
+        Namespace { name }
+    }
+
+    /// One with a veth pair, whose ends `t0` and `t1` are both in it and up.
     pub fn new() -> Self {
-        let namespace = Namespace { name: unique("ns") };
-        ip(&format!("netns add {}", namespace.name)).ok();
+        let namespace = Namespace::named(unique("ns"));
         // IPv6 announces itself on every link: the tests would count frames that linerate did not send.
         let quiet = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
         namespace.exec(&["sh", "-c", quiet]).run().ok();

@@ -3,7 +3,7 @@
 use super::*;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Asked, LabKind, Mode, Roles, Stopped, VERSION};
+use linerate_measure::record::{Asked, LabKind, Stopped, VERSION};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::Timing;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -36,28 +36,10 @@ impl Drop for Folder {
 fn campaign() -> Campaign {
     Campaign {
         version: VERSION,
-        linerate: "0".into(),
         name: "test".into(),
         started: utc_now(),
-        asked: Asked {
-            command: vec![],
-            mode: Mode::Inline,
-            lab: LabKind::Simulated,
-            generator: String::new(),
-            receiver: String::new(),
-            flows: 1,
-            order: "sequential".into(),
-            rate: "max".into(),
-            timing: Timing::slice(250_000_000),
-            batch: 64,
-            seed: 1,
-        },
-        roles: Roles { generator: vec![0], dut: vec![0], receiver: vec![0], control: vec![0] },
-        slots: vec![],
-        notes: vec![],
-        standing: Default::default(),
-        planned: None,
-        imported: None,
+        asked: Asked { lab: LabKind::Simulated, ..Asked::default() },
+        ..Campaign::default()
     }
 }
 

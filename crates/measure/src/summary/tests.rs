@@ -47,33 +47,15 @@ fn campaign() -> Campaign {
     let planned =
         Planned { file: None, experiment: experiment(), plan: serde_json::Value::Null, skipped: Vec::new() };
     Campaign {
-        version: VERSION,
-        linerate: "0".into(),
-        name: "test".into(),
-        started: "2026-01-01T00:00:00Z".into(),
-        asked: Asked {
-            command: vec![],
-            mode: Mode::Inline,
-            lab: LabKind::Simulated,
-            generator: String::new(),
-            receiver: String::new(),
-            flows: 1,
-            order: "sequential".into(),
-            rate: "max".into(),
-            timing: Timing::slice(250_000_000),
-            batch: 64,
-            seed: 1,
-        },
+        asked: Asked { lab: LabKind::Simulated, batch: 64, seed: 1, ..Asked::default() },
         roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
         slots: vec![
             slot(0, "tester-baseline", None, None),
             slot(1, "forwarding", Some(0), None),
             slot(2, "nft-stateful", Some(0), Some(1)),
         ],
-        notes: vec![],
-        standing: BTreeMap::new(),
         planned: Some(Box::new(planned)),
-        imported: None,
+        ..Campaign::default()
     }
 }
 

@@ -6,15 +6,14 @@ use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::{Interest, Judgement, System};
 use linerate_measure::record::{
-    self, Asked, Compared, Disagreement, Expected, LabKind, Mode, Planned, Roles, Row, Series, Skipped, Slot,
-    Stopped, Summary, TrialRecord, VERSION,
+    self, Asked, Compared, Disagreement, Expected, LabKind, Planned, Row, Series, Skipped, Slot, Stopped,
+    Summary, TrialRecord, VERSION,
 };
 use linerate_measure::strategy::{Design, History, Observed, TrialRequest, strategy};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{Rates, Timing};
 use linerate_wire::SplitMix64;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 
 macro_rules! plan {
     ($name:literal) => {
@@ -29,18 +28,9 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
         id,
         name: cell.name.clone(),
         variant: cell.name.clone(),
-        family: "IPv4".into(),
-        transport: "UDP".into(),
-        frame: "64".into(),
         lengths_fcs: vec![64],
-        l4_checksum: true,
-        signed: true,
-        asked_fps: None,
         ceiling: cell.ceiling,
         baseline: cell.baseline,
-        flows: None,
-        cpus: None,
-        no_ceiling: false,
         plan_variant: cell.variant.clone(),
         levels: cell.levels.clone(),
         group: plan.lanes[cell.lane].group,
@@ -48,34 +38,15 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
     };
     let slots = plan.cells.iter().enumerate().map(slot).collect();
     record::Campaign {
-        version: VERSION,
-        linerate: "0".into(),
-        name: "test".into(),
-        started: "2026-01-01T00:00:00Z".into(),
-        asked: Asked {
-            command: vec![],
-            mode: Mode::Inline,
-            lab: LabKind::Simulated,
-            generator: String::new(),
-            receiver: String::new(),
-            flows: 1,
-            order: "sequential".into(),
-            rate: "max".into(),
-            timing: Timing::slice(100_000_000),
-            batch: 64,
-            seed: 1,
-        },
-        roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
+        asked: Asked { lab: LabKind::Simulated, seed: 1, ..Asked::default() },
         slots,
-        notes: vec![],
-        standing: BTreeMap::new(),
         planned: Some(Box::new(Planned {
             file: Some("plan.toml".into()),
             plan: plan.without_experiment(),
             experiment: plan.experiment,
             skipped: Vec::new(),
         })),
-        imported: None,
+        ..record::Campaign::default()
     }
 }
 

@@ -50,7 +50,7 @@ pub fn verdict(comparison: &Comparison) -> String {
         );
     }
     let basis = match comparison.change_of_share {
-        Some(_) => ", as shares of what the tester did alone at the same time",
+        Some(_) => ", with each rate divided by the tester baseline of its block",
         None => "",
     };
     match (comparison.outcome, interval(comparison.deciding())) {
