@@ -130,6 +130,7 @@ pub struct Verdict {
     pub lost: bool,
     /// The trial was cut short, by an interrupt or because a host was lost.
     pub cut_short: bool,
+    #[serde(rename = "reset")]
     pub undone: Undone,
 }
 

@@ -1,12 +1,12 @@
 //! The two kinds of files of a test: the main file has the number of trials and names the players, a player's file has its host
 //! and the steps of four phases.
 
-use super::ini::{Entry, MOST_FAULTS};
-use super::interpolation::{self, Budget};
+use super::ini::Entry;
+use super::interpolation::{self, BUDGET, spend};
 use super::source::{Source, Value, integer};
 use super::{Form, MOST_TRIALS, MOST_WORKERS, Options, PHASES, Step, Test, Worker, step};
 use linerate_hosts::phases::Phase;
-use linerate_plan::diagnostic::{Diagnostic, Span, listed};
+use linerate_plan::diagnostic::{Diagnostic, MOST, Span, listed};
 
 /// Keys of `[Test]` that Conductor knows.
 const TEST_KEYS: [&str; 4] = ["trials", "format", "output", "max_message_size"];
@@ -25,13 +25,13 @@ pub fn read(
     options: &Options,
     file: impl Fn(&str) -> Result<Vec<u8>, String>,
 ) -> Result<Test, Vec<Diagnostic>> {
-    let mut budget = Budget::default();
+    let mut budget = BUDGET;
     let bytes = file(main).map_err(|why| Diagnostic::new(format!("cannot be read: {why}")).of(main));
     let bytes = bytes.map_err(|fault| vec![fault])?;
     let mut source = Source::new(main, &bytes, &mut budget).map_err(|fault| vec![fault])?;
     if is_player(&source) {
         let help = "give the file with [Test] and [Clients] or [Workers], which names this one";
-        source.problems.add(Span::default(), "this is the file of a player, not of a test", help);
+        source.add(Span::default(), "this is the file of a player, not of a test", help);
         return Err(source.faults());
     }
     source.misspelt_sections(&["Test", "Clients", "Workers"]);
@@ -39,10 +39,10 @@ pub fn read(
     let (mut workers, mut of_players) = (Vec::new(), Vec::new());
     for (name, path) in players(&mut source, options) {
         let (message, help) = match file(&path.text) {
-            Ok(bytes) if source.budget.file(bytes.len()) => {
+            Ok(bytes) if spend(source.budget, bytes.len()) => {
                 match player(&name, &path.text, &bytes, options, source.budget) {
                     Ok(worker) => workers.push(worker),
-                    Err(faults) => of_players.extend(faults.into_iter().take(MOST_FAULTS - of_players.len())),
+                    Err(faults) => of_players.extend(faults.into_iter().take(MOST - of_players.len())),
                 }
                 continue;
             }
@@ -55,11 +55,11 @@ pub fn read(
                 (message, "put it beside this file, or write its path")
             }
         };
-        source.problems.add(path.span, message, help);
+        source.add(path.span, message, help);
     }
     let mut faults = source.faults();
     faults.extend(of_players);
-    faults.truncate(MOST_FAULTS);
+    faults.truncate(MOST);
     match trials {
         Some(trials) if faults.is_empty() => Ok(Test { name: name(main), trials, form, workers }),
         _ => Err(faults),
@@ -99,7 +99,7 @@ fn trials(source: &mut Source<'_>) -> Option<u32> {
         Some(_) => (format!("{text} is not a number of trials"), "write 1 or more".into()),
         None => (format!("'{text}' is not a number of trials"), "write a whole number, such as 10".into()),
     };
-    source.problems.add(span, message, help);
+    source.add(span, message, help);
     None
 }
 
@@ -111,7 +111,7 @@ fn form(source: &mut Source<'_>) -> Option<Form> {
         "json" => Some(Form::Json),
         other => {
             let message = format!("'{other}' is not a format of results");
-            source.problems.add(value.span, message, "write text or json");
+            source.add(value.span, message, "write text or json");
             None
         }
     }
@@ -129,7 +129,7 @@ fn players(source: &mut Source<'_>, options: &Options) -> Vec<(String, Value)> {
         1..=MOST_WORKERS => return selected(source, section, span, &names, options),
         n => (format!("[{section}] names {n} players: at most {MOST_WORKERS}"), "make several tests of it"),
     };
-    source.problems.add(span, message, help);
+    source.add(span, message, help);
     Vec::new()
 }
 
@@ -143,7 +143,7 @@ fn selected(
     let wanted: Vec<String> = options.workers.iter().map(|name| name.to_lowercase()).collect();
     for name in wanted.iter().filter(|name| !names.contains(name)) {
         let known = listed(&names[..names.len().min(20)], "and");
-        source.problems.add(span, format!("[{section}] has no worker '{name}'"), format!("it has {known}"));
+        source.add(span, format!("[{section}] has no worker '{name}'"), format!("it has {known}"));
     }
     let names = names.iter().filter(|name| wanted.is_empty() || wanted.contains(name));
     names.filter_map(|name| Some((name.clone(), path(source, section, name)?))).collect()
@@ -156,7 +156,7 @@ fn path(source: &mut Source<'_>, section: &str, name: &str) -> Option<Value> {
         text if text.contains(['\0', '\n']) => (format!("this is not a path of '{name}'"), "write one path"),
         _ => return Some(path),
     };
-    source.problems.add(path.span, message, help);
+    source.add(path.span, message, help);
     None
 }
 
@@ -169,7 +169,7 @@ fn player(
     file: &str,
     bytes: &[u8],
     options: &Options,
-    budget: &mut Budget,
+    budget: &mut usize,
 ) -> Result<Worker, Vec<Diagnostic>> {
     let mut source = Source::new(file, bytes, budget).map_err(|fault| vec![fault])?;
     source.misspelt_sections(&["Master", "Coordinator", "Startup", "Run", "Collect", "Reset"]);
@@ -200,7 +200,7 @@ fn addresses(source: &mut Source<'_>) -> Option<(String, String, u16, u16)> {
 fn host(source: &mut Source<'_>, key: &str, value: Option<Value>) -> Option<String> {
     let Value { text, span } = value?;
     let Some(why) = host_fault(&text) else { return Some(text) };
-    source.problems.add(span, format!("the address of '{key}' {why}"), "write a name or an address");
+    source.add(span, format!("the address of '{key}' {why}"), "write a name or an address");
     None
 }
 
@@ -221,7 +221,7 @@ fn port(source: &mut Source<'_>, value: Option<Value>) -> Option<u16> {
     let Value { text, span } = value?;
     let port = integer(&text).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
     if port.is_none() {
-        source.problems.add(span, format!("'{text}' is no port"), "write a number from 1 to 65535");
+        source.add(span, format!("'{text}' is no port"), "write a number from 1 to 65535");
     }
     port
 }
@@ -239,9 +239,9 @@ fn steps(source: &mut Source<'_>, name: &str, phase: Phase, limit_s: u32) -> Vec
     };
     let defaults = source.ini.defaults();
     let is_shared = |entry: &&Entry| step::is_numbered(&entry.key) && section.get(&entry.key).is_none();
-    let mut steps = Vec::new();
+    let (mut steps, mut faults) = (Vec::new(), Vec::new());
     for entry in section.entries.iter().chain(defaults.entries.iter().filter(is_shared)) {
-        let line = source.problems.line(entry.key_span);
+        let line = source.lines.place(entry.key_span.start).0;
         let expanded = interpolation::expand(&entry.value, section, defaults, source.budget);
         let step = expanded.map_err(|fault| fault.within(entry.value_span)).and_then(|command| {
             step::read(phase, &entry.key, &command, limit_s, line)
@@ -249,9 +249,10 @@ fn steps(source: &mut Source<'_>, name: &str, phase: Phase, limit_s: u32) -> Vec
         });
         match step {
             Ok(step) => steps.push(step),
-            Err(fault) => source.problems.put(fault),
+            Err(fault) => faults.push(fault),
         }
     }
+    faults.into_iter().for_each(|fault| source.put(fault));
     steps
 }
 

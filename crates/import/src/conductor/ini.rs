@@ -5,44 +5,11 @@
 //! behind a section's `]`, and silently takes an indented key or section for a part of the value above: this reader reports both.
 
 use super::{SECTIONS, step};
-use linerate_plan::diagnostic::{Diagnostic, Lines, Span};
+use linerate_plan::diagnostic::{Diagnostic, Lines, MOST, Problems, Span};
 use std::collections::BTreeMap;
 
 /// The section whose keys all others have as well.
 const DEFAULTS: &str = "DEFAULT";
-
-/// Most faults shown for a test.
-pub(super) const MOST_FAULTS: usize = 1000;
-
-/// Faults found in one file.
-pub(super) struct Problems<'a> {
-    pub(super) lines: Lines<'a>,
-    pub(super) list: Vec<Diagnostic>,
-}
-
-impl<'a> Problems<'a> {
-    /// Nothing yet in this text.
-    pub(super) fn new(text: &'a str) -> Self {
-        Problems { lines: Lines::new(text), list: Vec::new() }
-    }
-
-    /// Adds a fault with its remedy. Faults beyond the limit are dropped, because no reader needs them.
-    pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
-        self.put(Diagnostic::at(span, message).remedy(help));
-    }
-
-    /// Adds a fault that has its place.
-    pub(super) fn put(&mut self, fault: Diagnostic) {
-        if self.list.len() < MOST_FAULTS {
-            self.list.push(fault);
-        }
-    }
-
-    /// The line of a place, from 1.
-    pub(super) fn line(&self, span: Span) -> usize {
-        self.lines.place(span.start).0
-    }
-}
 
 /// A file by sections.
 #[derive(Debug)]
@@ -101,13 +68,18 @@ impl Section {
     }
 }
 
-/// Reads a text. Faults go to `problems`; the rest is still read.
-pub(super) fn parse<'a>(text: &'a str, problems: &mut Problems<'a>) -> Ini {
+/// Reads a text. Faults go to `problems`; the rest is still read, unless there are more faults than are shown.
+pub(super) fn parse(text_lines: &Lines, text: &str, problems: &mut Vec<Diagnostic>) -> Ini {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let defaults = Section { name: DEFAULTS.into(), ..Section::default() };
     let ini = Ini { sections: vec![defaults], by_name: [(DEFAULTS.into(), 0)].into() };
-    let mut reader = Reader { text, problems, ini, section: None, entry: Open::None, indent: 0 };
-    lines(&text[start..]).for_each(|line| reader.line(line));
+    let mut reader =
+        Reader { text, lines: text_lines, problems, ini, section: None, entry: Open::None, indent: 0 };
+    for line in lines(&text[start..]) {
+        if reader.problems.len() < MOST {
+            reader.line(line);
+        }
+    }
     reader.ini
 }
 
@@ -120,17 +92,16 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     None,
-    Entry {
-        section: usize,
-        at: usize,
-    },
+    /// The last of its section.
+    Entry,
     /// Something faulty that is already reported.
     Dropped,
 }
 
-struct Reader<'a, 'p> {
+struct Reader<'a> {
     text: &'a str,
-    problems: &'p mut Problems<'a>,
+    lines: &'a Lines<'a>,
+    problems: &'a mut Vec<Diagnostic>,
     ini: Ini,
     /// The section that lines go to; `None` before the first.
     section: Option<usize>,
@@ -138,7 +109,7 @@ struct Reader<'a, 'p> {
     indent: usize,
 }
 
-impl<'a> Reader<'a, '_> {
+impl Reader<'_> {
     fn line(&mut self, line: &str) {
         let value = line.trim();
         if value.is_empty() {
@@ -163,10 +134,8 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn open(&mut self) -> Option<&mut Entry> {
-        match self.entry {
-            Open::Entry { section, at } => Some(&mut self.ini.sections[section].entries[at]),
-            Open::None | Open::Dropped => None,
-        }
+        let section = self.section.filter(|_| self.entry == Open::Entry)?;
+        self.ini.sections[section].entries.last_mut()
     }
 
     fn span(&self, part: &str) -> Span {
@@ -175,8 +144,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn fault(&mut self, part: &str, message: impl Into<String>, help: impl Into<String>) {
-        let span = self.span(part);
-        self.problems.add(span, message, help);
+        self.problems.fault(self.span(part), message, help);
     }
 
     fn continued(&mut self, value: &str) {
@@ -202,7 +170,7 @@ impl<'a> Reader<'a, '_> {
             // `[DEFAULT]` may be there any number of times.
             Some(0) => {}
             Some(at) => {
-                let first = self.problems.line(self.ini.sections[at].span);
+                let first = self.lines.place(self.ini.sections[at].span.start).0;
                 let message = format!("[{name}] is there twice, first on line {first}");
                 self.fault(name, message, "put what both have into one of them");
             }
@@ -240,14 +208,13 @@ impl<'a> Reader<'a, '_> {
         let value_span = if rest.is_empty() { key_span } else { self.span(rest) };
         let to = &mut self.ini.sections[section];
         if let Some(first) = to.get(&key) {
-            let line = self.problems.line(first.key_span);
+            let line = self.lines.place(first.key_span.start).0;
             let message = format!("'{key}' is there twice in [{}], first on line {line}", to.name);
-            return self.problems.add(key_span, message, step::another_key(&key));
+            return self.problems.fault(key_span, message, step::another_key(&key));
         }
-        let at = to.entries.len();
-        to.by_key.insert(key.clone(), at);
+        to.by_key.insert(key.clone(), to.entries.len());
         to.entries.push(Entry { key, key_span, value: rest.to_string(), value_span, blank: 0 });
-        self.entry = Open::Entry { section, at };
+        self.entry = Open::Entry;
     }
 }
 

@@ -12,32 +12,15 @@ const MOST_DEPTH: u32 = 10;
 /// has 270.
 const MOST_VALUE: usize = 48 << 10;
 
-/// Bytes that a value takes beside its text.
+/// Bytes that a value takes beside its text, and that a reference to it costs.
 const EACH: usize = 64;
 
-/// Limit of the cost of all values of a test: a few lines that refer to each other could take any time and memory.
-#[derive(Debug)]
-pub(super) struct Budget {
-    lookups: u32,
-    bytes: usize,
-    files: usize,
-}
+/// Most bytes of all files and values of a test: a main file of some lines could name a large file a thousand times, and a few lines
+/// that refer to each other could take any time and memory.
+pub(super) const BUDGET: usize = 32 << 20;
 
-impl Default for Budget {
-    fn default() -> Self {
-        Budget { lookups: 1_000_000, bytes: 16 << 20, files: 32 << 20 }
-    }
-}
-
-impl Budget {
-    /// Counts another file of a player; returns whether there is room for it. A main file of some lines could name a large one a
-    /// thousand times.
-    pub(super) fn file(&mut self, bytes: usize) -> bool {
-        spend(&mut self.files, bytes)
-    }
-}
-
-fn spend(budget: &mut usize, bytes: usize) -> bool {
+/// Takes bytes from what is left of a budget; returns whether there was enough.
+pub(super) fn spend(budget: &mut usize, bytes: usize) -> bool {
     let left = budget.checked_sub(bytes);
     *budget = left.unwrap_or(0);
     left.is_some()
@@ -48,11 +31,11 @@ pub(super) fn expand(
     value: &str,
     section: &Section,
     defaults: &Section,
-    budget: &mut Budget,
+    budget: &mut usize,
 ) -> Result<String, Diagnostic> {
     let mut expansion = Expansion { section, defaults, budget, out: String::new() };
     expansion.append(value, 1)?;
-    let fits = spend(&mut expansion.budget.bytes, EACH + expansion.out.len());
+    let fits = spend(expansion.budget, EACH + expansion.out.len());
     if fits { Ok(expansion.out) } else { Err(much()) }
 }
 
@@ -68,7 +51,7 @@ fn much() -> Diagnostic {
 struct Expansion<'a> {
     section: &'a Section,
     defaults: &'a Section,
-    budget: &'a mut Budget,
+    budget: &'a mut usize,
     out: String,
 }
 
@@ -106,10 +89,11 @@ impl<'a> Expansion<'a> {
     }
 
     fn lookup(&mut self, name: &str) -> Result<&'a str, Diagnostic> {
-        self.budget.lookups = self.budget.lookups.checked_sub(1).ok_or_else(much)?;
-        let (section, defaults) = (self.section, self.defaults);
+        if !spend(self.budget, EACH) {
+            return Err(much());
+        }
         let key = name.to_lowercase();
-        let entry = section.get(&key).or_else(|| defaults.get(&key));
+        let entry = self.section.get(&key).or_else(|| self.defaults.get(&key));
         entry.map(|entry| entry.value.as_str()).ok_or_else(|| {
             let message = format!("%({name})s: there is no key '{name}' in this section or in [DEFAULT]");
             Diagnostic::new(message).remedy("define the key, or write %%( if no other value is meant")
@@ -120,13 +104,13 @@ impl<'a> Expansion<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::ini;
-    use super::super::ini::Problems;
     use super::*;
+    use linerate_plan::diagnostic::Lines;
 
     fn get(text: &str, key: &str) -> Result<String, Diagnostic> {
-        let ini = ini::parse(text, &mut Problems::new(text));
+        let ini = ini::parse(&Lines::new(text), text, &mut Vec::new());
         let section = ini.section("Run").unwrap();
-        expand(&section.get(key).unwrap().value, section, ini.defaults(), &mut Budget::default())
+        expand(&section.get(key).unwrap().value, section, ini.defaults(), &mut { BUDGET })
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The record of a test's trial: one line of JSON each.
 
 use super::{Step, Test, Worker};
-use linerate_hosts::phases::{Outcome, Phase, Report, Undone, Verdict};
+use linerate_hosts::phases::{Outcome, Phase, Report, Verdict};
 use serde::Serialize;
 
 /// A trial that is over.
@@ -38,14 +38,9 @@ pub struct WorkerTrial {
     pub host: String,
     /// Where its steps were run: an ssh destination, a namespace, or this machine.
     pub at: String,
-    /// The connection was lost, or a step could not be ended.
-    pub lost: bool,
-    /// Not all steps were run, because of an interrupt or a failure.
-    pub cut_short: bool,
-    /// Result of its reset.
-    pub reset: Undone,
-    /// Steps that failed.
-    pub failed_steps: u32,
+    /// What became of it.
+    #[serde(flatten)]
+    pub verdict: Verdict,
     /// Those that were started, in the order of phases and steps.
     pub steps: Vec<StepTrial>,
 }
@@ -102,13 +97,12 @@ pub enum Fate {
 impl Trial {
     /// Steps that failed, on all hosts.
     pub fn failed_steps(&self) -> u32 {
-        self.workers.iter().map(|worker| worker.failed_steps).sum()
+        self.workers.iter().map(|worker| worker.verdict.failed_steps).sum()
     }
 
     /// Whether all its steps were run, and none failed.
     pub fn is_whole(&self) -> bool {
-        let whole = |w: &WorkerTrial| !w.lost && !w.cut_short && w.failed_steps == 0;
-        !self.interrupted && self.workers.iter().all(whole)
+        !self.interrupted && self.workers.iter().all(|worker| worker.verdict.is_whole())
     }
 }
 
@@ -165,10 +159,7 @@ impl<'t> Recorder<'t> {
                 name: worker.name.clone(),
                 host: worker.host.clone(),
                 at: at.clone(),
-                lost: verdict.lost,
-                cut_short: verdict.cut_short,
-                reset: verdict.undone,
-                failed_steps: verdict.failed_steps,
+                verdict: *verdict,
                 steps: reports.iter().filter_map(|report| step(worker, report, began_ns)).collect(),
             }
         });

@@ -1,16 +1,18 @@
 //! One file of a test while it is read: its sections, its faults, and the values that it gives.
 
-use super::ini::{self, Ini, Problems, Section};
-use super::interpolation::{self, Budget};
+use super::ini::{self, Ini, Section};
+use super::interpolation;
 use super::step::is_number;
-use linerate_plan::diagnostic::{Diagnostic, Span, meant};
+use linerate_plan::diagnostic::{Diagnostic, Lines, MOST, Span, meant};
 
 /// A file and its faults.
 pub(super) struct Source<'a> {
     file: &'a str,
     pub(super) ini: Ini,
-    pub(super) problems: Problems<'a>,
-    pub(super) budget: &'a mut Budget,
+    pub(super) lines: Lines<'a>,
+    problems: Vec<Diagnostic>,
+    /// Bytes that the test may still cost.
+    pub(super) budget: &'a mut usize,
 }
 
 /// A value and where it stands.
@@ -24,36 +26,45 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// It is too long, or no text.
-    pub(super) fn new(file: &'a str, bytes: &'a [u8], budget: &'a mut Budget) -> Result<Self, Diagnostic> {
+    pub(super) fn new(file: &'a str, bytes: &'a [u8], budget: &'a mut usize) -> Result<Self, Diagnostic> {
         let text = linerate_plan::text(bytes, "a file of Conductor", "is it another file?");
         let text = text.map_err(|fault| fault.of(file))?;
-        let mut problems = Problems::new(text);
-        Ok(Source { file, ini: ini::parse(text, &mut problems), problems, budget })
+        let (lines, mut problems) = (Lines::new(text), Vec::new());
+        Ok(Source { file, ini: ini::parse(&lines, text, &mut problems), lines, problems, budget })
     }
 
     /// All faults, each once, in the order of the file.
     pub(super) fn faults(self) -> Vec<Diagnostic> {
-        let Problems { lines, mut list } = self.problems;
-        list.sort_by_key(|fault| (fault.span.start, fault.span.end));
-        list.dedup_by(|a, b| a.span == b.span && a.message == b.message);
-        list.into_iter().map(|fault| lines.locate(fault).of(self.file)).collect()
+        self.lines.locate_all(self.problems).into_iter().map(|fault| fault.of(self.file)).collect()
+    }
+
+    /// Adds a fault with its remedy.
+    pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.put(Diagnostic::at(span, message).remedy(help));
+    }
+
+    /// Adds a fault that has its place. Faults beyond the limit are dropped, because no reader needs them.
+    pub(super) fn put(&mut self, fault: Diagnostic) {
+        if self.problems.len() < MOST {
+            self.problems.push(fault);
+        }
     }
 
     /// A fault of something that is missing: its place is the end of the file.
     pub(super) fn missing(&mut self, message: String, help: String) {
-        let end = self.problems.lines.bytes();
-        self.problems.add(Span { start: end, end }, message, help);
+        let end = self.lines.bytes();
+        self.add(Span { start: end, end }, message, help);
     }
 
     /// Reports sections that are probably misspelt names of `known`. Conductor ignores all others, and so does this.
     pub(super) fn misspelt_sections(&mut self, known: &[&str]) {
         let unknown = self.ini.own_sections().iter().filter(|s| !super::SECTIONS.contains(&s.name.as_str()));
-        for Section { name, span, .. } in unknown {
-            if let Some(right) = meant(name.trim(), known.iter().copied()) {
-                let message = format!("[{name}] is not a section of this file");
-                self.problems.add(*span, message, format!("did you mean [{right}]?"));
-            }
-        }
+        let misspelt = unknown.filter_map(|Section { name, span, .. }| {
+            let right = meant(name.trim(), known.iter().copied())?;
+            let fault = Diagnostic::at(*span, format!("[{name}] is not a section of this file"));
+            Some(fault.remedy(format!("did you mean [{right}]?")))
+        });
+        self.problems.extend(misspelt.take(MOST));
     }
 
     /// Whether a section has nearly that name: then its fault is already reported.
@@ -76,7 +87,7 @@ impl<'a> Source<'a> {
             [Some(_), None] => Some(first),
             [Some(_), Some(span)] => {
                 let message = format!("[{second}] and [{first}] are two words for the same");
-                self.problems.add(span, message, "put what both have into one of them");
+                self.add(span, message, "put what both have into one of them");
                 Some(first)
             }
         }
@@ -91,7 +102,7 @@ impl<'a> Source<'a> {
             // A value may begin on the line behind its key.
             Ok(text) => Some(Value { text: text.trim().to_string(), span: entry.value_span }),
             Err(fault) => {
-                self.problems.put(fault.within(entry.value_span));
+                self.put(fault.within(entry.value_span));
                 None
             }
         }
@@ -107,7 +118,7 @@ impl<'a> Source<'a> {
             Some(span) => (span, format!("[{name}] needs '{key}'"), format!("did you mean '{key}'?")),
             None => (section.span, format!("[{name}] has no '{key}'"), format!("add `{key}: {example}`")),
         };
-        self.problems.add(span, message, help);
+        self.add(span, message, help);
         None
     }
 
@@ -116,7 +127,7 @@ impl<'a> Source<'a> {
         let section = self.ini.section(name).filter(|section| section.get(key).is_none());
         if let Some(span) = section.and_then(|section| misspelt(section, key, known)) {
             let message = format!("[{name}] has no key of that name");
-            self.problems.add(span, message, format!("did you mean '{key}'?"));
+            self.add(span, message, format!("did you mean '{key}'?"));
         }
     }
 }

@@ -3,10 +3,10 @@
 mod faults;
 
 use super::files::name;
-use super::ini::MOST_FAULTS;
 use super::*;
 use linerate_hosts::phases::{Action, End, Event, Machine, Outcome, Output, Status, StepId};
 use linerate_plan::Diagnostic;
+use linerate_plan::diagnostic::MOST;
 use proptest::prelude::*;
 
 /// A main file for one player, `p.cfg`.
@@ -256,7 +256,7 @@ proptest! {
         };
         for start in ["main", "bytes", "other"] {
             match read(start, &Options::default(), files) {
-                Err(faults) => prop_assert!(!faults.is_empty() && faults.len() <= MOST_FAULTS),
+                Err(faults) => prop_assert!(!faults.is_empty() && faults.len() <= MOST),
                 Ok(test) => prop_assert!(test.trials >= 1 && !test.workers.is_empty()),
             }
         }

@@ -52,8 +52,8 @@ pub fn conducted(trial: &Trial) -> Document {
         page.say(format!("the run began on the last worker {skew:.2} ms after the first, +- {error:.2} ms"));
     }
     for worker in &trial.workers {
-        let lost = if worker.lost { ": lost" } else { "" };
-        let reset = if worker.reset == Undone::No { ": not reset, it is not as it was" } else { "" };
+        let lost = if worker.verdict.lost { ": lost" } else { "" };
+        let reset = if worker.verdict.undone == Undone::No { ": not reset, it is not as it was" } else { "" };
         page.heading(format!("{} on {}{lost}{reset}", worker.name, worker.at));
         for steps in worker.steps.chunk_by(|a, b| a.phase == b.phase) {
             for (at, step) in steps.iter().enumerate() {

@@ -175,7 +175,7 @@ fn a_hostile_test_costs_no_more_than_it_may() {
     let steps: String = (0..20_000).map(|n| format!("step{n}: {}\n", "x".repeat(30))).collect();
     let player = format!("{MASTER}[Run]\n{steps}{REST}");
     let found = faults(&main, &[("p.cfg", &player)]);
-    assert_eq!(found.len(), MOST_FAULTS);
+    assert_eq!(found.len(), MOST);
     assert!(found[0].contains("the players' files are too much together"), "{}", found[0]);
     assert!(found.iter().any(|fault| fault.contains("the test's commands are too long together")));
     // The most players, whose common file has the largest size and no entries.
@@ -185,7 +185,7 @@ fn a_hostile_test_costs_no_more_than_it_may() {
     // Nothing but faults.
     assert_eq!(player_faults(&"x\n".repeat(MOST_BYTES / 2)).len(), 6);
     let wrong = format!("[Run]\n{}", "x\n".repeat(MOST_BYTES / 2 - 10));
-    assert_eq!(player_faults(&wrong).len(), MOST_FAULTS);
+    assert_eq!(player_faults(&wrong).len(), MOST);
     let sections: String = (0..90_000).map(|n| format!("[s{n}]\n")).collect();
     assert_eq!(player_faults(&sections).len(), 5);
     let many: String = (0..=MOST_WORKERS).map(|n| format!("w{n}: p.cfg\n")).collect();
