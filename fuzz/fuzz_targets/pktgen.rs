@@ -6,7 +6,7 @@ use linerate_hosts::pktgen::Reader;
 use linerate_import::netbenches::logs::Received;
 
 fuzz_target!(|bytes: &[u8]| {
-    let received = Received::read(bytes);
+    let received = Received::read("x", bytes);
     assert!(received.medians.is_none_or(|medians| medians.mean <= medians.upper));
     let mut whole = Reader::new();
     whole.feed(bytes);

@@ -3,7 +3,7 @@
 use linerate_import::netbenches::assemble::Assembly;
 use linerate_import::netbenches::config::{self, Configs};
 use linerate_import::netbenches::layout::{Kind, Place, kind};
-use linerate_import::netbenches::records::{lines, records};
+use linerate_import::netbenches::records::records;
 use linerate_wire::SplitMix64;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn take(path: &str, bytes: &[u8]) {
     let mut configs = Configs::default();
     if kind == Kind::Config {
         configs.file(path, bytes);
-        for grammar in [config::Grammar::Shell, config::Grammar::Sysctl, config::Grammar::Rules] {
+        for grammar in [config::Grammar::Assignments, config::Grammar::Rules] {
             config::settings(grammar, bytes);
         }
     }
@@ -31,7 +31,7 @@ fn take(path: &str, bytes: &[u8]) {
     assembly.end(path, kind, bytes.len() as u64, bytes.last().copied());
     let (directory, _) = assembly.finish(&configs);
     if let Some(directory) = directory {
-        lines(&directory).unwrap();
+        serde_json::to_string(&directory).unwrap();
         if let Some(records) = records(directory, "0") {
             serde_json::to_string(&records.trials).unwrap();
         }

@@ -38,40 +38,61 @@ impl Assembly {
 
     /// Takes a file that was read whole (or not at all, depending on [`Kind::reading`]). Returns its actual kind.
     pub fn file(&mut self, path: &str, kind: Kind, bytes: &[u8]) -> &'static str {
-        match kind {
+        let mut name = kind.name();
+        let problems = match kind {
             Kind::Sender | Kind::Unknown if equilibrium::is_log(bytes) => {
-                let search = (equilibrium::read(path, bytes), equilibrium::command(bytes));
-                self.searches.insert(path.into(), search);
-                return "equilibrium log";
+                name = "equilibrium log";
+                let run = equilibrium::read(path, bytes);
+                let problems = run.problems.clone();
+                self.searches.insert(path.into(), (run, equilibrium::command(bytes)));
+                problems
             }
+            Kind::Unknown if tables::is_numbers(bytes) => return self.file(path, Kind::Medians, bytes),
             Kind::Receiver => {
-                let mut received = Received::read(bytes);
+                let mut received = Received::read(path, bytes);
                 if !self.keep_samples {
                     received.run.log_samples = Vec::new();
                 }
+                let problems = received.run.trial.problems.clone();
                 self.received.insert(path.into(), received);
+                problems
             }
             Kind::Sender => {
-                self.sent.insert(path.into(), Sent::read(bytes));
+                let (sent, problems) = Sent::read(bytes);
+                self.sent.insert(path.into(), sent);
+                problems
             }
             Kind::Info => {
-                self.infos.insert(path.into(), Info::read(bytes));
+                let info = Info::read(bytes);
+                let problems = info.problems.clone();
+                self.infos.insert(path.into(), info);
+                problems
             }
-            Kind::Medians => self.medians.push(tables::numbers(path, bytes)),
-            Kind::Equilibrium => self.throughputs.push(tables::numbers(path, bytes)),
-            Kind::Series => self.series.push(tables::series(path, bytes)),
-            Kind::Unknown if tables::is_numbers(bytes) => {
-                self.medians.push(tables::numbers(path, bytes));
-                return Kind::Medians.name();
+            Kind::Medians | Kind::Equilibrium => {
+                let published = tables::numbers(path, bytes);
+                let problems = published.problems.clone();
+                let files = if kind == Kind::Medians { &mut self.medians } else { &mut self.throughputs };
+                files.push(published);
+                problems
+            }
+            Kind::Series => {
+                let series = tables::series(path, bytes);
+                let problems = series.problems.clone();
+                self.series.push(series);
+                problems
             }
             Kind::Profile(_) | Kind::PmcLog => {
                 let name = file_name(path);
                 let ending = name.find(".pmc").map(|at| name.len() - at);
                 self.profiles.extend(ending.map(|ending| path[..path.len() - ending].to_string()));
+                return kind.name();
             }
-            _ => {}
+            _ => return name,
+        };
+        if !problems.is_empty() {
+            self.problem(path, name, problems.join("; "));
         }
-        kind.name()
+        name
     }
 
     /// A file that is broken.
@@ -94,7 +115,7 @@ impl Assembly {
 
     /// The folder with its sets, and every problem of its files; `None` for an empty folder.
     pub fn finish(mut self, configs: &Configs) -> (Option<ResultDirectory>, Vec<FileProblem>) {
-        let mut problems = self.problems();
+        let mut problems = std::mem::take(&mut self.problems);
         let known = self.known();
         let equilibria = self.equilibria(&known);
         let mut sets = self.sets(configs);
@@ -103,27 +124,6 @@ impl Assembly {
         let nothing = sets.is_empty() && self.series.is_empty() && equilibria.is_empty();
         let Assembly { path, place, series, .. } = self;
         ((!nothing).then_some(ResultDirectory { path, place, sets, series, equilibria }), problems)
-    }
-
-    /// Files that are broken, also those in which the parsers found faults.
-    fn problems(&mut self) -> Vec<FileProblem> {
-        let received = self.received.iter().map(|(path, f)| (path, "receiver", &f.run.trial.problems));
-        let sent = self.sent.iter().map(|(path, f)| (path, "sender", &f.problems));
-        let infos = self.infos.iter().map(|(path, f)| (path, "info", &f.problems));
-        let searches = self.searches.iter().map(|(path, (run, _))| (path, "equilibrium log", &run.problems));
-        let medians = self.medians.iter().map(|p| (&p.file, "medians", &p.problems));
-        let throughputs = self.throughputs.iter().map(|p| (&p.file, "equilibrium", &p.problems));
-        let series = self.series.iter().map(|s| (&s.file, "series", &s.problems));
-        let all = received.chain(sent).chain(infos).chain(searches).chain(medians).chain(throughputs);
-        let found = all.chain(series).filter(|(.., reasons)| !reasons.is_empty());
-        let found = found.map(|(path, kind, reasons)| FileProblem {
-            path: path.clone(),
-            kind,
-            reason: reasons.join("; "),
-            set: None,
-        });
-        let found: Vec<FileProblem> = found.collect();
-        std::mem::take(&mut self.problems).into_iter().chain(found).collect()
     }
 
     pub(super) fn known(&self) -> KnownSets {

@@ -9,10 +9,8 @@ use std::collections::BTreeMap;
 /// Content of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grammar {
-    /// Shell assignments: rc.conf, loader.conf.
-    Shell,
-    /// `key=value` lines: sysctl.conf.
-    Sysctl,
+    /// Assignments: rc.conf, loader.conf, sysctl.conf.
+    Assignments,
     /// A rule or command a line: pf.conf, ipfw.rules, ipf.rules.
     Rules,
 }
@@ -28,10 +26,8 @@ pub fn grammar(name: &str) -> Option<Grammar> {
     if rules.contains(&name) || (name.ends_with(".rules") && !name.starts_with('.')) {
         return Some(Grammar::Rules);
     }
-    if name.starts_with("sysctl.conf") {
-        return Some(Grammar::Sysctl);
-    }
-    (name.starts_with("rc.conf") || name.starts_with("loader.conf")).then_some(Grammar::Shell)
+    let assignments = ["rc.conf", "loader.conf", "sysctl.conf"];
+    assignments.iter().any(|begin| name.starts_with(begin)).then_some(Grammar::Assignments)
 }
 
 /// Reads a file's settings, in their order.
@@ -42,13 +38,7 @@ pub fn settings(grammar: Grammar, bytes: &[u8]) -> Vec<Setting> {
         value: shortened(value, LONGEST),
     };
     let mut all: Vec<Setting> = match grammar {
-        Grammar::Shell => items(&text).iter().map(|item| setting(&item.name, &item.value)).collect(),
-        Grammar::Sysctl => lines(&text)
-            .map(|line| match line.split_once('=') {
-                Some((key, value)) => setting(key.trim(), value.trim().trim_matches('"')),
-                None => setting("", line),
-            })
-            .collect(),
+        Grammar::Assignments => items(&text).iter().map(|item| setting(&item.name, &item.value)).collect(),
         Grammar::Rules => lines(&text).map(|line| setting("", line)).collect(),
     };
     let more = all.len().saturating_sub(MOST_SETTINGS);
@@ -117,10 +107,10 @@ mod tests {
     #[test]
     fn grammars_by_name() {
         for (name, found) in [
-            ("rc.conf", Some(Grammar::Shell)),
-            ("rc.conf.misc", Some(Grammar::Shell)),
-            ("loader.conf.local", Some(Grammar::Shell)),
-            ("sysctl.conf", Some(Grammar::Sysctl)),
+            ("rc.conf", Some(Grammar::Assignments)),
+            ("rc.conf.misc", Some(Grammar::Assignments)),
+            ("loader.conf.local", Some(Grammar::Assignments)),
+            ("sysctl.conf", Some(Grammar::Assignments)),
             ("pf.conf", Some(Grammar::Rules)),
             ("ipfw.rules", Some(Grammar::Rules)),
             ("ta.key", None),

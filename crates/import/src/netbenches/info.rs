@@ -41,7 +41,7 @@ impl Info {
     /// `IMAGE="..."`, `CFG="..."`, `PKTGEN="..."`, `UNAME="..."`.
     fn assignments(&mut self, text: &str) {
         for item in items(text) {
-            let Item { name, value, closed } = item;
+            let Item { name, value, closed, .. } = item;
             if !closed {
                 self.problems.push(format!("cut off: the quote of {name} is not closed"));
             }

@@ -22,15 +22,9 @@ pub fn kept_lines(newlines: u64) -> Option<(u64, u64)> {
     }
 }
 
-/// A receiver's log, read once for both figures.
-#[derive(Debug, Clone, Default)]
-pub struct ReceiverLog {
-    /// pkt-gen's log.
-    pub log: Log,
-    /// Lines that match the script's expression but are not samples as pkt-gen writes them, with their values after `cut` and
-    /// ministat: NaN for one that is not a number, at which ministat ends without a result; `None` for one that it skips.
-    odd: Vec<(u64, Option<f64>)>,
-}
+/// Lines that match the script's expression but are not samples as pkt-gen writes them, with their values after `cut` and
+/// ministat: NaN for one that is not a number, at which ministat ends without a result; `None` for one that it skips.
+type Odd = Vec<(u64, Option<f64>)>;
 
 /// The archive's figure of a run, by both rules, as printed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,38 +45,19 @@ impl Medians {
     }
 }
 
-impl ReceiverLog {
-    /// Reads a whole log.
-    pub fn read(bytes: &[u8]) -> Self {
-        let mut odd = Vec::new();
-        let main_thread = Finder::new(b"main_thread");
-        let mut see = |number: u64, line: &[u8], parsed: &Line<'_>| match parsed {
-            // Its rate is the fourth field.
-            Line::Sample(_) => {}
-            _ => odd.extend(fourth_field(line, &main_thread).map(|field| (number, field))),
-        };
-        let mut reader = Reader::new();
-        reader.feed_with(bytes, &mut see);
-        let log = reader.finish_with(&mut see);
-        ReceiverLog { log, odd }
-    }
-
-    /// How many points enter the archive's median, and the median; `None` where ministat gives none.
-    pub fn archive(&self) -> (usize, Option<Medians>) {
-        let Some((first, last)) = kept_lines(self.log.newlines) else { return (0, None) };
-        let kept = |line: &u64| (first..=last).contains(line);
-        let odd = self.odd.iter().filter(|(line, _)| kept(line)).filter_map(|(_, number)| *number);
-        let odd_lines: Vec<u64> = self.odd.iter().map(|(line, _)| *line).collect();
-        let samples =
-            self.log.samples.iter().filter(|(line, sample)| {
-                kept(line) && sample.pps > 0 && odd_lines.binary_search(line).is_err()
-            });
-        let mut points: Vec<f64> = samples.map(|(_, s)| s.pps as f64).collect();
-        let (numbers, invalid): (Vec<f64>, Vec<f64>) = odd.partition(|number| !number.is_nan());
-        points.extend(numbers);
-        let sound = invalid.is_empty() && points.len() >= LEAST_POINTS;
-        (points.len(), sound.then(|| medians(&mut points)))
-    }
+/// How many points enter the archive's median, and the median; `None` where ministat gives none.
+fn archive(log: &Log, odd: &Odd) -> (usize, Option<Medians>) {
+    let Some((first, last)) = kept_lines(log.newlines) else { return (0, None) };
+    let kept = |line: &u64| (first..=last).contains(line);
+    let is_odd = |line: &u64| odd.binary_search_by_key(line, |(odd, _)| *odd).is_ok();
+    let samples = log.samples.iter().filter(|(line, s)| kept(line) && s.pps > 0 && !is_odd(line));
+    let samples = samples.map(|(_, s)| s.pps as f64);
+    let numbers = odd.iter().filter(|(line, _)| kept(line)).filter_map(|(_, number)| *number);
+    let mut points: Vec<f64> = samples.chain(numbers).collect();
+    let all = points.len();
+    points.retain(|point| !point.is_nan());
+    let sound = points.len() == all && all >= LEAST_POINTS;
+    (points.len(), sound.then(|| medians(&mut points)))
 }
 
 /// Both medians of at least one point.
@@ -126,7 +101,7 @@ fn matches_after(rest: &[u8]) -> bool {
 }
 
 /// The parts of a receiver's log that are kept.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Received {
     /// The run, without the parts that come from its set: its number, the rule of its median, and the offered load.
     pub run: Run,
@@ -139,15 +114,25 @@ pub struct Received {
 }
 
 impl Received {
-    /// Reads a log.
-    pub fn read(bytes: &[u8]) -> Self {
-        let read = ReceiverLog::read(bytes);
-        let (points, medians) = read.archive();
-        let steady = steady(&read.log.samples);
-        let mut problems = problems(&read.log, bytes, points, medians.is_some(), steady.is_some());
+    /// Reads a whole log; `file` is its path.
+    pub fn read(file: &str, bytes: &[u8]) -> Self {
+        let mut odd = Odd::new();
+        let main_thread = Finder::new(b"main_thread");
+        let mut see = |number: u64, line: &[u8], parsed: &Line<'_>| match parsed {
+            // Its rate is the fourth field.
+            Line::Sample(_) => {}
+            _ => odd.extend(fourth_field(line, &main_thread).map(|field| (number, field))),
+        };
+        let mut reader = Reader::new();
+        reader.feed_with(bytes, &mut see);
+        let log = reader.finish_with(&mut see);
+        let (points, medians) = archive(&log, &odd);
+        let steady = steady(&log.samples);
+        let mut problems = problems(&log, bytes, points, medians.is_some(), steady.is_some());
         problems.extend(steady.and_then(|s| s.change).map(|change| change.to_string()));
         let trial = ImportedTrial {
-            lines: kept_lines(read.log.newlines),
+            file: file.into(),
+            lines: kept_lines(log.newlines),
             samples: Some(points),
             sound: steady.map(|s| s.median),
             steady: steady.map(|s| (s.first, s.samples)),
@@ -156,9 +141,9 @@ impl Received {
         };
         Received {
             medians,
-            frame_length: read.log.frame_length(),
-            command: read.log.command,
-            run: Run { trial, log_samples: read.log.samples, ..Run::default() },
+            frame_length: log.frame_length(),
+            command: log.command,
+            run: Run { trial, log_samples: log.samples, ..Run::default() },
         }
     }
 }
@@ -206,12 +191,11 @@ pub struct Sent {
     pub offered: Option<f64>,
     /// Frame length without FCS.
     pub frame_length: Option<u64>,
-    pub problems: Vec<String>,
 }
 
 impl Sent {
-    /// Reads a log.
-    pub fn read(bytes: &[u8]) -> Self {
+    /// Reads a log. Returns its problems as well.
+    pub fn read(bytes: &[u8]) -> (Self, Vec<String>) {
         let mut reader = Reader::new();
         reader.feed(bytes);
         let log = reader.finish();
@@ -221,7 +205,7 @@ impl Sent {
         if offered.is_none() {
             problems.push(if bytes.is_empty() { "empty" } else { "nothing sent: no rate in it" }.into());
         }
-        Sent { offered, frame_length: log.frame_length(), command: log.command, problems }
+        (Sent { offered, frame_length: log.frame_length(), command: log.command }, problems)
     }
 }
 

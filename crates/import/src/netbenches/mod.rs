@@ -49,11 +49,13 @@ pub struct FileProblem {
 }
 
 /// A folder that holds medians, or logs without medians: one campaign of the archive.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ResultDirectory {
     /// Path relative to the folder that was read; `.` for that folder itself.
+    #[serde(rename = "dir")]
     pub path: String,
     /// Subject of the folder.
+    #[serde(flatten)]
     pub place: Place,
     /// The sets of runs, in the order of their names.
     pub sets: Vec<Set>,

@@ -12,21 +12,6 @@ use linerate_hosts::pktgen::Command;
 use linerate_stats::sorted;
 use std::collections::BTreeMap;
 
-/// A receiver's log.
-#[derive(Debug)]
-struct Log {
-    path: String,
-    number: Option<u32>,
-    content: Received,
-}
-
-impl Log {
-    /// Its path without its ending, which the other logs of the run share.
-    fn stem(&self) -> &str {
-        self.path.strip_suffix(".receiver").unwrap_or(&self.path)
-    }
-}
-
 /// The logs of a set.
 #[derive(Debug, Default)]
 struct Logs {
@@ -34,7 +19,7 @@ struct Logs {
     /// As in `bench.<name>.info`; empty for `bench.info`.
     name: String,
     /// In the order of their names, as `ls` gives them to the script.
-    runs: Vec<Log>,
+    runs: Vec<Received>,
     profiling: bool,
     info: Info,
 }
@@ -80,7 +65,7 @@ impl Assembly {
     fn logs(&mut self) -> Vec<Logs> {
         let known = self.known();
         let mut by_set: BTreeMap<(String, String), Logs> = BTreeMap::new();
-        for (path, content) in std::mem::take(&mut self.received) {
+        for (path, mut received) in std::mem::take(&mut self.received) {
             let folder = folder(&path).to_string();
             let (name, number) = known.split(&folder, layout::stem(&path));
             let logs = by_set.entry((folder.clone(), name.clone())).or_insert_with(|| Logs {
@@ -89,7 +74,8 @@ impl Assembly {
                 name,
                 ..Logs::default()
             });
-            logs.runs.push(Log { path, number, content });
+            received.run.trial.number = number;
+            logs.runs.push(received);
         }
         for (path, info) in std::mem::take(&mut self.infos) {
             let key = (folder(&path).to_string(), set_stem(layout::stem(&path)).to_string());
@@ -122,20 +108,20 @@ impl Assembly {
         }
         slot.published = published;
         let sent = logs.runs.iter().flat_map(|log| self.sent_with(log)).find_map(|(_, s)| s.frame_length);
-        let received = || logs.runs.iter().find_map(|log| log.content.frame_length);
+        let received = || logs.runs.iter().find_map(|log| log.frame_length);
         let frame_length = sent.or_else(received);
         let image = logs.info.image_revision().map(String::from);
-        let numbered = logs.runs.iter().any(|log| log.number.is_some());
+        let numbered = logs.runs.iter().any(is_numbered);
         let runs = logs.runs.into_iter().map(|log| self.run(log, by, numbered)).collect();
         Set { slot, image, frame_length, runs, family: None }
     }
 
     /// The generators' logs of a run, each with which generator it is (`""`, `_2`, `_gen2`).
-    fn sent_with(&self, log: &Log) -> impl Iterator<Item = (&str, &Sent)> {
-        let start = format!("{}.sender", log.stem());
+    fn sent_with(&self, log: &Received) -> impl Iterator<Item = (&str, &Sent)> {
+        let start = format!("{}.sender", path_stem(log));
         let same_run = move |(path, sent)| {
             let (stem, generator) = layout::sender(file_name(path))?;
-            (stem == layout::stem(&log.path)).then_some((generator, sent))
+            (stem == layout::stem(&log.run.trial.file)).then_some((generator, sent))
         };
         let near = self.sent.range(start.clone()..).take_while(move |(path, _)| path.starts_with(&start));
         near.map(|(path, sent)| (path.as_str(), sent)).filter_map(same_run)
@@ -148,7 +134,7 @@ impl Assembly {
                 slot.facts.entry(format!("{end}.{name}")).or_insert(value);
             }
         };
-        if let Some(command) = logs.runs.iter().find_map(|log| log.content.command.as_ref()) {
+        if let Some(command) = logs.runs.iter().find_map(|log| log.command.as_ref()) {
             put("receiver", command);
         }
         for (generator, sent) in logs.runs.iter().flat_map(|log| self.sent_with(log)) {
@@ -159,31 +145,29 @@ impl Assembly {
     }
 
     fn disagreement(&self, logs: &Logs, published: &[f64], by: Rule) -> String {
-        let named = |log: &Log| Named {
-            name: match log.number {
+        let named = |log: &Received| Named {
+            name: match log.run.trial.number {
                 Some(number) => format!("run {number}"),
-                None => layout::stem(&log.path).into(),
+                None => layout::stem(&log.run.trial.file).into(),
             },
-            figure: log.content.medians.map(|m| m.by(by)),
-            profiled: self.profiles.contains(log.stem()),
+            figure: log.medians.map(|m| m.by(by)),
+            profiled: self.profiles.contains(path_stem(log)),
         };
         difference(&logs.runs.iter().map(named).collect::<Vec<_>>(), published)
     }
 
-    fn run(&self, log: Log, by: Rule, numbered: bool) -> Run {
+    fn run(&self, log: Received, by: Rule, numbered: bool) -> Run {
         // All generators together.
         let offered = self.sent_with(&log).filter_map(|(_, sent)| sent.offered).reduce(|a, b| a + b);
-        let Received { mut run, medians, .. } = log.content;
+        let Received { mut run, medians, .. } = log;
         let rule = match by {
             Rule::Mean => "mean of the two middle samples",
             Rule::Upper => "upper of the two middle samples",
         };
-        run.trial.file = log.path;
-        run.trial.number = log.number;
         run.trial.method = format!("median of the archive's lines, {rule}, 8 significant digits");
         run.median_pps = medians.map(|m| m.by(by));
         run.offered_pps = offered;
-        if log.number.is_none() && numbered {
+        if run.trial.number.is_none() && numbered {
             run.trial.problems.push("no run number in its name: no part of the set's medians".into());
         }
         run
@@ -192,8 +176,18 @@ impl Assembly {
 
 /// The figures of a set's runs; of those that have a number only, if `numbered`.
 fn figures(logs: &Logs, numbered: bool) -> Figures {
-    let runs = logs.runs.iter().filter(|log| !numbered || log.number.is_some());
-    runs.map(|log| log.content.medians).collect()
+    let runs = logs.runs.iter().filter(|log| !numbered || is_numbered(log));
+    runs.map(|log| log.medians).collect()
+}
+
+fn is_numbered(log: &Received) -> bool {
+    log.run.trial.number.is_some()
+}
+
+/// A log's path without its ending, which the other logs of the run share.
+fn path_stem(log: &Received) -> &str {
+    let path = &log.run.trial.file;
+    path.strip_suffix(".receiver").unwrap_or(path)
 }
 
 /// Lists of runs that the script may have taken for a set, the likeliest first. It takes `bench.<set>.*.receiver`: without the
@@ -213,13 +207,13 @@ fn swept(logs: &Logs, all: &[Logs]) -> Option<Figures> {
     let from = all.partition_point(|l| (l.folder.as_str(), l.name.as_str()) < (&logs.folder, &prefix));
     let with_prefix = |other: &&Logs| other.folder == logs.folder && other.name.starts_with(&prefix);
     let others = all[from..].iter().take_while(with_prefix).filter(|other| other.name != logs.name);
-    let mut runs: Vec<&Log> = others.flat_map(|other| &other.runs).collect();
+    let mut runs: Vec<&Received> = others.flat_map(|other| &other.runs).collect();
     if runs.is_empty() {
         return None;
     }
-    runs.extend(logs.runs.iter().filter(|log| log.number.is_some()));
-    runs.sort_by_key(|log| &log.path);
-    Some(runs.into_iter().map(|log| log.content.medians).collect())
+    runs.extend(logs.runs.iter().filter(|log| is_numbered(log)));
+    runs.sort_by_key(|log| &log.run.trial.file);
+    Some(runs.into_iter().map(|log| log.medians).collect())
 }
 
 /// Finds each set's medians. A file belongs to one set at most. `group` is the folder of the results.

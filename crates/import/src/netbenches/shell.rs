@@ -7,6 +7,8 @@ pub struct Item {
     pub name: String,
     /// The value, quotes taken off; or the line.
     pub value: String,
+    /// The line that it begins on, from 1.
+    pub line: usize,
     /// Whether every quote is closed.
     pub closed: bool,
 }
@@ -14,19 +16,21 @@ pub struct Item {
 /// Reads a file. Values in quotes may go over several lines.
 pub fn items(text: &str) -> Vec<Item> {
     let mut items = Vec::new();
-    let mut rest = text;
+    let (mut rest, mut line_number) = (text, 1);
     while !rest.is_empty() {
+        let number = line_number;
         let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
         let trimmed = line.trim();
         if trimmed.is_empty() || trimmed.starts_with('#') {
-            rest = after;
+            (rest, line_number) = (after, number + 1);
             continue;
         }
         let (name, (value, closed, behind)) = match name(line) {
             Some((name, begun)) => (name, value(&rest[begun..])),
             None => ("", (trimmed.to_string(), true, after)),
         };
-        items.push(Item { name: name.to_string(), value, closed });
+        items.push(Item { name: name.to_string(), value, line: number, closed });
+        line_number += rest[..rest.len() - behind.len()].matches('\n').count();
         rest = behind;
     }
     items
@@ -88,6 +92,7 @@ mod tests {
             ("last", "1"),
         ];
         assert_eq!(pairs(text), expected.map(|(n, v)| (n.to_string(), v.to_string())));
+        assert_eq!(items(text).iter().map(|item| item.line).collect::<Vec<_>>(), [2, 3, 4, 5, 6, 8, 9, 10]);
     }
 
     #[test]
@@ -97,7 +102,10 @@ mod tests {
             [("A".into(), "`reboot`".into()), ("B".into(), "$(reboot)".into())]
         );
         let open = items("UNAME=\"FreeBSD apu2");
-        assert_eq!(open, [Item { name: "UNAME".into(), value: "FreeBSD apu2".into(), closed: false }]);
+        assert_eq!(
+            open,
+            [Item { name: "UNAME".into(), value: "FreeBSD apu2".into(), line: 1, closed: false }]
+        );
     }
 
     proptest! {

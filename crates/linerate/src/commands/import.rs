@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
-use linerate_import::netbenches::records::{self, records};
+use linerate_import::netbenches::records::records;
 use linerate_import::netbenches::{Archive, FileProblem};
 use linerate_linux::folders::read_folder;
 use linerate_linux::netbenches::visit;
@@ -48,7 +48,7 @@ pub enum ImportFrom {
   linerate import netbenches ~/netbenches                            read and check everything
   linerate import netbenches ~/netbenches/Atom_C2558_4Cores          one machine
   linerate import netbenches ~/netbenches --out records              and write records, a campaign per results folder
-  linerate import netbenches . --json | jq 'select(.agrees == false) | .dir, .set, .disagreement'
+  linerate import netbenches . --json | jq '.dir as $dir | .sets[] | select(.agrees == false) | $dir, .set, .disagreement'
 
 With --json, problems of files that belong to no set are on standard error.
 
@@ -130,9 +130,7 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
     let mut lines = BufWriter::new(Output);
     let archive = visit(&args.directory, store.is_some(), &mut |seen| line.files(seen), |mut directory| {
         if args.printed.is_json() {
-            for line in records::lines(&directory)? {
-                let _ = writeln!(lines, "{line}");
-            }
+            let _ = writeln!(lines, "{}", serde_json::to_string(&directory)?);
         }
         if let Some(store) = &store {
             if let Some(records) = records(directory.clone(), env!("CARGO_PKG_VERSION")) {

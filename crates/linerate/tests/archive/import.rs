@@ -16,6 +16,33 @@ fn import(directory: &str, more: &[&str]) -> Ended {
 
 #[track_caller]
 fn sets(directory: &str) -> Vec<Value> {
+    let found = folders(directory);
+    let of = |folder: &Value| -> Vec<Value> {
+        let place = |set: &Value| {
+            let file =
+                [&set["published"]["file"], &set["runs"][0]["file"]].into_iter().find_map(Value::as_str);
+            file.and_then(|file| file.rsplit_once('/')).map_or(".", |(dir, _)| dir).to_string()
+        };
+        folder["sets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|set| {
+                let mut set = set.clone();
+                set["dir"] = place(&set).into();
+                for key in ["machine", "card", "topic", "label"] {
+                    set[key] = folder[key].clone();
+                }
+                set
+            })
+            .collect()
+    };
+    found.iter().flat_map(of).collect()
+}
+
+/// The results folders, as `--json` has them.
+#[track_caller]
+fn folders(directory: &str) -> Vec<Value> {
     let ended = import(directory, &["--json"]).ok();
     ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -97,7 +124,7 @@ fn sets_are_told_with_their_runs_and_where_they_come_from() {
         Value::Null
     );
     let profiled = find("iflib.override_nXxds/results/fbsd15-n302145simple/PMC", "4096");
-    assert_eq!((&profiled["kind"], &profiled["agrees"]), (&"profiling".into(), &Value::Null));
+    assert_eq!((&profiled["profiling"], &profiled["agrees"]), (&true.into(), &Value::Null));
     // The configuration describes the variant.
     let harvest = find("AMD_GX-412TC_4Cores/Intel_i210AT/kern.random.harvest.mask/results/fbsd11.1", "351");
     let settings = harvest["description"]["etc/rc.conf"].as_array().unwrap();
@@ -149,9 +176,10 @@ fn every_bad_input_is_told_with_its_reason() {
 
 #[test]
 fn stale_equilibrium_values_are_told() {
-    let all = sets(&in_testdata("AMD_GX-412TC_4Cores/Intel_i210AT/ipsec/results/fbsd11.0"));
-    let null = all.iter().find(|s| s["kind"] == "equilibrium" && s["set"] == "null").unwrap();
-    assert_eq!(null["equilibrium"]["agrees"], true);
+    let all = folders(&in_testdata("AMD_GX-412TC_4Cores/Intel_i210AT/ipsec/results/fbsd11.0"));
+    let mut searches = all.iter().flat_map(|folder| folder["equilibria"].as_array().unwrap());
+    let null = searches.find(|s| s["name"] == "null").unwrap();
+    assert_eq!(null["agrees"], true);
     assert!(
         text(&null["problems"], "0").is_empty()
             && null["problems"][0].as_str().unwrap().contains("of earlier runs"),
