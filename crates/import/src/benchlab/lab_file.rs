@@ -1,8 +1,9 @@
 //! A lab, written as a lab file.
 
-use super::toml_text::{Toml, key};
+use super::toml_text::Toml;
 use super::{LAB_FILE, Source};
 use linerate_plan::lab::{Boot, Host, Interface, Role};
+use toml_writer::ToTomlKey;
 
 /// Writes a lab file.
 pub(super) fn write(source: &Source, hosts: &[Host]) -> String {
@@ -25,7 +26,7 @@ pub(super) fn write(source: &Source, hosts: &[Host]) -> String {
 }
 
 fn host(out: &mut Toml, host: &Host) {
-    let place = format!("hosts.{}", key(&host.name));
+    let place = format!("hosts.{}", host.name.to_toml_key());
     out.heading(&place);
     let roles: Vec<&str> = host.roles.iter().map(|r| r.key()).collect();
     match roles.as_slice() {

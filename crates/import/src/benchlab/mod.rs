@@ -116,11 +116,11 @@ pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
     let mut notes = Notes::default();
     let sets = source.sets.as_ref().map(|folder| sets::sets(folder, &mut notes)).unwrap_or_default();
     let usual = sets.iter().find(|set| set.baseline).or(sets.first());
-    let testbed = testbed::testbed(&values, usual, &mut notes);
+    let hosts = testbed::hosts(&values, usual, &mut notes);
     let presets = presets(source, text, &values, &mut notes);
     unused(&values, &mut notes);
-    let lab = lab_file::write(source, &testbed.hosts);
-    let mut plans = plan_file::plans(source, testbed.reboots, &values, &sets, &presets, &mut notes);
+    let lab = lab_file::write(source, &hosts);
+    let mut plans = plan_file::plans(source, &values, &sets, &presets, &mut notes);
     let lacking = Lab::read(lab.as_bytes()).err().unwrap_or_default();
     notes.sort();
     let left = plan_file::left(&notes);

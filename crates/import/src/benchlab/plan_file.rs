@@ -2,13 +2,14 @@
 
 use super::notes::Notes;
 use super::sets::{Set, name};
-use super::toml_text::{Toml, block, key, text};
+use super::toml_text::Toml;
 use super::traffic::{Traffic, traffic};
 use super::values::Values;
 use super::{DEFAULT_RUNS, LAB_FILE, MOST_BYTES, PlanFile, Source};
 use linerate_plan::Plan;
 use linerate_plan::placeholders::literal;
 use std::collections::BTreeSet;
+use toml_writer::{ToTomlKey, ToTomlValue};
 
 /// Bytes of a plan that are reserved for parts other than variants.
 const REST: usize = 128 << 10;
@@ -19,10 +20,9 @@ const MOST_ALL: usize = 16 << 20;
 /// The measured window of a trial: about as long as the archive's `-n` takes at line rate.
 const DURATION_S: u64 = 60;
 
-/// Writes the plans. `reboots` says whether the script reboots the DUT before each run.
+/// Writes the plans.
 pub(super) fn plans(
     source: &Source,
-    reboots: bool,
     values: &Values,
     sets: &[Set],
     presets: &[(String, Traffic)],
@@ -42,6 +42,7 @@ pub(super) fn plans(
     }
     let runs = source.runs.or_else(|| values.known("BENCH_ITER")?.parse().ok());
     let runs = runs.filter(|n| (1..=1000).contains(n)).unwrap_or(DEFAULT_RUNS);
+    let reboots = values.known("NO_REBOOT").is_none_or(|value| value == "0");
     let writer = Writer { source, variants: &variants, reboots, runs };
     if let Some(factors) = factors(&distinct) {
         let plan = writer.plan(None, presets.first().map_or(&base, |(_, t)| t), &factors);
@@ -92,39 +93,30 @@ fn file_name(preset: &str, taken: &mut BTreeSet<String>) -> String {
     names.find(|name| taken.insert(name.to_lowercase())).unwrap_or_default()
 }
 
-/// A variant of a plan.
-struct Variant<'a> {
-    name: &'a str,
-    baseline: bool,
-    text: String,
-}
-
-/// The variants as TOML, as many as fit into a plan, in the order in which the script takes them.
-fn variants<'a>(source: &Source, sets: &'a [Set], notes: &mut Notes) -> Vec<Variant<'a>> {
-    let mut left = MOST_BYTES - REST;
-    let mut written: Vec<(usize, Variant)> = Vec::new();
-    let mut order: Vec<(usize, &Set)> = sets.iter().enumerate().collect();
+/// The sets as variants in TOML, as many as fit into a plan, in the order in which the script takes them.
+fn variants<'a>(source: &Source, sets: &'a [Set], notes: &mut Notes) -> Vec<(&'a Set, String)> {
+    let place = source.sets.as_ref().map_or("", |folder| folder.path.as_str());
+    let mut written: Vec<(&Set, String)> = sets.iter().map(|set| (set, variant(set))).collect();
     // The baseline is part of every plan.
-    order.sort_by_key(|(_, set)| !set.baseline);
-    for (at, set) in order {
-        let text = variant(set);
-        if text.len() > left {
-            let place = source.sets.as_ref().map_or("", |f| f.path.as_str());
+    let baseline = written.iter().find(|(set, _)| set.baseline).map_or(0, |(_, text)| text.len());
+    let mut left = (MOST_BYTES - REST).saturating_sub(baseline);
+    written.retain(|(set, text)| {
+        let fits = if set.baseline { text.len() <= MOST_BYTES - REST } else { text.len() <= left };
+        if !fits {
             let what = format!(
                 "the set is left out: a plan has {MOST_BYTES} bytes at most, and this one would be larger"
             );
             notes.left(&super::join(place, &set.name), None, what);
-            continue;
+        } else if !set.baseline {
+            left -= text.len();
         }
-        left -= text.len();
-        written.push((at, Variant { name: &set.name, baseline: set.baseline, text }));
-    }
-    written.sort_by_key(|(at, _)| *at);
-    written.into_iter().map(|(_, variant)| variant).collect()
+        fits
+    });
+    written
 }
 
 fn variant(set: &Set) -> String {
-    let place = format!("variants.{}", key(&set.name));
+    let place = format!("variants.{}", set.name.to_toml_key());
     let mut out = Toml::default();
     out.heading(&place);
     out.text("about", Some(format!("configuration set {}", set.name)));
@@ -132,12 +124,12 @@ fn variant(set: &Set) -> String {
         if !settings.is_empty() {
             out.heading(&format!("{place}.{name}"));
         }
-        settings.iter().for_each(|(name, value)| out.text(&key(name), Some(literal(value))));
+        settings.iter().for_each(|(name, value)| out.text(&name.to_toml_key(), Some(literal(value))));
     }
     for (path, content) in &set.files {
         out.heading(&format!("[{place}.files]"));
         out.text("path", Some(literal(path)));
-        out.put("text", Some(block(&literal(content))));
+        out.text("text", Some(literal(content)));
     }
     out.0
 }
@@ -146,10 +138,10 @@ fn variant(set: &Set) -> String {
 type Field = (&'static str, &'static str, fn(&Traffic) -> String);
 
 const FIELDS: [Field; 4] = [
-    ("size", "frame length with FCS", |t| text(&format!("{} B", t.length_fcs))),
-    ("family", "IP version", |t| text(t.family)),
+    ("size", "frame length with FCS", |t| format!("{} B", t.length_fcs).to_toml_value()),
+    ("family", "IP version", |t| t.family.to_toml_value()),
     ("flows", "pairs of addresses and ports", |t| t.flows.to_string()),
-    ("rate", "offered load", |t| text(&t.rate.map_or_else(|| "max".into(), |rate| format!("{rate} pps")))),
+    ("rate", "offered load", |t| t.rate.map_or("max".into(), |rate| format!("{rate} pps")).to_toml_value()),
 ];
 
 /// The presets as factors that are crossed, with their levels; `None` where they are not all combinations of these.
@@ -174,7 +166,7 @@ fn factors(presets: &BTreeSet<&Traffic>) -> Option<Vec<(Field, Vec<String>)>> {
 /// Parts that all plans of an import share.
 struct Writer<'a> {
     source: &'a Source,
-    variants: &'a [Variant<'a>],
+    variants: &'a [(&'a Set, String)],
     reboots: bool,
     runs: u64,
 }
@@ -206,26 +198,27 @@ impl Writer<'_> {
             out.heading("variants.as-it-is");
             out.text("about", Some("the DUT as it is found"));
         }
-        self.variants.iter().for_each(|variant| out.0 += &variant.text);
+        self.variants.iter().for_each(|(_, text)| out.0 += text);
         for ((name, about, _), levels) in factors {
             out.heading(&format!("factors.{name}"));
             out.text("about", Some(about));
             out.text("sets", Some(format!("traffic.{name}")));
             out.put("levels", Some(format!("[{}]", levels.join(", "))));
         }
-        self.compare(&mut out, !factors.is_empty());
+        let baseline = self.variants.iter().find(|(set, _)| set.baseline).map(|(set, _)| &set.name);
+        match baseline.filter(|_| self.variants.len() > 1) {
+            Some(baseline) => {
+                out.heading("compare");
+                out.text("with", Some(baseline));
+            }
+            None if factors.is_empty() => {}
+            None => {
+                out.heading("compare");
+                out.list("what", &["levels"]);
+            }
+        }
         self.trials(&mut out);
         out.0
-    }
-
-    fn compare(&self, out: &mut Toml, factors: bool) {
-        let baseline = self.variants.iter().find(|variant| variant.baseline).map(|variant| variant.name);
-        let baseline = baseline.filter(|_| self.variants.len() > 1);
-        if baseline.is_some() || factors {
-            out.heading("compare");
-            out.text("with", baseline);
-            out.list("what", if baseline.is_none() { &["levels"] } else { &[] });
-        }
     }
 
     fn trials(&self, out: &mut Toml) {

@@ -6,6 +6,8 @@
 use super::notes::Notes;
 use super::router::Router;
 use super::{File, Folder, join};
+use crate::netbenches::shell::{Item, items};
+use crate::shortened;
 use std::collections::BTreeMap;
 
 /// A folder's or file's name, fit for a plan.
@@ -166,32 +168,14 @@ fn is_account(path: &str) -> bool {
 
 /// `name=value` lines, with `"` around values and comments behind a `#`.
 fn settings(to: &mut BTreeMap<String, String>, place: &str, text: &str, notes: &mut Notes) {
-    let lines = text.lines().map(str::trim).zip(1..);
-    for (line, number) in lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#')) {
-        let setting = line.split_once('=').and_then(|(name, value)| Some((name.trim(), value_of(value)?)));
-        match setting.filter(|(name, _)| is_setting(name)) {
-            Some((name, value)) => drop(to.insert(name.to_string(), value)),
-            None => {
-                let shown: String = line.chars().take(80).collect();
-                notes.left(place, Some(number), format!("this is no setting: {shown}"));
-            }
+    for Item { name, value, line, closed } in items(text) {
+        if is_setting(&name) && closed && !value.chars().any(char::is_control) {
+            to.insert(name, value);
+        } else {
+            let shown = shortened(format!("{name} {value}").trim(), 80);
+            notes.left(place, Some(line), format!("this is no setting: {shown}"));
         }
     }
-}
-
-/// A value without its quotes and the comment behind it; `None` where a quote is never closed, or it has signs that settings lack.
-fn value_of(text: &str) -> Option<String> {
-    let text = text.trim();
-    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
-    let value = match quote {
-        Some(quote) => {
-            let (value, rest) = text[1..].split_once(quote)?;
-            let rest = rest.trim();
-            (rest.is_empty() || rest.starts_with('#')).then_some(value)?
-        }
-        None => text.split('#').next().unwrap_or_default().trim(),
-    };
-    (!value.chars().any(char::is_control)).then(|| value.to_string())
 }
 
 fn is_setting(name: &str) -> bool {

@@ -5,7 +5,8 @@
 //! something has an unknown value.
 
 use super::values::{Value, Values};
-use linerate_plan::diagnostic::{Diagnostic, Span};
+use crate::shortened;
+use linerate_plan::diagnostic::{Diagnostic, Lines, Problems, Span};
 use std::rc::Rc;
 
 /// Most faults shown for one file.
@@ -19,19 +20,7 @@ const LONGEST: usize = 16 << 10;
 
 /// Why a value is not known.
 const RUNS: &str = "a command would have to be run for it";
-const ARITHMETIC: &str = "it is computed";
-const PATTERN: &str = "it is cut out of another by a pattern";
-const STATE: &str = "it is an argument, or the state, of a running shell";
-const BASH: &str = "it is written in a way of bash that is not read";
-
-/// Meaning of a command's first word that is no assignment.
-const COMMANDS: [(&[&str], &str, &str); 5] = [
-    (&["if", "case", "[", "[[", "test", "!"], "is a condition", "write what is the case"),
-    (&["for", "while", "until", "select"], "is a loop", "write its results"),
-    (&["function"], "defines a function", "write its results"),
-    (&[".", "source"], "reads another file", "put that file's lines here"),
-    (&["eval", "exec"], "runs what is in a text", "write its results"),
-];
+const COMPUTED: &str = "only a running shell can compute it";
 
 /// Words that end or divide a block. The fault is at the block's beginning.
 const CLOSERS: [&str; 8] = ["then", "else", "elif", "fi", "do", "done", "esac", "}"];
@@ -44,8 +33,8 @@ impl Values {
             file: file.into(),
             text,
             at: 0,
-            line: 1,
-            counted: 0,
+            lines: Lines::new(text),
+            begun: 0,
             statements: 0,
             live: true,
             using: true,
@@ -105,10 +94,9 @@ struct Shell<'v, 't> {
     file: Rc<str>,
     text: &'t str,
     at: usize,
-    /// The line that the statement begins on.
-    line: usize,
-    /// Up to where lines are counted.
-    counted: usize,
+    lines: Lines<'t>,
+    /// Where the statement begins.
+    begun: usize,
     statements: usize,
     /// False within a `${NAME:-word}` that is not taken.
     live: bool,
@@ -141,9 +129,7 @@ impl<'t> Shell<'_, 't> {
     }
 
     fn fault<T>(&mut self, start: usize, message: impl Into<String>, help: &str) -> Option<T> {
-        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |n| start + n);
-        let span = Span { start, end: self.at.clamp(start, line_end.max(start)) };
-        self.problems.push(Diagnostic::at(span, message).remedy(help));
+        self.problems.fault(Span { start, end: self.at.max(start) }, message, help);
         None
     }
 
@@ -182,8 +168,7 @@ impl<'t> Shell<'_, 't> {
             let message = format!("more than {MOST_STATEMENTS} assignments");
             return self.fault(self.at, message, "a configuration has some thirty").unwrap_or(false);
         }
-        self.line += self.text[self.counted..self.at].bytes().filter(|b| *b == b'\n').count();
-        self.counted = self.at;
+        self.begun = self.at;
         if self.command().is_none() {
             self.skip_line();
         }
@@ -237,7 +222,8 @@ impl<'t> Shell<'_, 't> {
 
     fn set(&mut self, name: &str, text: Result<String, String>) {
         if self.live {
-            self.values.set(name, Value { file: self.file.clone(), line: self.line, text });
+            let line = self.lines.place(self.begun).0;
+            self.values.set(name, Value { file: self.file.clone(), line, text });
         }
     }
 
@@ -288,25 +274,12 @@ impl<'t> Shell<'_, 't> {
                 Some(())
             }
             closer if CLOSERS.contains(&closer) && !self.problems.is_empty() => None,
-            _ => self.refuse(name, start),
+            _ => {
+                let shown = shortened(&self.text[start..self.at], 40);
+                let message = format!("'{shown}' is a command: nothing is executed");
+                self.fault(start, message, "write NAME=\"value\", or put a # in front of it")
+            }
         }
-    }
-
-    fn refuse(&mut self, name: &str, start: usize) -> Option<()> {
-        let known = COMMANDS.iter().find(|(words, ..)| words.contains(&name));
-        let shown: String = name.chars().take(40).collect();
-        self.blanks(false);
-        let (what, help) = match known {
-            Some((_, what, help)) => (format!("'{shown}' {what}"), *help),
-            None if self.peek() == Some('(') => {
-                (format!("this defines a function, {shown}"), "write its results")
-            }
-            None if shown.is_empty() => ("this runs something".into(), "write NAME=\"value\""),
-            None => {
-                (format!("this runs a program, {shown}"), "write NAME=\"value\", or put a # in front of it")
-            }
-        };
-        self.fault(start, format!("{what}: nothing is executed"), help)
     }
 
     /// The words up to the end of a statement.
@@ -350,15 +323,9 @@ impl<'t> Shell<'_, 't> {
     fn sign(&mut self, sign: char) -> Option<Word> {
         let start = self.at;
         let here = self.rest().starts_with("<<");
-        let what = match sign {
-            '<' | '>' => "this reads or writes a file",
-            '|' => "this hands something to a program, or depends on one",
-            '&' => "this runs in the background, or depends on a program",
-            _ => "this runs something",
-        };
         self.at += 1;
-        let help = "put values with such signs in quotes";
-        let none = self.fault(start, format!("{what}: nothing is executed"), help);
+        let message = format!("{sign} makes this a command: nothing is executed");
+        let none = self.fault(start, message, "put values with such signs in quotes");
         if here {
             // The lines of a here-document are no statements, and where it ends may be computed.
             self.at = self.text.len();
@@ -426,7 +393,7 @@ impl<'t> Shell<'_, 't> {
                 self.braced(word, start, depth)?;
             }
             Some('(') => {
-                let why = if self.rest().starts_with("((") { ARITHMETIC } else { RUNS };
+                let why = if self.rest().starts_with("((") { COMPUTED } else { RUNS };
                 self.at += 1;
                 self.skip(start, '(', ')')?;
                 word.unknown(why);
@@ -438,12 +405,12 @@ impl<'t> Shell<'_, 't> {
             }
             Some(c) if c.is_ascii_digit() || "@*#?$!-".contains(c) => {
                 self.at += 1;
-                word.unknown(STATE);
+                word.unknown(COMPUTED);
             }
             Some('\'') if !quoted => {
                 self.at += 1;
                 self.skip(start, '\'', '\'')?;
-                word.unknown(BASH);
+                word.unknown(COMPUTED);
             }
             _ => word.push("$"),
         }
@@ -488,9 +455,8 @@ impl<'t> Shell<'_, 't> {
         match self.values.get(name) {
             Some(value) => word.add(&value.text),
             None => {
-                let shown: String = name.chars().take(60).collect();
                 let why = "which is part of it, is not set before; the environment is not read";
-                word.unknown(&format!("{shown}, {why}"));
+                word.unknown(&format!("{}, {why}", shortened(name, 60)));
             }
         }
     }
@@ -499,14 +465,14 @@ impl<'t> Shell<'_, 't> {
     fn braced(&mut self, word: &mut Word, start: usize, depth: usize) -> Option<()> {
         let name = self.name();
         if !is_name(name) {
-            word.unknown(if self.peek() == Some('#') { ARITHMETIC } else { STATE });
+            word.unknown(COMPUTED);
             return self.skip(start, '{', '}');
         }
         let _ = self.takes("[@]") || self.takes("[*]");
         let empty = self.takes(":");
         let operator = self.peek().filter(|c| "-=+?".contains(*c));
         if operator.is_none() && (empty || self.peek() != Some('}')) {
-            word.unknown(PATTERN);
+            word.unknown(COMPUTED);
             return self.skip(start, '{', '}');
         }
         if operator.is_some() && depth >= DEEPEST {

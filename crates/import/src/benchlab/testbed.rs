@@ -17,17 +17,8 @@ const LOOK_NS: u64 = 5_000_000_000;
 /// A lab file's bounds.
 const LONGEST_BOOT_NS: u64 = 86_400_000_000_000;
 
-/// The lab of a configuration.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Testbed {
-    /// The hosts.
-    pub(super) hosts: Vec<Host>,
-    /// Whether the DUT is rebooted before each trial.
-    pub(super) reboots: bool,
-}
-
 /// Makes hosts. `set` is the configuration of the DUT that is taken for the usual one.
-pub(super) fn testbed(values: &Values, set: Option<&Set>, notes: &mut Notes) -> Testbed {
+pub(super) fn hosts(values: &Values, set: Option<&Set>, notes: &mut Notes) -> Vec<Host> {
     let mut reader = Reader { values, notes };
     let mut hosts = vec![dut(&mut reader, set)];
     hosts.extend(testers(&mut reader));
@@ -36,11 +27,10 @@ pub(super) fn testbed(values: &Values, set: Option<&Set>, notes: &mut Notes) -> 
         router::complete(&mut hosts, set, reader.values, reader.notes);
     }
     boot(&mut hosts, &mut reader);
-    let reboots = reader.values.known("NO_REBOOT").is_none_or(|v| v == "0");
     for name in ["NO_REBOOT", "BENCH_ITER", "PKT_TO_SEND", "AF", "RECEIVER_STOP_CMD", "SENDER_STOP_CMD"] {
         reader.notes.used(name);
     }
-    Testbed { hosts, reboots }
+    hosts
 }
 
 fn host(name: &str, role: Role, ssh: Ssh) -> Host {

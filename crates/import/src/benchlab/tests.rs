@@ -182,7 +182,7 @@ fn a_preset_keeps_what_the_one_before_it_set_as_the_scripts_shell_does() {
     let imported = made(&source);
     let notes = left(&imported);
     says(&notes, "p/b:0 the preset says less than one before it");
-    says(&notes, "p/c:1 the preset is left out: this runs a program, touch");
+    says(&notes, "p/c:1 the preset is left out: 'touch' is a command");
     assert_eq!(campaign(&imported.plans[0]).kinds[0].size.pattern, [1518]);
 }
 
@@ -282,5 +282,5 @@ fn what_is_no_configuration_is_refused() {
     let unknown = messages(&TWO.replace("\"192.0.2.9\"", "$(hostname)"));
     assert_eq!(unknown, ["5: the value of DUT_ADMIN is not known: a command would have to be run for it"]);
     assert!(messages(&TWO.replace("\"192.0.2.9\"", ""))[0].contains("DUT_ADMIN is empty"));
-    assert!(messages(&format!("{TWO}if true; then DUT_ADMIN=x; fi\n"))[0].contains("'if' is a condition"));
+    assert!(messages(&format!("{TWO}if true; then DUT_ADMIN=x; fi\n"))[0].contains("'if' is a command"));
 }
