@@ -4,9 +4,8 @@
 
 use super::fault::{self, FaultKind, Signs};
 use super::monitor::{Parse, Report, Sample, State, Totals};
-use super::task::{Checked, Words};
-use super::{Invocation, Side};
-use linerate_plan::backend::Unsuitable;
+use super::task::{Refusable, Words};
+use super::{Invocation, Side, Task};
 use linerate_wire::Transport;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -22,28 +21,28 @@ const MOST_MSS: u32 = 9 * 1024;
 /// Setting up and taking down the control connection.
 const MARGIN_S: u32 = 15;
 
-pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
-    let [from, to] = ends(wanted)?;
-    let (threads, payload, rate) = (wanted.task.threads, wanted.task.payload(), wanted.rate());
+pub fn generator(task: &Task) -> Refusable {
+    let [from, to] = ends(task)?;
+    let (threads, payload, rate) = (task.threads, task.payload(), task.load.rate);
     let command = Words::new(["iperf3", "-J"])
         .option("-c", to)
         .option("-B", from)
-        .option("-p", wanted.destination.first_port())
-        .option("-t", wanted.seconds)
+        .option("-p", task.traffic.flows.destination().first_port())
+        .option("-t", task.seconds())
         .option("-i", 1)
         .option("-P", threads);
-    let command = match wanted.transport() {
+    let command = match task.traffic.frame.transport {
         Transport::Tcp if rate.is_some() => {
-            return wanted.cannot("send TCP at a rate of frames: its segments are the kernel's business");
+            return Err("send TCP at a rate of frames: its segments are the kernel's business".into());
         }
         Transport::Tcp if !(LEAST_MSS..=MOST_MSS).contains(&payload) => {
-            return wanted.cannot(format!("set a segment of {payload} bytes: {LEAST_MSS} to {MOST_MSS}"));
+            return Err(format!("set a segment of {payload} bytes: {LEAST_MSS} to {MOST_MSS}"));
         }
         Transport::Tcp => command.option("-M", payload),
         _ if payload < LEAST_UDP => {
-            return wanted.cannot(format!(
+            return Err(format!(
                 "send frames of {} bytes with FCS: its datagrams have at least {LEAST_UDP} bytes",
-                wanted.task.frame_len_fcs()
+                task.frame_len_fcs()
             ));
         }
         _ => {
@@ -53,27 +52,27 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
             command.option("-l", payload).option("-b", format!("{bits:.0}")).word("-u")
         }
     };
-    Ok(Invocation::bounded("INT", 1, wanted.seconds + MARGIN_S, command))
+    Ok(Invocation::bounded("INT", 1, task.seconds() + MARGIN_S, command))
 }
 
 /// A server for one test. It prints its document when the test is over.
-pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
-    let [_, to] = ends(wanted)?;
+pub fn receiver(task: &Task) -> Refusable {
+    let [_, to] = ends(task)?;
     let command = Words::new(["iperf3", "-J", "-s", "-1", "-i", "1"]).option("-B", to);
-    let command = command.option("-p", wanted.destination.first_port());
-    let limit_s = wanted.seconds + wanted.task.link_wait_s + 2 * MARGIN_S;
+    let command = command.option("-p", task.traffic.flows.destination().first_port());
+    let limit_s = task.seconds() + task.link_wait_s + 2 * MARGIN_S;
     Ok(Invocation::bounded("INT", 1, limit_s, command))
 }
 
 /// Both addresses. Streams differ in their source ports, which the kernel picks.
-fn ends(wanted: &Checked<'_>) -> Result<[IpAddr; 2], Unsuitable> {
-    let ends = wanted.through_the_stack()?;
-    let (threads, flows) = (wanted.task.threads, wanted.flows());
+fn ends(task: &Task) -> Refusable<[IpAddr; 2]> {
+    let ends = task.through_the_stack()?;
+    let (threads, flows) = (task.threads, task.traffic.flows.len());
     if threads > MOST_STREAMS {
-        return wanted.cannot(format!("run {threads} streams: at most {MOST_STREAMS}"));
+        return Err(format!("run {threads} streams: at most {MOST_STREAMS}"));
     }
-    if flows != u64::from(threads) || wanted.destination.ports() > 1 {
-        return wanted.cannot(format!(
+    if flows != u64::from(threads) || task.traffic.flows.destination().ports() > 1 {
+        return Err(format!(
             "make {flows} flows of {threads} stream(s): each stream is one flow to one port of the server"
         ));
     }

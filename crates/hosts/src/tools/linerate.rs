@@ -3,10 +3,9 @@
 
 use super::fault::{self, FaultKind, Signs};
 use super::monitor::{Parse, Report, Sample, Totals};
-use super::task::{Checked, Words};
+use super::task::{Refusable, Words};
 use super::{Invocation, Side, Task};
 use linerate_plan::Backend;
-use linerate_plan::backend::Unsuitable;
 use linerate_wire::Transport;
 
 /// Milliseconds between two lines.
@@ -14,49 +13,49 @@ const REPORT_MS: &str = "250";
 /// Seconds beyond link wait and load after which it is ended.
 const MARGIN_S: u32 = 5;
 
-pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
-    let mut command = begin(wanted, "send")
-        .option("--size", wanted.task.frame_len_fcs())
-        .option("-s", wanted.source)
-        .option("-d", wanted.destination)
-        .option("-D", wanted.destination_mac()?);
-    if let Some(mac) = wanted.source_mac() {
+pub fn generator(tool: Backend, task: &Task) -> Refusable {
+    let ([source, destination], transport) = (task.ends(), task.traffic.frame.transport);
+    let mut command = begin(tool, task, "send")
+        .option("--size", task.frame_len_fcs())
+        .option("-s", source)
+        .option("-d", destination)
+        .option("-D", task.destination_mac()?);
+    if let Some(mac) = task.source_mac() {
         command = command.option("-S", mac);
     }
-    if wanted.transport() != Transport::Udp {
-        command = command.option("--transport", wanted.transport());
+    if transport != Transport::Udp {
+        command = command.option("--transport", transport);
     }
     let command = command
-        .option("-R", wanted.rate().map_or("max".into(), |pps| pps.to_string()))
-        .option("-p", wanted.task.threads)
-        .option("--duration", format!("{}s", wanted.seconds))
+        .option("-R", task.load.rate.map_or("max".into(), |pps| pps.to_string()))
+        .option("-p", task.threads)
+        .option("--duration", format!("{}s", task.seconds()))
         // The receiver does not look for signatures, and they make short frames longer.
         .word("--unsigned");
-    Ok(invocation(wanted, command, wanted.seconds))
+    Ok(invocation(task, command, task.seconds()))
 }
 
-pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
-    let seconds = wanted.seconds + wanted.task.link_wait_s + MARGIN_S;
+pub fn receiver(tool: Backend, task: &Task) -> Invocation {
+    let seconds = task.seconds() + task.link_wait_s + MARGIN_S;
     // Other tools' frames are not signed.
-    let command = begin(wanted, "receive").word("--unsigned").option("--duration", format!("{seconds}s"));
-    Ok(invocation(wanted, command, seconds))
+    let command = begin(tool, task, "receive").word("--unsigned").option("--duration", format!("{seconds}s"));
+    invocation(task, command, seconds)
 }
 
 /// The lab's file has confirmed that it is isolated, or nothing would be run.
-fn begin(wanted: &Checked<'_>, verb: &str) -> Words {
-    let Task { interface, link_wait_s, traffic, .. } = wanted.task;
+fn begin(tool: Backend, task: &Task, verb: &str) -> Words {
+    let Task { interface, link_wait_s, traffic, .. } = task;
     let words = Words::new(["linerate", verb, "-i", interface, "--isolated-lab", interface, "-N"])
         .option("-T", REPORT_MS)
         .option("-w", link_wait_s);
-    match wanted.tool.resolved(traffic.mix.max_len_fcs()) {
+    match tool.resolved(traffic.mix.max_len_fcs()) {
         Backend::Xdp => words,
         other => words.option("--port", other),
     }
 }
 
-fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32) -> Invocation {
-    let link_wait_s = wanted.task.link_wait_s;
-    Invocation::bounded("INT", link_wait_s + 1, link_wait_s + seconds + MARGIN_S, command)
+fn invocation(task: &Task, command: Words, seconds: u32) -> Invocation {
+    Invocation::bounded("INT", task.link_wait_s + 1, task.link_wait_s + seconds + MARGIN_S, command)
 }
 
 /// Its own messages, in lower case; beside those of every tool's system.

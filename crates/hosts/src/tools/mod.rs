@@ -34,21 +34,20 @@ pub enum Side {
 /// # Errors
 /// The capability that the tool lacks.
 pub fn command(tool: Backend, side: Side, task: &Task) -> Result<Invocation, Unsuitable> {
-    let wanted = task.checked(tool)?;
-    match (tool, side) {
-        (Backend::PktGen, Side::Generator) => pkt_gen::generator(&wanted),
-        (Backend::PktGen, Side::Receiver) => pkt_gen::receiver(&wanted),
-        (Backend::Iperf3, Side::Generator) => iperf3::generator(&wanted),
-        (Backend::Iperf3, Side::Receiver) => iperf3::receiver(&wanted),
-        (Backend::Netperf, Side::Generator) => netperf::generator(&wanted),
-        (Backend::Netperf, Side::Receiver) => netperf::receiver(&wanted),
-        (Backend::Trafgen, Side::Generator) => trafgen::generator(&wanted),
-        (Backend::Trafgen, Side::Receiver) => {
-            wanted.cannot("receive: let pkt-gen, iperf3 or linerate receive")
-        }
-        (_, Side::Generator) => linerate::generator(&wanted),
-        (_, Side::Receiver) => linerate::receiver(&wanted),
-    }
+    tool.check(&task.traffic)?;
+    let made = task.check().and_then(|()| match (tool, side) {
+        (Backend::PktGen, Side::Generator) => pkt_gen::generator(task),
+        (Backend::PktGen, Side::Receiver) => Ok(pkt_gen::receiver(task)),
+        (Backend::Iperf3, Side::Generator) => iperf3::generator(task),
+        (Backend::Iperf3, Side::Receiver) => iperf3::receiver(task),
+        (Backend::Netperf, Side::Generator) => netperf::generator(task),
+        (Backend::Netperf, Side::Receiver) => netperf::receiver(task),
+        (Backend::Trafgen, Side::Generator) => trafgen::generator(task),
+        (Backend::Trafgen, Side::Receiver) => Err("receive: let pkt-gen, iperf3 or linerate receive".into()),
+        (_, Side::Generator) => linerate::generator(tool, task),
+        (_, Side::Receiver) => Ok(linerate::receiver(tool, task)),
+    });
+    made.map_err(|what| Unsuitable { backend: tool, what })
 }
 
 /// The parser of a tool's output. The one for linerate itself serves all of its own backends.

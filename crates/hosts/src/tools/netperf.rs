@@ -5,32 +5,31 @@
 
 use super::fault::{FaultKind, Signs};
 use super::monitor::{Parse, Report, Sample, State};
-use super::task::{Checked, Words};
-use super::{Invocation, Side};
-use linerate_plan::backend::Unsuitable;
-use linerate_wire::Transport;
+use super::task::{Refusable, Words};
+use super::{Invocation, Side, Task};
+use linerate_wire::{EndpointRange, Transport};
 use std::net::IpAddr;
 
 /// The values asked for.
 const KEYS: &str = "ELAPSED_TIME,THROUGHPUT,THROUGHPUT_UNITS,LOCAL_SEND_CALLS,LOCAL_BYTES_SENT,REMOTE_RECV_CALLS,REMOTE_BYTES_RECVD";
 const MARGIN_S: u32 = 15;
 
-pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
-    let [from, to] = one_flow(wanted)?;
-    if wanted.rate().is_some() {
-        return wanted
-            .cannot("send at a rate, as it is usually built: leave the rate out, or use iperf3 or pkt-gen");
+pub fn generator(task: &Task) -> Refusable {
+    let [from, to] = one_flow(task)?;
+    if task.load.rate.is_some() {
+        let what = "send at a rate, as it is usually built: leave the rate out, or use iperf3 or pkt-gen";
+        return Err(what.into());
     }
-    let udp = wanted.transport() == Transport::Udp;
-    let payload = wanted.task.payload();
+    let udp = task.traffic.frame.transport == Transport::Udp;
+    let payload = task.payload();
     if udp && payload == 0 {
-        return wanted.cannot("send datagrams without payload");
+        return Err("send datagrams without payload".into());
     }
     let command = Words::new(["netperf"])
         .option("-H", to)
         .option("-L", from)
         .option("-t", if udp { "UDP_STREAM" } else { "TCP_STREAM" })
-        .option("-l", wanted.seconds)
+        .option("-l", task.seconds())
         .option("-D", 1)
         .option("-P", 0)
         .word("--");
@@ -39,24 +38,24 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
         true => command.option("-m", payload).option("-R", 1),
         false => command.option("-G", payload),
     };
-    let ports = format!("{},{}", wanted.source.first_port(), wanted.destination.first_port());
-    let command = command.option("-P", ports).option("-k", KEYS);
-    Ok(Invocation::bounded("INT", 1, wanted.seconds + MARGIN_S, command))
+    let [source, destination] = task.ends().map(EndpointRange::first_port);
+    let command = command.option("-P", format!("{source},{destination}")).option("-k", KEYS);
+    Ok(Invocation::bounded("INT", 1, task.seconds() + MARGIN_S, command))
 }
 
-pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
-    let [_, to] = one_flow(wanted)?;
+pub fn receiver(task: &Task) -> Refusable {
+    let [_, to] = one_flow(task)?;
     // -D: not a daemon, so that it goes with its deadline.
     let command = Words::new(["netserver", "-D"]).option("-L", to);
-    let limit_s = wanted.seconds + wanted.task.link_wait_s + 2 * MARGIN_S;
+    let limit_s = task.seconds() + task.link_wait_s + 2 * MARGIN_S;
     Ok(Invocation::bounded("TERM", 1, limit_s, command))
 }
 
-fn one_flow(wanted: &Checked<'_>) -> Result<[IpAddr; 2], Unsuitable> {
-    let ends = wanted.through_the_stack()?;
-    match wanted.flows() == 1 && wanted.task.threads == 1 {
+fn one_flow(task: &Task) -> Refusable<[IpAddr; 2]> {
+    let ends = task.through_the_stack()?;
+    match task.traffic.flows.len() == 1 && task.threads == 1 {
         true => Ok(ends),
-        false => wanted.cannot("send more than one flow: use iperf3, pkt-gen or trafgen"),
+        false => Err("send more than one flow: use iperf3, pkt-gen or trafgen".into()),
     }
 }
 

@@ -9,11 +9,10 @@
 
 use super::fault::{self, FaultKind, Signs};
 use super::monitor::{Parse, Report, Sample, State, Totals};
-use super::task::{Checked, Words};
+use super::task::{Refusable, Words};
 use super::{Invocation, Side, Task};
 use crate::pktgen::{self, Clock, Line, SummaryLine};
-use linerate_plan::backend::Unsuitable;
-use linerate_wire::EndpointRange;
+use linerate_wire::{EndpointRange, Family};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Seconds beyond link wait and load after which it is ended: a paced one begins up to two seconds late.
@@ -21,57 +20,58 @@ const MARGIN_S: u32 = 5;
 /// The largest number that atoi reads into an int.
 const MOST_PPS: f64 = i32::MAX as f64;
 
-pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
-    let threads = wanted.task.threads;
-    let mut command = begin(wanted, "tx");
-    if let Some(pps) = wanted.rate() {
+pub fn generator(task: &Task) -> Refusable {
+    let (threads, [source, destination]) = (task.threads, task.ends());
+    let mut command = begin(task, "tx");
+    if let Some(pps) = task.load.rate {
         let each = (pps / f64::from(threads)).round();
         if !(1.0..=MOST_PPS).contains(&each) {
-            return wanted.cannot(format!(
+            return Err(format!(
                 "send {pps} frames/s from {threads} thread(s): each can be asked for 1 to {MOST_PPS}"
             ));
         }
         command = command.option("-R", each);
     }
     let mut command = command
-        .option("-n", wanted.frames().unwrap_or(0))
-        .option("-l", wanted.task.frame_len_fcs() - 4)
-        .word(if wanted.is_v6() { "-6" } else { "-4" })
-        .option("-s", range(wanted, wanted.source)?)
-        .option("-d", range(wanted, wanted.destination)?);
-    if let Some(mac) = wanted.source_mac() {
+        .option("-n", task.frames().unwrap_or(0))
+        .option("-l", task.frame_len_fcs() - 4)
+        .word(if task.traffic.frame.family == Family::V6 { "-6" } else { "-4" })
+        .option("-s", range(source)?)
+        .option("-d", range(destination)?);
+    if let Some(mac) = task.source_mac() {
         command = command.option("-S", mac);
     }
-    let command = command.option("-D", wanted.destination_mac()?);
-    Ok(invocation(wanted, command, wanted.seconds, wanted.rate().is_some()))
+    let command = command.option("-D", task.destination_mac()?);
+    Ok(invocation(task, command, task.seconds(), task.load.rate.is_some()))
 }
 
-pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
+pub fn receiver(task: &Task) -> Invocation {
     // The generator's link wait, its late start, and the frames that the DUT still holds when it has ended.
-    let seconds = wanted.seconds + wanted.task.link_wait_s + MARGIN_S;
-    Ok(invocation(wanted, begin(wanted, "rx"), seconds, false))
+    let seconds = task.seconds() + task.link_wait_s + MARGIN_S;
+    invocation(task, begin(task, "rx"), seconds, false)
 }
 
-fn begin(wanted: &Checked<'_>, function: &str) -> Words {
-    let Task { interface, threads, link_wait_s, .. } = wanted.task;
+fn begin(task: &Task, function: &str) -> Words {
+    let Task { interface, threads, link_wait_s, .. } = task;
     // -N: figures without unit prefixes, so with all digits.
     let command = Words::new(["pkt-gen", "-N"]).option("-f", function).option("-i", interface);
     let command = command.option("-w", link_wait_s);
     if *threads > 1 { command.option("-p", threads) } else { command }
 }
 
-fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32, paced: bool) -> Invocation {
-    let link_wait_s = wanted.task.link_wait_s;
+fn invocation(task: &Task, command: Words, seconds: u32, paced: bool) -> Invocation {
+    let link_wait_s = task.link_wait_s;
     // A count ends a paced one; the deadline only where the rate is not reached.
     let (late, margin) = if paced { (2, MARGIN_S) } else { (0, 0) };
     Invocation::bounded("INT", link_wait_s + late + 1, link_wait_s + seconds + margin, command)
 }
 
 /// `198.18.1.1:2000-198.18.1.255:2200`, `[2001:2::1]:2000-[2001:2::14]`.
-fn range(wanted: &Checked<'_>, ends: &EndpointRange) -> Result<String, Unsuitable> {
+fn range(ends: &EndpointRange) -> Refusable<String> {
     match (ends.first_address(), ends.last_address()) {
-        (IpAddr::V6(first), IpAddr::V6(last)) if differing_groups(first, last) > 1 => wanted
-            .cannot(format!("vary {first} to {last}: it varies one group of 16 bits of an IPv6 address")),
+        (IpAddr::V6(first), IpAddr::V6(last)) if differing_groups(first, last) > 1 => {
+            Err(format!("vary {first} to {last}: it varies one group of 16 bits of an IPv6 address"))
+        }
         _ => Ok(ends.to_string()),
     }
 }

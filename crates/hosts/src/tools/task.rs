@@ -1,8 +1,6 @@
 //! The task of a tool, the same for every tool, and its outcome: a command line or a refusal.
 
-use linerate_plan::Backend;
-use linerate_plan::backend::Unsuitable;
-use linerate_wire::{EndpointRange, Family, FrameSpec, Load, MacAddr, Traffic, Transport, WireError};
+use linerate_wire::{EndpointRange, FlowSpace, FrameSpec, Load, MacAddr, Traffic, WireError};
 use std::net::IpAddr;
 
 /// The frames that a tool has to send or to count.
@@ -24,12 +22,12 @@ pub struct Task {
 const ETHERNET: u32 = 14;
 const FCS: u32 = 4;
 /// A load of more than a day is a mistake.
-const LONGEST_S: u64 = 86_400;
+const LONGEST_S: u32 = 86_400;
 
 impl Task {
     /// Seconds that the load lasts.
-    pub fn seconds(&self) -> u64 {
-        self.load.duration_ns.div_ceil(1_000_000_000)
+    pub fn seconds(&self) -> u32 {
+        self.load.duration_ns.div_ceil(1_000_000_000).try_into().unwrap_or(u32::MAX)
     }
 
     /// The length of its frames with FCS: the longest, if there are several.
@@ -44,111 +42,75 @@ impl Task {
     }
 
     /// Refuses tasks that no tool can do, and texts that could be read as an option or a shell's text.
-    pub(super) fn checked(&self, tool: Backend) -> Result<Checked<'_>, Unsuitable> {
-        let cannot = |what: String| Err(Unsuitable { backend: tool, what });
+    pub(super) fn check(&self) -> Refusable<()> {
         let name = &self.interface;
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-:@{}/+".contains(c);
         if name.is_empty() || name.len() > 64 || name.starts_with('-') || !name.chars().all(plain) {
-            return cannot(format!("use an interface named {name:?}: that is no interface's name"));
+            return Err(format!("use an interface named {name:?}: that is no interface's name"));
         }
-        tool.check(&self.traffic)?;
-        let (source, destination) = (self.traffic.flows.source(), self.traffic.flows.destination());
         // Tools do not sign their frames.
         let unsigned = FrameSpec { signed: false, ..self.traffic.frame };
         if let Err(error) = (Traffic { frame: unsigned, ..self.traffic.clone() }).check() {
-            return cannot(format!("send this: {error}"));
+            return Err(format!("send this: {error}"));
         }
         if !(1..=LONGEST_S).contains(&self.seconds()) {
-            return cannot(format!("run for {} s: 1 to {LONGEST_S}", self.seconds()));
+            return Err(format!("run for {} s: 1 to {LONGEST_S}", self.seconds()));
         }
         if self.threads == 0 || self.threads > 1024 {
-            return cannot(format!("run {} threads: 1 to 1024", self.threads));
+            return Err(format!("run {} threads: 1 to 1024", self.threads));
         }
-        if let Some(rate) = self.load.rate.filter(|rate| !(rate.is_finite() && *rate >= 1.0)) {
-            return cannot(format!("send {rate} frames/s: at least 1"));
+        match self.load.rate {
+            Some(rate) if !(rate.is_finite() && rate >= 1.0) => {
+                Err(format!("send {rate} frames/s: at least 1"))
+            }
+            _ => Ok(()),
         }
-        let seconds = self.seconds() as u32;
-        Ok(Checked { tool, task: self, seconds, source, destination })
-    }
-}
-
-/// A task that makes sense for a tool.
-pub(super) struct Checked<'a> {
-    pub tool: Backend,
-    pub task: &'a Task,
-    pub seconds: u32,
-    pub source: &'a EndpointRange,
-    pub destination: &'a EndpointRange,
-}
-
-impl Checked<'_> {
-    /// A refusal: completes the sentence "the tool cannot ...".
-    pub fn cannot<T>(&self, what: impl Into<String>) -> Result<T, Unsuitable> {
-        Err(Unsuitable { backend: self.tool, what: what.into() })
     }
 
-    pub fn transport(&self) -> Transport {
-        self.task.traffic.frame.transport
-    }
-
-    pub fn is_v6(&self) -> bool {
-        self.task.traffic.frame.family == Family::V6
-    }
-
-    /// Frames/s of all threads together; `None` for as many as the tool can.
-    pub fn rate(&self) -> Option<f64> {
-        self.task.load.rate
+    /// The ends of its flows.
+    pub(super) fn ends(&self) -> [&EndpointRange; 2] {
+        [self.traffic.flows.source(), self.traffic.flows.destination()]
     }
 
     /// Number of frames by the rate and the time; `None` without a rate.
-    pub fn frames(&self) -> Option<u64> {
-        self.rate().map(|rate| (rate * f64::from(self.seconds)).round() as u64)
+    pub(super) fn frames(&self) -> Option<u64> {
+        self.load.rate.map(|rate| (rate * f64::from(self.seconds())).round() as u64)
     }
 
     /// The frames' source address; `None` for the card's own.
-    pub fn source_mac(&self) -> Option<MacAddr> {
-        Some(self.task.traffic.frame.src_mac).filter(|mac| *mac != MacAddr::default())
+    pub(super) fn source_mac(&self) -> Option<MacAddr> {
+        Some(self.traffic.frame.src_mac).filter(|mac| *mac != MacAddr::default())
     }
 
     /// The frames' destination address: the DUT's port. Tools that send through the host's stack find it by ARP.
-    pub fn destination_mac(&self) -> Result<MacAddr, Unsuitable> {
-        match self.task.traffic.frame.dst_mac {
-            mac if mac == MacAddr::default() => self.cannot("send without a destination MAC: it asks no ARP"),
-            mac => Ok(mac),
-        }
-    }
-
-    /// Flows: all pairs of a source and a destination.
-    pub fn flows(&self) -> u64 {
-        let all = |ends: &EndpointRange| ends.addresses().saturating_mul(ends.ports().into());
-        all(self.source).saturating_mul(all(self.destination))
+    pub(super) fn destination_mac(&self) -> Refusable<MacAddr> {
+        let mac = Some(self.traffic.frame.dst_mac).filter(|mac| *mac != MacAddr::default());
+        mac.ok_or("send without a destination MAC: it asks no ARP".into())
     }
 
     /// For tools that send from one socket: the two addresses. Refuses tasks that need frames of one's own.
-    pub fn through_the_stack(&self) -> Result<[IpAddr; 2], Unsuitable> {
-        if self.source.addresses() > 1 || self.destination.addresses() > 1 {
-            return self.cannot(
-                "vary addresses: it sends from the host's own address to one server; use pkt-gen, trafgen or linerate",
-            );
+    pub(super) fn through_the_stack(&self) -> Refusable<[IpAddr; 2]> {
+        if self.ends().iter().any(|end| end.addresses() > 1) {
+            let what = "vary addresses: it sends from the host's own address to one server; use pkt-gen, trafgen or linerate";
+            return Err(what.into());
         }
-        if self.source_mac().is_some() {
-            return self.cannot("set the frames' source address: it sends through the host's own stack");
+        match self.source_mac() {
+            Some(_) => Err("set the frames' source address: it sends through the host's own stack".into()),
+            None => Ok(self.ends().map(EndpointRange::first_address)),
         }
-        Ok([self.source.first_address(), self.destination.first_address()])
     }
 }
+
+/// Something that a tool can do, or a refusal: it completes the sentence "the tool cannot ...".
+pub(super) type Refusable<T = Invocation> = Result<T, String>;
 
 /// One flow between two addresses, for tools that send through the host's own stack.
 ///
 /// # Errors
 /// The addresses are of different IP versions.
-pub fn one_flow(
-    source: IpAddr,
-    destination: IpAddr,
-    port: u16,
-) -> Result<linerate_wire::FlowSpace, WireError> {
+pub fn one_flow(source: IpAddr, destination: IpAddr, port: u16) -> Result<FlowSpace, WireError> {
     let one = |address| EndpointRange::new(address, address, port, port);
-    linerate_wire::FlowSpace::new(one(source)?, one(destination)?)
+    FlowSpace::new(one(source)?, one(destination)?)
 }
 
 /// A command to run on the host. Arguments are words, not to be joined without quoting.

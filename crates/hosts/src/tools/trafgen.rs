@@ -5,57 +5,54 @@
 
 use super::fault::{FaultKind, Signs};
 use super::monitor::{Parse, Report, State, Totals};
-use super::task::{Checked, Words};
+use super::task::{Refusable, Words};
 use super::{Invocation, Task};
-use linerate_plan::backend::Unsuitable;
 use linerate_wire::EndpointRange;
 use std::net::{IpAddr, Ipv4Addr};
 
 const MARGIN_S: u32 = 5;
 
-pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
-    let Task { interface, threads, link_wait_s, .. } = wanted.task;
-    if *threads > 1 {
-        return wanted.cannot("bound the frames of more than one process: its count is that of each");
+pub fn generator(task: &Task) -> Refusable {
+    if task.threads > 1 {
+        return Err("bound the frames of more than one process: its count is that of each".into());
     }
-    let destination_mac = wanted.destination_mac()?;
-    let Some(frames) = wanted.frames() else {
-        return wanted
-            .cannot("run for a time without a rate: give one, or its end is a kill and its totals are lost");
-    };
-    let source_mac = wanted.source_mac().map(|m| format!(", sa={m}")).unwrap_or_default();
+    let destination_mac = task.destination_mac()?;
+    let unbounded = "run for a time without a rate: give one, or its end is a kill and its totals are lost";
+    let frames = task.frames().ok_or(unbounded)?;
+    let source_mac = task.source_mac().map(|m| format!(", sa={m}")).unwrap_or_default();
     let ports = |ends: &EndpointRange| {
         range(ends.first_port().into(), ends.last_port().into(), |port| port.to_string())
     };
+    let [source, destination] = task.ends();
     let packet = format!(
         "{{ eth(da={destination_mac}{source_mac}), {}, udp(sp={}, dp={}), fill(0x5a, {}) }}",
-        network(wanted)?,
-        ports(wanted.source),
-        ports(wanted.destination),
-        wanted.task.payload(),
+        network(task)?,
+        ports(source),
+        ports(destination),
+        task.payload(),
     );
-    let pps = frames as f64 / f64::from(wanted.seconds);
+    let pps = frames as f64 / f64::from(task.seconds());
     // The host's socket memory and interrupts stay as they are. (0.6.8 documents -A but does not accept it.)
     let command = Words::new(["trafgen", "--no-sock-mem", "-Q", "-P", "1"])
-        .option("-o", interface)
+        .option("-o", &task.interface)
         .option("-n", frames)
         .option("-b", format!("{:.0}pps", pps.max(1.0)))
         .word(packet);
-    let limit_s = link_wait_s + wanted.seconds + MARGIN_S;
+    let limit_s = task.link_wait_s + task.seconds() + MARGIN_S;
     // Its processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
     Ok(Invocation::bounded("KILL", 2, limit_s, command))
 }
 
 /// The IP header, if its ranges make the flows asked for.
-fn network(wanted: &Checked<'_>) -> Result<String, Unsuitable> {
-    let (from, to) = (wanted.source, wanted.destination);
+fn network(task: &Task) -> Refusable<String> {
+    let [from, to] = task.ends();
     let lengths = [from.addresses(), from.ports().into(), to.addresses(), to.ports().into()];
     let flows = lengths.into_iter().try_fold(1u64, |lcm, n| (lcm / gcd(lcm, n)).checked_mul(n));
-    if flows != Some(wanted.flows()) {
-        return wanted.cannot(format!(
-            "make {} flows: its ranges go up together, so their lengths must have no common divisor (20 addresses with 101, \
-             not with 100)",
-            wanted.flows()
+    let asked = task.traffic.flows.len();
+    if flows != Some(asked) {
+        return Err(format!(
+            "make {asked} flows: its ranges go up together, so their lengths must have no common divisor (20 addresses with 101, \
+             not with 100)"
         ));
     }
     match (from.first_address(), from.last_address(), to.first_address(), to.last_address()) {
@@ -67,7 +64,7 @@ fn network(wanted: &Checked<'_>) -> Result<String, Unsuitable> {
         (IpAddr::V6(a), b, IpAddr::V6(c), d) if b == a && d == c => {
             Ok(format!("ipv6(sa={a}, da={c}, hl=64)"))
         }
-        _ => wanted.cannot("vary IPv6 addresses between two bounds: vary ports, or use pkt-gen"),
+        _ => Err("vary IPv6 addresses between two bounds: vary ports, or use pkt-gen".into()),
     }
 }
 
