@@ -9,10 +9,9 @@ use crate::{
 use linerate_hosts::agent::merge::Seen;
 use linerate_hosts::dut_changes::Steps;
 use linerate_hosts::phases::Outcome;
-use linerate_hosts::systems::{Counters, Facts, Kernel, Question};
+use linerate_hosts::systems::{Facts, Kernel, Question};
 use linerate_linux::process::Job;
 use linerate_plan::lab::Boot;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -193,7 +192,7 @@ impl RemoteDut {
         let began = Instant::now();
         loop {
             let asked = self.ask(&Question::Counters, &mut facts);
-            let told = |end: &String| facts.counters.iter().any(|c| c.interface == *end);
+            let told = |end: &String| facts.counters.contains_key(end);
             match asked {
                 Ok(()) if self.known.ends.iter().all(told) => break,
                 Err(error) if began.elapsed() > self.patience() => return Err(error),
@@ -208,7 +207,8 @@ impl RemoteDut {
         if self.known.kernel != Kernel::Linux {
             self.ask(&Question::Statistics, &mut facts)?;
         }
-        Ok(seen(&facts, &self.known.ends))
+        facts.counters.retain(|interface, _| self.known.ends.contains(interface));
+        Ok(Seen { links: facts.counters, drops: facts.statistics })
     }
 
     fn ask(&self, question: &Question, facts: &mut Facts) -> Result<()> {
@@ -440,22 +440,6 @@ impl RemoteDut {
     }
 }
 
-/// Counters in the form that the ledger takes. Drivers differ in whether a frame without a place counts as an error or as a drop.
-fn seen(facts: &Facts, ends: &[String; 2]) -> Seen {
-    let of = |counters: &Counters| {
-        let sum = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
-        BTreeMap::from([
-            ("rx_packets".to_string(), counters.in_packets.unwrap_or(0)),
-            ("rx_missed".to_string(), sum(counters.in_errors, counters.in_drops)),
-            ("tx_packets".to_string(), counters.out_packets.unwrap_or(0)),
-            ("tx_dropped".to_string(), sum(counters.out_errors, counters.out_drops)),
-        ])
-    };
-    let links = facts.counters.iter().filter(|c| ends.contains(&c.interface));
-    let links = links.map(|c| (c.interface.clone(), of(c))).collect();
-    Seen { links, drops: facts.statistics.clone() }
-}
-
 /// Whether a host still runs commands.
 fn answers(place: &ExecutionTarget) -> bool {
     place.run(&Order::new("true").within(COMMAND), None).is_ok_and(|finished| finished.is_success())
@@ -538,9 +522,8 @@ mod tests {
             igb0   1500 <Link#1>      00:0d:b9:41:ca:3c        1     2     3        100        4     5        200     0     6\n\
             igb1   1500 <Link#2>      00:0d:b9:41:ca:3d     1000    20     3     100000       40     0       2000     0     6\n";
         facts.answer(&Question::Counters, table, 0);
-        let seen = seen(&facts, &["igb1".into(), "igb2".into()]);
-        assert_eq!(seen.links.len(), 1);
-        let igb1 = &seen.links["igb1"];
+        assert_eq!(facts.counters.len(), 2);
+        let igb1 = &facts.counters["igb1"];
         assert_eq!((igb1["rx_packets"], igb1["rx_missed"], igb1["tx_dropped"]), (1000, 23, 6));
     }
 }

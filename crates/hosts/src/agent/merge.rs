@@ -5,6 +5,7 @@
 
 use super::message::Sample as Said;
 use linerate_measure::audit::{Cause, Loss, Side};
+use linerate_measure::collector::Counters;
 use linerate_measure::trial::Sample;
 use std::collections::BTreeMap;
 
@@ -83,11 +84,10 @@ pub fn merge(senders: &[Series], receivers: &[Series], began: u64, from: u64, to
 /// A device's counters at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// By interface: frames that came in (`rx_packets`), found no room in the receive ring (`rx_missed`), went out (`tx_packets`), were to go
-    /// out and did not (`tx_dropped`).
-    pub links: BTreeMap<String, BTreeMap<String, u64>>,
+    /// By interface: see [`crate::systems::Facts::counters`].
+    pub links: BTreeMap<String, Counters>,
     /// Packets that the host dropped, by reason.
-    pub drops: BTreeMap<String, u64>,
+    pub drops: Counters,
 }
 
 /// Locates the missing ones of `sent` frames when `unique` arrived. `inside`, `outside`: the device's interfaces.

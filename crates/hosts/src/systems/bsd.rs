@@ -1,7 +1,8 @@
 //! Answers of FreeBSD, OpenBSD and NetBSD: ifconfig(8), arp(8) and ndp(8), route(8), netstat(1).
 
 use super::text::{address, is_name, lines, mac, pairs, shown};
-use super::{Counters, Interface, MOST_ENTRIES, Neighbour, Pause, Way};
+use super::{COUNTERS, Interface, MOST_ENTRIES, Neighbour, Pause, Way};
+use linerate_measure::collector::Counters;
 use linerate_plan::lab::HostAddress;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -175,9 +176,9 @@ pub fn way(text: &str) -> Option<Way> {
 /// `<Link#2>`, not those of their addresses.
 ///
 /// The header names the columns; as `Address` may be empty, they are counted from the right.
-pub fn counters(text: &str) -> Vec<Counters> {
+pub fn counters(text: &str) -> BTreeMap<String, Counters> {
     let mut columns: Vec<&str> = Vec::new();
-    let mut all: Vec<Counters> = Vec::new();
+    let mut all = BTreeMap::new();
     for line in lines(text) {
         let words: Vec<&str> = line.split_ascii_whitespace().take(32).collect();
         if words.first() == Some(&"Name") {
@@ -190,24 +191,22 @@ pub fn counters(text: &str) -> Vec<Counters> {
             continue;
         }
         let name = words[0].trim_end_matches('*');
-        if !is_name(name) || all.iter().rev().take(4).any(|c| c.interface == name) {
-            continue;
-        }
-        // Names differ between systems; none has two of a kind.
-        let value = |names: &[&str]| {
-            let values = words[words.len() - columns.len()..].iter();
-            let found = columns.iter().zip(values).rfind(|(column, _)| names.contains(column));
-            found.and_then(|(_, value)| value.parse().ok())
+        let sum = |names: &[&str]| {
+            let values = columns.iter().zip(&words[words.len() - columns.len()..]);
+            let ours = values.filter(|(column, _)| names.contains(column));
+            ours.filter_map(|(_, value)| value.parse().ok()).reduce(u64::saturating_add)
         };
-        all.push(Counters {
-            interface: name.into(),
-            in_packets: value(&["Ipkts"]),
-            in_errors: value(&["Ierrs", "Ifail"]),
-            in_drops: value(&["Idrop", "Iqdrops"]),
-            out_packets: value(&["Opkts"]),
-            out_errors: value(&["Oerrs", "Ofail"]),
-            out_drops: value(&["Drop", "Drops", "Odrop", "Oqdrops"]),
-        });
+        // Names differ between systems; none has two of a kind.
+        let sums = [
+            sum(&["Ipkts"]),
+            sum(&["Ierrs", "Ifail", "Idrop", "Iqdrops"]),
+            sum(&["Opkts"]),
+            sum(&["Oerrs", "Ofail", "Drop", "Drops", "Odrop", "Oqdrops"]),
+        ];
+        let counted = COUNTERS.iter().zip(sums).filter_map(|(name, sum)| Some((name.to_string(), sum?)));
+        if is_name(name) {
+            all.entry(name.to_string()).or_insert_with(|| counted.collect());
+        }
     }
     all
 }

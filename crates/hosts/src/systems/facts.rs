@@ -1,6 +1,7 @@
 //! Everything that is known of a host, as plain values: so that checks can be tested without a host.
 
 use super::detect::{Kernel, System};
+use linerate_measure::collector::Counters;
 use linerate_plan::lab::{HostAddress, OperatingSystem};
 use linerate_wire::MacAddr;
 use serde::Serialize;
@@ -66,22 +67,6 @@ pub struct Interface {
     /// Whether it sends and receives at once.
     pub full_duplex: Option<bool>,
     pub pause: Pause,
-}
-
-/// The counters of an interface; `None` where its system has none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counters {
-    pub interface: String,
-    pub in_packets: Option<u64>,
-    /// Received with errors; many drivers also count frames without a buffer here.
-    pub in_errors: Option<u64>,
-    /// Dropped on the way in.
-    pub in_drops: Option<u64>,
-    pub out_packets: Option<u64>,
-    /// Not sent for errors.
-    pub out_errors: Option<u64>,
-    /// Dropped on the way out.
-    pub out_drops: Option<u64>,
 }
 
 /// Who has an address.
@@ -152,7 +137,9 @@ pub struct Facts {
     pub sudo: Option<bool>,
     pub cpus: Option<u32>,
     pub interfaces: Vec<Interface>,
-    pub counters: Vec<Counters>,
+    /// By interface: frames that came in (`rx_packets`), came in with errors or found no room (`rx_missed`), went out (`tx_packets`), were to
+    /// go out and did not (`tx_dropped`); without those that the system does not count.
+    pub counters: BTreeMap<String, Counters>,
     /// Counters of protocols, such as `ip: packets forwarded`.
     pub statistics: BTreeMap<String, u64>,
     /// ARP and neighbour discovery.

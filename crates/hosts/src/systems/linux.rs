@@ -1,9 +1,11 @@
 //! Linux: `ip -j`, ethtool(8).
 
 use super::text::{is_name, lines, mac, pairs, shown};
-use super::{Counters, Interface, MOST_BYTES, MOST_ENTRIES, Neighbour, Pause, Way};
+use super::{COUNTERS, Interface, MOST_BYTES, MOST_ENTRIES, Neighbour, Pause, Way};
+use linerate_measure::collector::Counters;
 use linerate_plan::lab::HostAddress;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 #[derive(Deserialize, Default)]
@@ -161,21 +163,18 @@ pub fn way(output: &[u8]) -> Option<Way> {
 }
 
 /// Linux' `/proc/net/dev`: sixteen numbers behind a name.
-pub fn counters(text: &str) -> Vec<Counters> {
+pub fn counters(text: &str) -> BTreeMap<String, Counters> {
     let parsed = lines(text).filter_map(|line| {
         let (name, rest) = line.split_once(':')?;
-        let numbers: Vec<u64> =
-            rest.split_ascii_whitespace().map_while(|w| w.parse().ok()).take(16).collect();
+        let words = rest.split_ascii_whitespace();
+        let n: Vec<u64> = words.map_while(|w| w.parse().ok()).take(16).collect();
         let name = name.trim();
-        (is_name(name) && numbers.len() == 16).then(|| Counters {
-            interface: name.into(),
-            in_packets: Some(numbers[1]),
-            in_errors: Some(numbers[2]),
-            in_drops: Some(numbers[3]),
-            out_packets: Some(numbers[9]),
-            out_errors: Some(numbers[10]),
-            out_drops: Some(numbers[11]),
-        })
+        // Drivers differ in whether a frame without a place counts as an error or as a drop.
+        let all = || {
+            let sums = [n[1], n[2].saturating_add(n[3]), n[9], n[10].saturating_add(n[11])];
+            COUNTERS.into_iter().map(String::from).zip(sums).collect()
+        };
+        (is_name(name) && n.len() == 16).then(|| (name.to_string(), all()))
     });
     parsed.take(MOST_ENTRIES).collect()
 }

@@ -15,11 +15,11 @@ pub mod question;
 mod text;
 
 pub use detect::{Kernel, System};
-pub use facts::{
-    Clock, Counters, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way,
-};
+pub use facts::{Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way};
 pub use question::Question;
 
+/// Counters of an interface: see [`Facts::counters`].
+const COUNTERS: [&str; 4] = ["rx_packets", "rx_missed", "tx_packets", "tx_dropped"];
 /// Bytes of an answer that are looked at.
 pub const MOST_BYTES: usize = 4 << 20;
 /// Interfaces and neighbours that are kept of an answer.

@@ -1,8 +1,10 @@
 //! Answers in the forms that the systems give, and everything else.
 
 use super::*;
+use linerate_measure::collector::Counters;
 use linerate_plan::lab::OperatingSystem;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 /// FreeBSD, with an APU2's addresses (archive, AMD_GX-412TC_4Cores) and media of several cards.
 const FREEBSD_IFCONFIG: &str = "\
@@ -220,25 +222,25 @@ fn counters_whatever_the_columns() {
         enc0*  1536 <Link#4>                 enc0                                      0     0     0         0     0     0     0 \n\
         tun0   1420 <Link#6>                                                           7     0     0         0     0     0     9 \n";
     let all = bsd::counters(text);
-    let names: Vec<&str> = all.iter().map(|c| c.interface.as_str()).collect();
-    assert_eq!(names, ["igb1", "enc0", "tun0"]);
-    let igb = &all[0];
-    assert_eq!((igb.in_packets, igb.in_errors, igb.in_drops), (Some(77_816_389), Some(1), Some(2)));
-    assert_eq!((igb.out_packets, igb.out_errors, igb.out_drops), (Some(3), Some(4), Some(5)));
-    assert_eq!((all[2].in_packets, all[2].out_drops), (Some(7), Some(9)));
+    assert_eq!(all.keys().collect::<Vec<_>>(), ["enc0", "igb1", "tun0"]);
+    let of = |all: &BTreeMap<String, Counters>, name: &str| {
+        COUNTERS.map(|counter| all[name].get(counter).copied())
+    };
+    assert_eq!(of(&all, "igb1"), [Some(77_816_389), Some(3), Some(3), Some(9)]);
+    assert_eq!(of(&all, "tun0"), [Some(7), Some(0), Some(0), Some(9)]);
     let bytes = "Name Mtu Network Address Ipkts Ierrs Idrop Ibytes Opkts Oerrs Obytes Coll Drop\n\
         ix0 1500 <Link#1> 00:25:90:91:14:0a 10 0 1 640 20 0 1280 0 2\n";
     let all = bsd::counters(bytes);
-    assert_eq!((all[0].in_packets, all[0].out_packets, all[0].out_drops), (Some(10), Some(20), Some(2)));
+    assert_eq!(of(&all, "ix0"), [Some(10), Some(1), Some(20), Some(2)]);
     let open = "Name    Mtu   Network     Address              Ipkts Ifail    Opkts Ofail Colls\n\
         em1     1500  <Link>      00:0d:b9:3c:dd:3d     1000     3     2000     4     0\n\
         em1     1500  198.18.0/24 198.18.0.1            1000     3     2000     4     0\n";
     let all = bsd::counters(open);
-    assert_eq!((all.len(), all[0].in_errors, all[0].out_errors), (1, Some(3), Some(4)));
+    assert_eq!((all.len(), of(&all, "em1")), (1, [Some(1000), Some(3), Some(2000), Some(4)]));
     let linux = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs\n\
         \x20 eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  lo:1 2\n";
     let all = linux::counters(linux);
-    assert_eq!((all.len(), all[0].in_packets, all[0].out_drops), (1, Some(2), Some(12)));
+    assert_eq!((all.len(), of(&all, "eth0")), (1, [Some(2), Some(7), Some(10), Some(23)]));
     let statistics = "ip:\n\t12 total packets received\n\t3 packets forwarded (3 packets fast forwarded)\nudp:\n\t0 datagrams\nx\n";
     let all = text::statistics(statistics);
     assert_eq!((all.len(), all["udp: datagrams"]), (3, 0));

@@ -5,7 +5,8 @@ use crate::{ExecutionTarget, Interrupt};
 use linerate_hosts::phases::Status;
 use linerate_hosts::preflight::frames::{self, Probe, Skipped, Tried};
 use linerate_hosts::systems::ping::{self, FRAMES, Replies};
-use linerate_hosts::systems::{Counters, Facts, Question};
+use linerate_hosts::systems::{Facts, Question};
+use linerate_measure::collector::Counters;
 use linerate_plan::lab::Lab;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,10 +111,11 @@ impl Wire<'_> {
             put(host, place, vec![Question::Counters], &mut now, self.cancelled).ok()?;
             Some(now.counters)
         });
-        let of_host = |(host, counters): (String, Vec<_>)| {
-            counters
-                .into_iter()
-                .filter_map(move |c: Counters| Some(((host.clone(), c.interface), c.in_packets?)))
+        let of_host = |(host, counters): (String, BTreeMap<String, _>)| {
+            let received = |(interface, counters): (String, Counters)| {
+                Some(((host.clone(), interface), *counters.get("rx_packets")?))
+            };
+            counters.into_iter().filter_map(received).collect::<Vec<_>>()
         };
         counted.into_iter().flat_map(of_host).collect()
     }
