@@ -1,15 +1,16 @@
 //! The changes of a host for a variant: each is journalled, together with its undoing, before it is made. They are undone in reverse order.
 
-mod image;
 #[cfg(test)]
 mod tests;
 
 use crate::{ExecutionTarget, Fault, Finished, Interrupt, Left, Order, RemoteError, Result};
-use image::Image;
 use linerate_hosts::dut_changes::{INSTALLATION_NS, Input, Program, Step, Undoing};
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_linux::journal::Journal;
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,6 +19,8 @@ use std::time::{Duration, SystemTime};
 const LIMIT: Duration = Duration::from_secs(300);
 /// How long an installation may take, beside the time for its bytes to arrive; and its undoing.
 const INSTALLATION: Duration = Duration::from_nanos(INSTALLATION_NS);
+/// Bytes of an image that arrive and are installed in a second, at least.
+const PACE: u64 = 1 << 20;
 /// The longest output that is read before a change: files and saved rule sets.
 const MOST: usize = 1 << 20;
 
@@ -100,7 +103,9 @@ impl Changes {
     /// A program failed, the present value cannot be read, or the host was lost.
     pub fn make(&mut self, steps: &[Step], lasting: bool, interrupted: Interrupt<'_>) -> Result<()> {
         for step in steps {
-            self.is_what_it_was(&step.apply.input)?;
+            if let Input::File(path) = &step.apply.input {
+                self.installed.insert(path.clone(), self.unchanged(path)?);
+            }
             let was = self.read(step, interrupted)?;
             if let Some(undoing) = step.undoing(&was) {
                 let (boot, machine) = (self.boot.clone(), self.machine.clone());
@@ -127,15 +132,16 @@ impl Changes {
         within_ns.map_or(self.limit, Duration::from_nanos)
     }
 
-    /// A file that is installed once more must be the same: otherwise figures of two files would appear as those of one.
-    fn is_what_it_was(&mut self, input: &Input) -> Result<()> {
-        let Input::File(path) = input else { return Ok(()) };
+    /// Size and time of a file that is installed. They must stay the same: otherwise figures of two files would appear as those of one.
+    fn unchanged(&self, path: &str) -> Result<(u64, SystemTime)> {
         let facts = std::fs::metadata(path).and_then(|facts| Ok((facts.len(), facts.modified()?)));
         let facts = facts.map_err(|error| self.unreadable(path, &error))?;
-        if *self.installed.entry(path.clone()).or_insert(facts) == facts {
-            return Ok(());
+        match self.installed.get(path) {
+            Some(was) if *was != facts => {
+                Err(self.unreadable(path, &"it has changed since it was installed before"))
+            }
+            _ => Ok(facts),
         }
-        Err(self.unreadable(path, &std::io::Error::other("it has changed since it was installed before")))
     }
 
     /// The host has booted: it is reached by another connection, and changes that do not outlive a boot are gone. `boot`: the
@@ -275,7 +281,7 @@ impl Changes {
         })
     }
 
-    fn unreadable(&self, path: &str, error: &std::io::Error) -> RemoteError {
+    fn unreadable(&self, path: &str, error: &dyn Display) -> RemoteError {
         let host = self.place.name();
         let said = format!("{path}, which is to be installed on {host}, cannot be read: {error}");
         RemoteError::new(host, Fault::Here, said)
@@ -305,9 +311,14 @@ impl Changes {
             }
             // Images are streamed: their scripts know their length.
             Input::File(path) => {
-                let mut image = Image::open(path).map_err(|error| self.unreadable(path, &error))?;
-                limit = image.limit();
-                place.run_fed(&order.within(limit), Some(&mut image), interrupted)?
+                let (size, mut image) = image(path).map_err(|error| self.unreadable(path, &error))?;
+                limit = INSTALLATION + Duration::from_secs(size / PACE);
+                let finished = place.run_fed(&order.within(limit), Some(&mut image), interrupted);
+                self.unchanged(path)?;
+                finished.map_err(|error| match error.fault {
+                    Fault::Here => self.unreadable(path, &error.said),
+                    _ => error,
+                })?
             }
         };
         if finished.is_success() {
@@ -325,6 +336,16 @@ impl Changes {
             if matches!(finished.outcome, Outcome::Ended(_)) { Fault::Failed } else { Fault::Unended };
         let said = format!("{what} could not be {doing}: `{}` {how}{said}", shown(program));
         Err(RemoteError::new(self.place.name(), fault, said))
+    }
+}
+
+/// The number of a file's bytes, and a line with it followed by these bytes.
+fn image(path: &str) -> io::Result<(u64, impl Read)> {
+    let file = File::open(path)?;
+    let facts = file.metadata()?;
+    match facts.is_file() {
+        true => Ok((facts.len(), Cursor::new(format!("{}\n", facts.len())).chain(file.take(facts.len())))),
+        false => Err(io::Error::other("it is no regular file")),
     }
 }
 

@@ -6,16 +6,16 @@
 //! A master is an ssh process with a first session of its own, which waits for the end of its input. Its input is a pipe from this
 //! process. So whatever ends this process, `kill -9` too, ends the session, and with it the connection and all that runs over it.
 
-use crate::{Fault, Interrupt, Need, RemoteError, Result, Room, Slot, Target, classify};
+use crate::{Fault, Interrupt, RemoteError, Result, Target, classify, end_within, spawn_piped};
 use linerate_linux::process::pipes::{self, Outlet};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use std::fs::{self, DirBuilder};
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ struct ControlMaster {
 struct Master {
     child: Child,
     /// Its end is the end of the master.
-    _stdin: Option<ChildStdin>,
+    _stdin: Option<OwnedFd>,
     outlets: [Outlet; 2],
     /// The last bytes of each outlet.
     said: [Vec<u8>; 2],
@@ -181,15 +181,12 @@ impl ControlMaster {
         command.args(["-o", "ControlMaster=yes", "-o", "ControlPersist=no", "-o", "LogLevel=INFO", "-o"]);
         command.arg(format!("ControlPath={socket}"));
         command.args(["--", &target.address, KEEP]).env("LC_ALL", "C");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C is for linerate: the connection is still needed to put the host back.
         command.process_group(0);
-        let mut child = command.spawn().map_err(|e| RemoteError::system(&target.name, "ssh", &e))?;
-        let stdin = child.stdin.take();
-        let stdout = Outlet::new(child.stdout.take().map(Into::into));
-        let stderr = Outlet::new(child.stderr.take().map(Into::into));
-        let (said, lost, ready) = (Default::default(), None, false);
-        let master = Master { child, _stdin: stdin, outlets: [stdout, stderr], said, ready, lost };
+        let spawned = spawn_piped(&mut command).map_err(|e| RemoteError::system(&target.name, "ssh", &e))?;
+        let (child, stdin, outputs) = spawned;
+        let (outlets, said) = (outputs.map(|pipe| Outlet::new(Some(pipe))), Default::default());
+        let master = Master { child, _stdin: Some(stdin), outlets, said, ready: false, lost: None };
         let mut line = ControlMaster { socket, master, room: Room::new(), _folder: folder };
         line.wait_ready(target, cancelled)?;
         Ok(line)
@@ -265,15 +262,7 @@ impl Drop for Master {
         if self.lost.is_none() {
             let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         }
-        let end = Instant::now() + LEAVE;
-        while let Ok(None) = self.child.try_wait() {
-            if Instant::now() > end {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
+        end_within(&mut self.child, LEAVE);
     }
 }
 
@@ -354,6 +343,101 @@ fn clear_folders(above: &Path) {
     }
 }
 
+/// Sessions beside the one that holds the connection, with sshd's own MaxSessions of 10.
+const USUAL: usize = 9;
+/// How long a connection that took no more is left alone: on the host, a session ends a little later than here.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The room of one connection.
+#[derive(Debug)]
+pub(super) struct Room(Mutex<Taken>);
+
+#[derive(Debug)]
+struct Taken {
+    used: usize,
+    /// Whether a session was ever tried before the present ones.
+    tried: bool,
+    most: usize,
+    /// Whether a session is kept free for commands that put the host back.
+    keeps_one: bool,
+    refused: Option<Instant>,
+}
+
+/// Room for one session. It is free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    room: Arc<Room>,
+    /// The path of the connection's socket.
+    pub(super) socket: String,
+}
+
+/// For whom room is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// For any command: one session stays free for commands that put the host back.
+    Usual,
+    /// For a command that puts the host back.
+    Last,
+}
+
+impl Room {
+    pub(super) fn new() -> Arc<Room> {
+        Arc::new(Room(Mutex::new(Taken {
+            used: 0,
+            tried: false,
+            most: USUAL,
+            keeps_one: true,
+            refused: None,
+        })))
+    }
+
+    /// How many sessions it takes, as far as is known.
+    pub(super) fn most(&self) -> usize {
+        self.taken().most
+    }
+
+    /// Beside others to the same host: it takes no more than they do, and need not leave a place.
+    pub(super) fn beside(&self, most: usize) {
+        let mut taken = self.taken();
+        (taken.most, taken.keeps_one) = (most, false);
+    }
+
+    /// Room on the connection with this socket, if there is some.
+    pub(super) fn take(self: &Arc<Room>, need: Need, socket: &str) -> Option<Slot> {
+        let mut taken = self.taken();
+        let kept = usize::from(taken.keeps_one && need == Need::Usual && taken.most > 1);
+        if taken.refused.is_some_and(|at| at.elapsed() < PAUSE) || taken.used + kept >= taken.most {
+            return None;
+        }
+        taken.used += 1;
+        Some(Slot { room: self.clone(), socket: socket.to_owned() })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    /// The host did not take this session: there is no more room than for the others. Whether it is worth trying others: not where
+    /// the very first one of a connection was refused.
+    pub(super) fn refused(&self) -> bool {
+        let mut taken = self.room.taken();
+        let worth = taken.tried || taken.used > 1;
+        taken.most = taken.most.min((taken.used - 1).max(1));
+        taken.refused = Some(Instant::now());
+        worth
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut taken = self.room.taken();
+        taken.used -= 1;
+        taken.tried = true;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,5 +451,34 @@ mod tests {
         assert_ne!(folder.socket(), folder.socket());
         drop(folder);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_last_place_is_for_putting_back() {
+        let room = Room::new();
+        let mut slots: Vec<Slot> = std::iter::from_fn(|| room.take(Need::Usual, "m0")).collect();
+        assert_eq!(slots.len(), USUAL - 1);
+        slots.extend(room.take(Need::Last, "m0"));
+        assert_eq!((slots.len(), room.take(Need::Last, "m0").is_none()), (USUAL, true));
+        drop(slots);
+        assert!(room.take(Need::Usual, "m0").is_some());
+    }
+
+    #[test]
+    fn a_refusal_tells_how_much_room_there_is() {
+        let room = Room::new();
+        let slots: Vec<Slot> = (0..3).filter_map(|_| room.take(Need::Usual, "m0")).collect();
+        assert!(slots[2].refused());
+        assert!(room.take(Need::Last, "m0").is_none());
+        assert_eq!(room.taken().most, 2);
+        // On the host, the others may only be about to end.
+        drop(slots);
+        room.taken().refused = None;
+        assert!(room.take(Need::Last, "m0").unwrap().refused());
+        room.taken().refused = None;
+        assert!(room.take(Need::Usual, "m0").is_some());
+        let other = Room::new();
+        other.beside(room.most());
+        assert!(!other.take(Need::Usual, "m1").unwrap().refused());
     }
 }

@@ -1,12 +1,11 @@
 //! Carries out the phases of a campaign on many hosts at once: does the actions of `linerate_hosts::phases::Machine` and reports
 //! the events.
 //!
-//! One thread waits for all sessions and connections. The first steps of a run make a volley (`volley`): all sessions are ready
-//! and the clocks compared before the first command starts. A lost host is connected again when a step is to be started there: in
+//! One thread waits for all sessions and connections. The first steps of a run make a [`Volley`], which begins at the same instant
+//! on all hosts: all sessions are made ready, then the hosts' clocks are compared with this machine's, then all get the order to start. A lost host is connected again when a step is to be started there: in
 //! the reset of the same trial, and in the next trial.
 
-mod volley;
-
+use crate::session::PROBES;
 use crate::{ExecutionTarget, Fault, Heard, Kind, Need, RemoteError, Result, Session, Target, allow_files};
 use linerate_hosts::phases::{
     Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Signal, Status, StepId, Supervision,
@@ -14,13 +13,11 @@ use linerate_hosts::phases::{
 };
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
-use volley::Volley;
-pub use volley::{Start, Started};
 
 /// Something that a caller may want to write down or show.
 #[derive(Debug)]
@@ -344,40 +341,40 @@ fn need(step: StepId) -> Need {
 const LOOK_AT_SILENT: Duration = Duration::from_millis(250);
 
 /// A host.
-pub(super) struct Site {
-    pub(super) name: String,
+struct Site {
+    name: String,
     target: Option<Target>,
-    pub(super) state: State,
+    state: State,
     /// Steps that are started there once it is connected and has room for them.
-    pub(super) waiting: VecDeque<StepId>,
+    waiting: VecDeque<StepId>,
     looked: Instant,
 }
 
 /// A change of a host's connection.
-pub(super) enum Change {
+enum Change {
     Lost(RemoteError),
     Back,
 }
 
 /// How it is reached.
-pub(super) enum State {
+enum State {
     Connected(ExecutionTarget),
     Lost,
     Connecting(Receiver<Result<ExecutionTarget>>),
 }
 
 impl Site {
-    pub(super) fn new(place: ExecutionTarget) -> Site {
+    fn new(place: ExecutionTarget) -> Site {
         let target = place.ssh().map(|connection| connection.target().clone());
         let (name, state) = (place.name().to_owned(), State::Connected(place));
         Site { name, target, state, waiting: VecDeque::new(), looked: Instant::now() }
     }
 
-    pub(super) fn is_connected(&self) -> bool {
+    fn is_connected(&self) -> bool {
         matches!(self.state, State::Connected(_))
     }
 
-    pub(super) fn watched(&self) -> Vec<RawFd> {
+    fn watched(&self) -> Vec<RawFd> {
         match &self.state {
             State::Connected(place) => place.watched(),
             State::Lost | State::Connecting(_) => Vec::new(),
@@ -385,7 +382,7 @@ impl Site {
     }
 
     /// Begins to connect again. The thread that does it is not waited for: it ends within the limit of the connection.
-    pub(super) fn connect(&mut self) {
+    fn connect(&mut self) {
         if let (State::Lost, Some(target)) = (&self.state, self.target.clone()) {
             let (answer, answers) = channel();
             self.state = State::Connecting(answers);
@@ -397,12 +394,12 @@ impl Site {
     }
 
     /// It is out of reach, and so is all that was connected to it.
-    pub(super) fn lose(&mut self) {
+    fn lose(&mut self) {
         self.state = State::Lost;
     }
 
     /// Whether something has changed. `told`: its connection has output.
-    pub(super) fn look(&mut self, told: bool) -> Option<Change> {
+    fn look(&mut self, told: bool) -> Option<Change> {
         match &self.state {
             State::Connected(place) => {
                 if !told && self.looked.elapsed() < LOOK_AT_SILENT {
@@ -425,5 +422,115 @@ impl Site {
                 }
             },
         }
+    }
+}
+
+/// Clocks that are asked at the same time.
+const AT_ONCE: usize = 4;
+
+/// When the first steps of a run began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// Each host's first step.
+    pub starts: Vec<Start>,
+    /// From the first to the last of them.
+    pub skew_ns: u64,
+    /// How wrong that can be.
+    pub error_ns: u64,
+}
+
+/// When a step began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start {
+    /// CLOCK_MONOTONIC of this machine, in nanoseconds.
+    pub at_ns: u64,
+    /// Error of that: from the host's clock, or else from the times of the order and of its answer.
+    pub error_ns: u64,
+}
+
+/// Steps that begin together.
+#[derive(Debug, Default)]
+struct Volley {
+    steps: BTreeSet<StepId>,
+    went: bool,
+    starts: BTreeMap<StepId, Start>,
+}
+
+impl Volley {
+    fn add(&mut self, step: StepId) {
+        self.steps.insert(step);
+    }
+
+    /// Removes a step that is over, or was lost. If it had begun by then, it still counts.
+    fn remove(&mut self, step: StepId) {
+        if !self.starts.contains_key(&step) {
+            self.steps.remove(&step);
+        }
+    }
+
+    /// A step has begun.
+    fn began(&mut self, step: StepId, session: &Session) {
+        if let Some((at_ns, error_ns)) = session.began_here().filter(|_| self.steps.contains(&step)) {
+            self.starts.insert(step, Start { at_ns, error_ns });
+        }
+    }
+
+    /// Whether a step waits for the others.
+    fn contains(&self, step: StepId) -> bool {
+        !self.went && self.steps.contains(&step)
+    }
+
+    /// Does all that is possible now; returns whether all is done.
+    fn advance(&mut self, live: &mut BTreeMap<StepId, Session>) -> bool {
+        if !self.went {
+            let ready = |step: &StepId| live.get(step).is_some_and(Session::is_ready);
+            let asking =
+                self.steps.iter().filter(|step| live.get(step).is_some_and(Session::is_asked)).count();
+            if asking == 0 && !self.steps.iter().all(ready) {
+                return false;
+            }
+            if self.ask_clocks(live, asking) {
+                return false;
+            }
+            for step in &self.steps {
+                if let Some(live) = live.get_mut(step) {
+                    live.go(monotonic_ns());
+                }
+            }
+            self.went = true;
+        }
+        self.steps.iter().all(|step| self.starts.contains_key(step))
+    }
+
+    /// Asks the next clocks; whether answers are still awaited.
+    fn ask_clocks(&self, live: &mut BTreeMap<StepId, Session>, mut asking: usize) -> bool {
+        let firsts = self.firsts();
+        if firsts.len() > 1 {
+            for step in firsts {
+                let Some(live) = live.get_mut(&step).filter(|live| live.is_ready()) else { continue };
+                if live.questions < PROBES && asking < AT_ONCE {
+                    live.ask_clock();
+                    asking += 1;
+                }
+            }
+        }
+        asking > 0
+    }
+
+    /// Each host's first step.
+    fn firsts(&self) -> Vec<StepId> {
+        let mut firsts: Vec<StepId> = self.steps.iter().copied().collect();
+        firsts.dedup_by_key(|step| step.host);
+        firsts
+    }
+
+    /// When they began.
+    fn started(&self) -> Option<Started> {
+        let starts: Vec<Start> =
+            self.firsts().iter().filter_map(|step| self.starts.get(step)).copied().collect();
+        let first = starts.iter().min_by_key(|start| start.at_ns)?;
+        let last = starts.iter().max_by_key(|start| start.at_ns)?;
+        let (skew_ns, error_ns) = (last.at_ns - first.at_ns, first.error_ns + last.error_ns);
+        Some(Started { starts, skew_ns, error_ns })
     }
 }

@@ -1,17 +1,14 @@
 //! One command on a host, supervised there by `shell.sh` and here by its deadline: its start and its messages.
 
-use super::heart::{self, Control};
-use crate::{
-    ExecutionTarget, Fault, Need, Part, RemoteError, Result, Scanner, SessionPermit, Slot, fresh_mark,
-    not_started,
-};
+use crate::channel::{Control, Part, Scanner, fresh_mark, keep_alive, spawn_piped};
+use crate::{ExecutionTarget, Fault, Need, RemoteError, Result, SessionPermit, Slot, not_started};
 use linerate_hosts::clock::{Offset, Probe, Stamp};
 use linerate_hosts::phases::{Cause, Due, Outcome, Output, Signal, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes::Outlet;
 use rustix::process::{self, Pid, kill_process_group};
 use std::os::fd::RawFd;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,15 +124,10 @@ impl Session {
         }
         let system = |what: &str, e: std::io::Error| RemoteError::system(name, what, &e);
         let mark = fresh_mark().map_err(|e| system("make a mark", e))?;
-        let mut spawned = place.command(sudo, &permit);
-        spawned.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = spawned.spawn().map_err(|e| system("ssh", e))?;
-        let outlets = [
-            Outlet::new(child.stdout.take().map(Into::into)),
-            Outlet::new(child.stderr.take().map(Into::into)),
-        ];
-        let Some(stdin) = child.stdin.take() else { unreachable!("it was asked for") };
-        let control = Control::new(stdin.into()).map_err(|e| system("prepare a pipe", e))?;
+        let spawned = spawn_piped(&mut place.command(sudo, &permit));
+        let (child, stdin, outputs) = spawned.map_err(|e| system("ssh", e))?;
+        let outlets = outputs.map(|pipe| Outlet::new(Some(pipe)));
+        let control = Control::new(stdin).map_err(|e| system("prepare a pipe", e))?;
         let pause = (place.silence() / 2).max(SHORTEST);
         let sent = control.write_all(script(&mark, kind, pause, command).as_bytes(), SEND);
         let scanners = [Scanner::new(&mark), Scanner::new(&mark)];
@@ -172,7 +164,7 @@ impl Session {
         };
         sent.map_err(|e| system("send a command", e))?;
         if kind == Kind::Watched {
-            heart::keep(&session.control, pause / 4).map_err(|e| system("start a thread", e))?;
+            keep_alive(&session.control, pause / 4).map_err(|e| system("start a thread", e))?;
         }
         Ok(session)
     }

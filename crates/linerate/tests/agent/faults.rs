@@ -228,9 +228,8 @@ fn garbage_and_floods_start_nothing_and_are_answered_by_an_error() {
 #[ignore = "needs root: run by make test as root"]
 fn other_versions_are_told_what_to_do() {
     let hosts = Hosts::new();
-    let link = Link::start(serve(&hosts.generator)).unwrap();
-    let error = Agent::greet_as(99, "g", link, "9.9.9", Duration::from_secs(10)).err().unwrap();
-    let text = error.to_string();
+    let hello = br#"{"id":1,"what":"hello","with":{"protocol":99,"linerate":"9.9.9"}}"#;
+    let (_, text) = fed(&hosts, &[&hello[..], b"\n"].concat());
     assert!(
         text.contains("speaks version 99")
             && text.contains(&format!("version {SPOKEN}"))

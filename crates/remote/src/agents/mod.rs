@@ -6,7 +6,7 @@
 pub mod lab;
 mod trial;
 
-use crate::{Control, Fault, RemoteError, Result, would_block};
+use crate::{Control, Fault, RemoteError, Result, end_within, spawn_piped, would_block};
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::client::Session;
 use linerate_hosts::agent::message::{Lines, Reply, Request};
@@ -16,9 +16,10 @@ use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes::{self, Outlet};
 use linerate_measure::counters::PortCounters;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 pub use trial::{Flown, Member, Trial};
@@ -53,27 +54,13 @@ impl Agent {
     /// # Errors
     /// There is no agent, it speaks another version, or it takes longer than `within`.
     pub fn greet(host: &str, link: Link, linerate: &str, within: Duration) -> Result<Agent> {
-        Agent::greet_as(SPOKEN, host, link, linerate, within)
-    }
-
-    /// The same, speaking another version of the protocol.
-    ///
-    /// # Errors
-    /// As [`Agent::greet`].
-    pub fn greet_as(
-        protocol: u32,
-        host: &str,
-        link: Link,
-        linerate: &str,
-        within: Duration,
-    ) -> Result<Agent> {
         let Link { control, output, rest } = link;
         let session = Mutex::new(Session::new(monotonic_ns()));
         let shared = Arc::new(Shared { session, changed: Condvar::new(), control });
         let (reads, beats) = (Arc::clone(&shared), Arc::clone(&shared));
         std::thread::spawn(move || reads.read(output));
         let mut agent = Agent { host: host.into(), cpus: Vec::new(), shared, link: rest };
-        let (id, line) = agent.shared.lock().greet(protocol, linerate, monotonic_ns());
+        let (id, line) = agent.shared.lock().greet(SPOKEN, linerate, monotonic_ns());
         agent.shared.write(&line);
         std::thread::spawn(move || beats.beat());
         match agent.answer(id, "greeting it", within)? {
@@ -190,8 +177,7 @@ impl Agent {
 
     /// A request that has no answer but that it is done; gives its number.
     fn order(&self, request: &Request, doing: &str, within: Duration) -> Result<u64> {
-        let (id, line) = self.shared.lock().ask(request);
-        self.shared.write(&line);
+        let id = self.ask(request);
         match self.answer(id, doing, within)? {
             (_, Reply::Done {}) => Ok(id),
             (_, other) => Err(self.nonsense(doing, &other)),
@@ -199,9 +185,14 @@ impl Agent {
     }
 
     fn call(&self, request: &Request, doing: &str, within: Duration) -> Result<(u64, Reply)> {
+        self.answer(self.ask(request), doing, within)
+    }
+
+    /// Sends a request; gives its number.
+    fn ask(&self, request: &Request) -> u64 {
         let (id, line) = self.shared.lock().ask(request);
         self.shared.write(&line);
-        self.answer(id, doing, within)
+        id
     }
 
     /// An answer, with the time when it was here.
@@ -364,14 +355,10 @@ impl Link {
     /// # Errors
     /// It cannot be started.
     pub fn start(mut command: Command) -> io::Result<Link> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        let missing = || io::Error::other("a process without pipes");
-        let input = child.stdin.take().ok_or_else(missing)?;
-        let output = child.stdout.take().ok_or_else(missing)?;
-        let errors = Outlet::new(child.stderr.take().map(Into::into));
-        let rest = Rest { child: Some(child), complaints: Mutex::new((errors, Vec::new())) };
-        Ok(Link { rest, ..Link::of_pipes(input, output)? })
+        let (child, input, [output, errors]) = spawn_piped(&mut command)?;
+        let complaints = Mutex::new((Outlet::new(Some(errors)), Vec::new()));
+        let rest = Rest { child: Some(child), complaints };
+        Ok(Link { rest, ..Link::of_pipes(input, File::from(output))? })
     }
 }
 
@@ -394,15 +381,8 @@ impl Rest {
 
     /// Waits for the process's end; kills it when it takes longer.
     pub fn end(&mut self, within: Duration) {
-        let Some(child) = &mut self.child else { return };
-        let began = Instant::now();
-        while began.elapsed() < within {
-            match child.try_wait() {
-                Ok(None) => std::thread::sleep(LOOK_FOR_END),
-                _ => return,
-            }
+        if let Some(child) = &mut self.child {
+            end_within(child, within);
         }
-        let _ = child.kill();
-        let _ = child.wait();
     }
 }

@@ -80,6 +80,29 @@ fn an_image_arrives_whole() {
 }
 
 #[test]
+fn an_image_is_a_file_behind_its_length() {
+    let folder = folder("length");
+    let file = folder.join("image");
+    std::fs::write(&file, "image").unwrap();
+    let (size, mut content) = image(file.to_str().unwrap()).unwrap();
+    let mut text = String::new();
+    content.read_to_string(&mut text).unwrap();
+    assert_eq!((size, text.as_str()), (5, "5\nimage"));
+    assert_eq!(image("/").map(drop).unwrap_err().to_string(), "it is no regular file");
+    // One that becomes shorter while it is installed.
+    let (mut changes, step) = installation(&file, &format!("cat; : >'{}'", file.display()));
+    std::fs::write(&file, vec![7; 9 << 20]).unwrap();
+    let shorter = format!("head -c 9 >/dev/null; : >'{}'; cat", file.display());
+    let step = Step {
+        apply: Program { argv: ["sh", "-c", &shorter].map(String::from).into(), ..step.apply },
+        ..step
+    };
+    let error = changes.make(&[step], true, None).unwrap_err().to_string();
+    assert!(error.contains("it has changed since"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn nothing_installs_half_of_an_image() {
     let folder = folder("half");
     let whole = folder.join("whole");

@@ -7,14 +7,14 @@
 //! Every load has its own end three times over: in the tool's arguments (a count or a time), in the timeout(1) in front of it,
 //! and in the supervising shell, which ends it when it has not heard of linerate for [`crate::ExecutionTarget::silence`].
 //!
-//! docs/tools.md explains the figures. `running` is one tool on one host, [`Flight`] the order of steps, `window` the place of tools' seconds on
-//! our clock, `account` the use of their totals.
+//! docs/tools.md explains the figures. `running` is one tool on one host, [`Flight`] the order of steps, `account` the place of tools' seconds on
+//! our clock, and the use of their totals.
 
 mod account;
 mod running;
-mod window;
 
 use crate::{Flown, PROBES, RemoteError, Result};
+use account::Window;
 use linerate_hosts::agent::merge::Series;
 use linerate_hosts::tools::{Sample, Side, Task};
 use linerate_linux::ports::monotonic_ns;
@@ -26,7 +26,6 @@ pub use running::ToolHost;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use window::Window;
 
 /// In the fault of a trial whose receiver counted nothing although frames were sent. Where it is known that generator and receiver
 /// work, it is the device that forwards nothing, and the rate is 0.

@@ -1,6 +1,6 @@
 //! One tool on one host: its session and its output.
 
-use super::window::{MOST_FRAMES, ahead, counts};
+use super::account::{MOST_FRAMES, ahead, counts};
 use crate::error::{Fault as Why, RemoteError};
 use crate::{ExecutionTarget, Heard, Kind, Result, Session, line};
 use linerate_hosts::agent::merge::Series;
