@@ -221,6 +221,18 @@ pub(crate) static SSH: Form = Form {
     },
 };
 
+/// A network namespace of this machine, as `ip netns` knows it.
+pub(crate) static NAMESPACE: Form = Form {
+    wants: "a name of `ip netns list`: letters, digits, '.', '_', '-'",
+    units: &[],
+    pattern: "^[a-zA-Z0-9][a-zA-Z0-9._-]*$",
+    example: "dut",
+    read: |text| match is_name(text.trim(), "._-") {
+        true => Ok(text.trim().into()),
+        false => wrong(format!("'{}' is not a valid name of a network namespace", short(text))),
+    },
+};
+
 /// A line of text.
 pub(crate) fn line(text: &str) -> Result<Json, Diagnostic> {
     if text.trim().is_empty() {

@@ -33,8 +33,6 @@ const KEPT: usize = 16 * 1024;
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a master may take to end.
 const LEAVE: Duration = Duration::from_millis(500);
-/// Connections that are made at the same time: jump hosts refuse more than ten that have not logged in (MaxStartups).
-const AT_ONCE: usize = 8;
 /// Masters to one host at most: room for a few hundred sessions.
 const LINES: usize = 32;
 /// How often a host that closes the connection at once, as busy ones do, is tried.
@@ -78,23 +76,6 @@ impl Connection {
     pub fn open(target: &Target, cancelled: Interrupt<'_>) -> Result<Connection> {
         let line = ControlMaster::open(target, cancelled)?;
         Ok(Connection { target: target.clone(), lines: Mutex::new(vec![line]) })
-    }
-
-    /// Connects to many hosts, several at a time. The answers are in the order of the hosts.
-    pub fn open_all(targets: &[Target], cancelled: Interrupt<'_>) -> Vec<Result<Connection>> {
-        allow_files();
-        let mut answers = Vec::new();
-        for some in targets.chunks(AT_ONCE) {
-            thread::scope(|scope| {
-                let open = |target| scope.spawn(move || Connection::open(target, cancelled));
-                let begun: Vec<_> = some.iter().map(open).collect();
-                let done = |thread: thread::ScopedJoinHandle<'_, _>| {
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                };
-                answers.extend(begun.into_iter().map(done));
-            });
-        }
-        answers
     }
 
     /// The host.

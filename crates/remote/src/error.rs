@@ -23,6 +23,8 @@ pub struct RemoteError {
 pub enum Fault {
     NoClient,
     Address,
+    /// A network namespace of this machine that cannot be entered.
+    Namespace,
     /// ssh does not accept the user's configuration.
     Configuration,
     NotResolved,
@@ -109,6 +111,9 @@ impl Fault {
                 ("there is no ssh on this machine", "install OpenSSH (apt-get install openssh-client)")
             }
             Address => ("this is no address", "correct it in the lab file"),
+            Namespace => {
+                ("its network namespace cannot be entered", "see `ip netns list`, and run linerate as root")
+            }
             Configuration => ("ssh does not accept its configuration", "correct the file that it names"),
             NotResolved => (
                 "the name has no address",
@@ -202,8 +207,8 @@ impl Fault {
 
     /// Waiting longer changes nothing about these.
     pub(crate) fn is_final(self) -> bool {
-        use Fault::{Address, ChangedKey, Configuration, NoClient, RevokedKey, UnknownKey};
-        matches!(self, ChangedKey | UnknownKey | RevokedKey | NoClient | Address | Configuration)
+        use Fault::{Address, ChangedKey, Configuration, Namespace, NoClient, RevokedKey, UnknownKey};
+        matches!(self, ChangedKey | UnknownKey | RevokedKey | NoClient | Address | Namespace | Configuration)
     }
 
     /// The variants that can still be measured with this DUT.

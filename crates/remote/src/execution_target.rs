@@ -1,5 +1,6 @@
 //! Where commands run: on a host that is reached by ssh, or on this one.
 
+use crate::connection::allow_files;
 use crate::{Connection, Fault, Interrupt, Need, RemoteError, Result, Slot, Target};
 use linerate_linux::lab::Lane;
 use linerate_linux::lab::room::Door;
@@ -9,9 +10,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use std::{env, thread};
 
 /// The command line for any login shell: it reads the text of the supervising shell, which ends with a full stop.
 pub(super) const LINE: &str = r#"exec /bin/sh -c 'n=$(printf "\nx"); n=${n%x}; s=; while :; do IFS= read -r l || exit 1; case $l in .) break ;; esac; s=$s$l$n; done; eval "$s"'"#;
+/// Connections that are made at the same time: jump hosts refuse more than ten that have not logged in (MaxStartups).
+const AT_ONCE: usize = 8;
 /// How long commands on this machine may go on without linerate.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -26,7 +30,7 @@ pub enum ExecutionTarget {
         /// The network namespace; this process's own if `None`.
         netns: Option<Netns>,
     },
-    /// In a room of the embedded lab: a network namespace with mounts of its own.
+    /// In a network namespace with mounts of its own: a DUT of the embedded lab, or a host of a lab file.
     Room {
         name: String,
         /// The way into it.
@@ -44,12 +48,36 @@ impl From<Connection> for ExecutionTarget {
 }
 
 impl ExecutionTarget {
-    /// A host that is reached by ssh.
+    /// A host that is reached by ssh, or a network namespace.
     ///
     /// # Errors
-    /// See [`Connection::open`].
+    /// See [`Connection::open`]; or there is no such namespace, or no right to enter it.
     pub fn connect(target: &Target, cancelled: Interrupt<'_>) -> Result<ExecutionTarget> {
-        Connection::open(target, cancelled).map(ExecutionTarget::from)
+        if !target.namespace {
+            return Connection::open(target, cancelled).map(ExecutionTarget::from);
+        }
+        let door = Netns::open(&target.address).and_then(|namespace| Door::new(&namespace, &[]));
+        match door {
+            Ok(door) => Ok(ExecutionTarget::Room { name: target.name.clone(), door }),
+            Err(error) => Err(RemoteError::new(&target.name, Fault::Namespace, error.to_string())),
+        }
+    }
+
+    /// Connects to many hosts, several at a time. The answers are in the order of the hosts.
+    pub fn connect_all(targets: &[Target], cancelled: Interrupt<'_>) -> Vec<Result<ExecutionTarget>> {
+        allow_files();
+        let mut answers = Vec::new();
+        for some in targets.chunks(AT_ONCE) {
+            thread::scope(|scope| {
+                let connect = |target| scope.spawn(move || ExecutionTarget::connect(target, cancelled));
+                let begun: Vec<_> = some.iter().map(connect).collect();
+                let done = |thread: thread::ScopedJoinHandle<'_, _>| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                };
+                answers.extend(begun.into_iter().map(done));
+            });
+        }
+        answers
     }
 
     /// The DUT of a lane of the embedded lab; `None` without a DUT.
@@ -140,12 +168,18 @@ impl ExecutionTarget {
         command
     }
 
-    /// A program of this machine, where commands run.
+    /// A program of this machine, where commands run. They find this linerate first.
     fn here(&self, program: &str) -> Command {
-        match self {
+        let mut command = match self {
             ExecutionTarget::Here { netns: Some(netns), .. } => netns.command(program),
             ExecutionTarget::Room { door, .. } => door.command(Path::new(program)),
             ExecutionTarget::Here { .. } | ExecutionTarget::Ssh(_) => Command::new(program),
+        };
+        let path = env::var_os("PATH").unwrap_or_default();
+        let own = env::current_exe().ok().and_then(|own| Some(own.parent()?.to_path_buf()));
+        if let Ok(path) = env::join_paths(own.into_iter().chain(env::split_paths(&path))) {
+            command.env("PATH", path);
         }
+        command
     }
 }

@@ -3,14 +3,14 @@
 mod frames;
 
 use crate::{
-    Connection, ExecutionTarget, Heard, Interrupt, Order, Part, RemoteError, Result, Scanner, Stream, Target,
-    fresh_mark, line,
+    ExecutionTarget, Heard, Interrupt, Order, Part, RemoteError, Result, Scanner, Stream, Target, fresh_mark,
+    line,
 };
 pub use frames::{Frames, send_frames};
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::preflight::{interface_questions, ways, ways_to_ask};
 use linerate_hosts::systems::{Facts, Kernel, MOST_BYTES, Question, Silence, Unanswered};
-use linerate_plan::lab::{Host, Lab, Role};
+use linerate_plan::lab::{Host, Lab, Reach, Role, Ssh};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,14 +37,18 @@ impl Approach {
     /// How a host is reached.
     pub fn target(&self, host: &Host) -> Target {
         let is_generator = host.roles.contains(&Role::Generator);
-        Target {
+        let common = |address: &str| Target {
             name: host.name.clone(),
-            user: host.ssh.user.clone(),
-            port: host.ssh.port,
             config: self.config.clone(),
             accept_new: self.accept_new,
             silence: if is_generator { SENDING } else { OTHERS + self.load },
-            ..Target::new(host.ssh.host.clone())
+            ..Target::new(address)
+        };
+        match &host.reach {
+            Reach::Ssh(Ssh { user, host, port }) => {
+                Target { user: user.clone(), port: *port, ..common(host) }
+            }
+            Reach::Namespace(name) => Target { namespace: true, ..common(name) },
         }
     }
 }
@@ -58,11 +62,9 @@ pub fn connect(
 ) -> (BTreeMap<String, Arc<ExecutionTarget>>, BTreeMap<String, RemoteError>) {
     let targets: Vec<Target> = lab.hosts.iter().map(|host| approach.target(host)).collect();
     let (mut places, mut errors) = (BTreeMap::new(), BTreeMap::new());
-    for (host, answer) in lab.hosts.iter().zip(Connection::open_all(&targets, cancelled)) {
+    for (host, answer) in lab.hosts.iter().zip(ExecutionTarget::connect_all(&targets, cancelled)) {
         match answer {
-            Ok(connection) => {
-                drop(places.insert(host.name.clone(), Arc::new(ExecutionTarget::from(connection))))
-            }
+            Ok(place) => drop(places.insert(host.name.clone(), Arc::new(place))),
             Err(error) => drop(errors.insert(host.name.clone(), error)),
         }
     }

@@ -1,16 +1,18 @@
-//! A host that is reached by ssh, and how.
+//! A host, and how it is reached.
 
 use crate::{Fault, RemoteError, Result};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A host that is reached by ssh. The user's own configuration of ssh has the rest.
+/// A host that is reached by ssh, or a network namespace of this machine. The user's own configuration of ssh has the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The host's name in messages.
     pub name: String,
     /// Its address, name, or alias in the configuration of ssh; `user@host` too.
     pub address: String,
+    /// Whether the address is the name of a network namespace of this machine, which needs no ssh.
+    pub namespace: bool,
     /// The user there.
     pub user: Option<String>,
     /// The port.
@@ -34,6 +36,7 @@ impl Target {
         Target {
             name: address.clone(),
             address,
+            namespace: false,
             user: None,
             port: None,
             config: None,

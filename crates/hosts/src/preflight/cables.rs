@@ -99,7 +99,7 @@ fn managed<'a>(station: &Station<'a>) -> Option<&'a Interface> {
         Some(name) => facts.interface(name),
         None => by_address(wanted, facts),
     });
-    let address: Option<IpAddr> = station.host.ssh.host.parse().ok();
+    let address: Option<IpAddr> = station.host.reach.ssh().and_then(|ssh| ssh.host.parse().ok());
     said.or_else(|| facts.interfaces.iter().find(|i| i.addresses.iter().any(|a| Some(a.address) == address)))
 }
 

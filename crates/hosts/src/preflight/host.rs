@@ -1,6 +1,6 @@
 //! Checks of one host alone: system, clock, rights, programs, space.
 
-use super::{Findings, ports, ssh_command};
+use super::{Findings, ports};
 use crate::systems::{Facts, Kernel, Silence};
 use linerate_plan::backend::{Backend, Runs};
 use linerate_plan::lab::{Host, Lab, OperatingSystem, Role};
@@ -55,7 +55,7 @@ fn system(host: &Host, facts: &Facts, out: &mut Findings) {
             .remedy(format!(
                 "write system = \"{}\", or see whether {} is the right host",
                 told.system.key(),
-                host.ssh
+                host.reach
             ));
     }
     let saved = host.config_save.is_some() || told.system.config_save().is_some();
@@ -160,8 +160,8 @@ fn programs(lab: &Lab, host: &Host, facts: &Facts, out: &mut Findings) {
     };
     for program in needed.iter().filter(|p| !has(p)) {
         out.fault(host, format!("{program} is not there")).evidence(listed()).remedy(format!(
-            "install it, or put it on the PATH of commands that come by ssh: {} env",
-            ssh_command(&host.ssh)
+            "install it, or put it on the PATH that commands have there: {} env",
+            host.reach.by_hand()
         ));
     }
     if receives && !tool.capabilities().receives {

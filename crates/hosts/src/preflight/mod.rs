@@ -12,7 +12,7 @@ use crate::systems::{Facts, Interface, Kernel, Question, Unreachable};
 use find::{LabEnd, cabling};
 pub use find::{Port, ports};
 pub use host::tool;
-use linerate_plan::lab::{Host, Interface as LabInterface, Lab, Role, Ssh};
+use linerate_plan::lab::{Host, Interface as LabInterface, Lab, Role};
 use linerate_plan::settings::End;
 use linerate_plan::{Backend, Diagnostic};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Vec<Diagnostic> {
             continue;
         };
         if let Some(Unreachable { why, remedy }) = &facts.unreachable {
-            let remedy = format!("{remedy}; try: {}", ssh_command(&host.ssh));
+            let remedy = format!("{remedy}; try: {}", host.reach.by_hand());
             out.fault(host, "it cannot be reached").evidence(why).remedy(remedy);
             continue;
         }
@@ -91,13 +91,6 @@ pub fn interface_questions(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Questio
     let ports = ports(lab, host);
     let found = ports.iter().filter_map(|port| port.found(facts).ok());
     found.flat_map(|interface| Question::interface(kernel, &interface.name)).collect()
-}
-
-/// The command that a person would reach a host by.
-fn ssh_command(ssh: &Ssh) -> String {
-    let user = ssh.user.as_ref().map_or(String::new(), |user| format!("{user}@"));
-    let port = ssh.port.map_or(String::new(), |port| format!("-p {port} "));
-    format!("ssh {port}{user}{}", ssh.host)
 }
 
 /// A host that has answered.

@@ -33,7 +33,7 @@ fn host(out: &mut Toml, host: &Host) {
         [one] => out.text("role", Some(one)),
         several => out.list("role", several),
     }
-    out.text("ssh", Some(&host.ssh));
+    out.text("ssh", Some(&host.reach));
     if host.system.is_none() && host.roles.contains(&Role::Dut) {
         out.comment("system: it is asked");
     }

@@ -151,7 +151,8 @@ pub(super) fn complete(hosts: &mut [Host], set: &Set, values: &Values, notes: &m
     let near = with(Role::Receiver).and_then(|host| host.receive.as_ref()).filter(|_| !reference);
     let outside = near.and_then(towards).or_else(|| router.behind(DESTINATION_NETWORKS));
     let outside = outside.filter(|name| Some(*name) != inside);
-    let management = hosts[0].ssh.host.parse().ok().and_then(|admin| router.towards(admin));
+    let management =
+        hosts[0].reach.ssh().and_then(|ssh| ssh.host.parse().ok()).and_then(|admin| router.towards(admin));
     let management = management.filter(|name| ![inside, outside].contains(&Some(name)));
     let (dut, others) = hosts.split_at_mut(1);
     let dut = &mut dut[0];

@@ -8,7 +8,7 @@ use super::traffic::{self, SENDERS};
 use super::values::Values;
 use linerate_hosts::pktgen::Command;
 use linerate_plan::backend::{Backend, Runs};
-use linerate_plan::lab::{Host, HostAddress, Interface, OperatingSystem, Role, Ssh, is_interface};
+use linerate_plan::lab::{Host, HostAddress, Interface, OperatingSystem, Reach, Role, Ssh, is_interface};
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -34,7 +34,7 @@ pub(super) fn hosts(values: &Values, set: Option<&Set>, notes: &mut Notes) -> Ve
 }
 
 fn host(name: &str, role: Role, ssh: Ssh) -> Host {
-    Host { name: name.into(), roles: vec![role], ssh, ..Host::default() }
+    Host { name: name.into(), roles: vec![role], reach: Reach::Ssh(ssh), ..Host::default() }
 }
 
 /// Files are put on the DUT by root, as the script does it.
@@ -74,13 +74,13 @@ fn testers(reader: &mut Reader<'_>) -> Vec<Host> {
         vec![first]
     } else {
         let ssh = reader.ssh("RECEIVER_ADMIN", &format!("hosts.{receiver}.ssh"));
-        second.ssh = if second.sudo { ssh } else { as_root(ssh) };
+        second.reach = Reach::Ssh(if second.sudo { ssh } else { as_root(ssh) });
         vec![first, second]
     };
     if reader.values.known("SENDER_ADMIN_2").is_some() {
         let more = tester(reader, "generator2", "_2", [SENDERS[2], SENDERS[3]]);
         // One host that is named twice is one host.
-        match hosts.iter_mut().find(|h| h.ssh == more.ssh && h.roles.contains(&Role::Generator)) {
+        match hosts.iter_mut().find(|h| h.reach == more.reach && h.roles.contains(&Role::Generator)) {
             Some(host) => host.send.extend(more.send),
             None => hosts.push(more),
         }
@@ -100,7 +100,7 @@ fn testers(reader: &mut Reader<'_>) -> Vec<Host> {
 /// A generator, with an interface for each of its commands.
 fn tester(reader: &mut Reader<'_>, name: &str, suffix: &str, commands: [&'static str; 2]) -> Host {
     let ssh = reader.ssh(&format!("SENDER_ADMIN{suffix}"), &format!("hosts.{name}.ssh"));
-    let mut made = host(name, Role::Generator, ssh);
+    let mut made = host(name, Role::Generator, ssh.clone());
     for (at, variable) in commands.into_iter().enumerate() {
         // SENDER_LAB_IF and SENDER_LAB_IF_2 of the first host, SENDER_2_LAB_IF and SENDER_2_LAB_IF_2 of the second.
         let stem = if suffix.is_empty() { "SENDER" } else { "SENDER_2" };
@@ -115,7 +115,7 @@ fn tester(reader: &mut Reader<'_>, name: &str, suffix: &str, commands: [&'static
         made.send.push(sending(reader, name, [stem, number], command.as_ref(), variable));
     }
     if !made.sudo {
-        made.ssh = as_root(made.ssh);
+        made.reach = Reach::Ssh(as_root(ssh));
     }
     made
 }
@@ -180,7 +180,9 @@ fn boot(hosts: &mut [Host], reader: &mut Reader<'_>) {
     let looks: Option<u64> =
         reader.typed(&["REBOOT_TIMEOUT"], "number of looks, 5 s apart", "hosts.dut.boot.timeout");
     let target = reader.values.known("IS_DUT_ONLINE_TARGET").and_then(|target| target.parse::<Ssh>().ok());
-    let from = target.and_then(|target| hosts.iter().position(|h| h.ssh.host == target.host));
+    let from = target.and_then(|target| {
+        hosts.iter().position(|h| h.reach.ssh().is_some_and(|ssh| ssh.host == target.host))
+    });
     let from = from.filter(|at| *at > 0).map(|at| hosts[at].name.clone());
     let reaches = reader.pings("IS_DUT_ONLINE_CMD");
     reader.notes.used("IS_DUT_ONLINE_TARGET");

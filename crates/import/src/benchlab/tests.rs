@@ -71,12 +71,12 @@ fn a_configuration_alone_becomes_a_lab_and_a_plan() {
     let lab = lab(&imported);
     assert!(imported.lacking.is_empty() && !lab.isolated && lab.placeholders().is_none());
     let dut = lab.dut().unwrap();
-    assert_eq!(dut.ssh.to_string(), "root@192.0.2.9");
+    assert_eq!(dut.reach.to_string(), "root@192.0.2.9");
     assert_eq!(dut.inside.as_ref().unwrap().mac.unwrap().to_string(), "02:00:00:00:02:09");
     assert_eq!((dut.boot.timeout_ns, dut.boot.reaches.len()), (300_000_000_000, 2));
     let tester = lab.receiver();
     assert_eq!(
-        (tester.ssh.to_string().as_str(), tester.sudo, tester.tool),
+        (tester.reach.to_string().as_str(), tester.sudo, tester.tool),
         ("192.0.2.3", true, Some(Backend::PktGen))
     );
     assert_eq!((tester.send[0].name.as_deref(), tester.send[0].threads), (Some("igb2"), Some(2)));

@@ -14,7 +14,7 @@ use linerate_import::conductor::{
 use linerate_linux::net::Netns;
 use linerate_linux::records::{TrialLog, utc_now};
 use linerate_plan::Diagnostic;
-use linerate_remote::{Connection, Driver, ExecutionTarget, Notice, Target};
+use linerate_remote::{Driver, ExecutionTarget, Notice, RemoteError, Target};
 use linerate_report::document::Document;
 use linerate_report::format::Format;
 use linerate_report::pages;
@@ -342,10 +342,10 @@ fn is_called(worker: &Worker, name: &str) -> bool {
 /// The hosts of all workers, connected several at a time; or why each cannot be reached.
 fn over_ssh(args: &Conduct, test: &Test) -> Vec<Result<Place, String>> {
     let targets: Vec<Target> = test.workers.iter().map(|worker| target(worker, args)).collect();
-    let connections = Connection::open_all(&targets, Some(&STOP)).into_iter().zip(targets);
-    let place = |(connection, target): (Result<Connection, _>, Target)| match connection {
-        Ok(connection) => Ok((target.address, connection.into())),
-        Err(error) => Err(linerate_remote::RemoteError::to_string(&error)),
+    let connections = ExecutionTarget::connect_all(&targets, Some(&STOP)).into_iter().zip(targets);
+    let place = |(place, target): (Result<_, RemoteError>, Target)| match place {
+        Ok(place) => Ok((target.address, place)),
+        Err(error) => Err(error.to_string()),
     };
     connections.map(place).collect()
 }

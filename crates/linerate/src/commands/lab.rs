@@ -34,6 +34,7 @@ use std::process::ExitCode;
   sudo linerate lab down
   linerate lab example > LAB.toml                 a lab of real hosts, to begin with
   linerate lab example three-hosts > LAB.toml     generator, DUT and receiver apart
+  linerate lab example namespaces > LAB.toml      the same in namespaces of this machine, without ssh
   linerate lab check LAB.toml                     find everything that would spoil a campaign
   linerate lab restore LAB.toml                   undo changes that a killed linerate left on the DUT
   linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
@@ -73,7 +74,7 @@ pub enum LabAction {
     },
     /// Print a commented lab file of real hosts to begin with
     Example {
-        /// One tester beside the DUT, or a generator and a receiver
+        /// One tester beside the DUT, a generator and a receiver, or namespaces of this machine
         #[arg(value_enum, value_name = "HOSTS", default_value = "two-hosts")]
         hosts: LabExample,
     },
@@ -152,6 +153,8 @@ pub enum LabExample {
     TwoHosts,
     /// A generator, a DUT and a receiver
     ThreeHosts,
+    /// The same in network namespaces of this machine
+    Namespaces,
 }
 
 fn lab_name(text: &str) -> Result<String, String> {
@@ -178,6 +181,7 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
             print(match hosts {
                 LabExample::TwoHosts => linerate_plan::lab::EXAMPLE,
                 LabExample::ThreeHosts => linerate_plan::lab::EXAMPLE_THREE_HOSTS,
+                LabExample::Namespaces => linerate_plan::lab::EXAMPLE_NAMESPACES,
             });
             Ok(ExitCode::SUCCESS)
         }

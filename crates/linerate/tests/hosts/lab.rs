@@ -201,7 +201,7 @@ impl RealLab {
     fn state(&self) -> String {
         self.on(
             "dut",
-            "sysctl -n net.ipv4.ip_forward; nft list ruleset; ip -o link show in0; ip route; ip neigh show dev in0",
+            "sysctl -n net.ipv4.ip_forward; nft list ruleset; ip -o link show in0 | sed 's/link-netns.*//'; ip route; ip neigh show dev in0",
         )
     }
 

@@ -37,6 +37,22 @@ pub struct Door {
 }
 
 impl Door {
+    /// A door to a namespace, with these files in a scratch folder.
+    ///
+    /// # Errors
+    /// No right to mount, or a file with an impossible path.
+    pub fn new(namespace: &Netns, files: &[TextFile]) -> Result<Door, Error> {
+        let scratch = match fs::create_dir_all(SCRATCH) {
+            Ok(()) => SCRATCH,
+            Err(_) => SCRATCH_WITHOUT_ROOT,
+        };
+        let mounts = namespace.enter(|| furnish(scratch, files))?;
+        let mounts = mounts
+            .doing(format_args!("make a scratch folder for commands in namespace {}", namespace.label()))?;
+        let scratch = CString::new(scratch).expect("a constant");
+        Ok(Door { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch })
+    }
+
     /// A command that runs in the room.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = self.namespace.command(program);
@@ -61,16 +77,7 @@ pub struct Room {
 impl Room {
     /// Makes the room, with these files in its scratch folder.
     pub(super) fn new(namespace: &Netns, files: &[TextFile]) -> Result<Room, Error> {
-        let scratch = match fs::create_dir_all(SCRATCH) {
-            Ok(()) => SCRATCH,
-            Err(_) => SCRATCH_WITHOUT_ROOT,
-        };
-        let mounts = namespace.enter(|| furnish(scratch, files))?;
-        let mounts = mounts
-            .doing(format_args!("make a scratch folder for commands in namespace {}", namespace.label()))?;
-        let scratch = CString::new(scratch).expect("a constant");
-        let door = Door { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch };
-        Ok(Room { door, undo: Vec::new() })
+        Ok(Room { door: Door::new(namespace, files)?, undo: Vec::new() })
     }
 
     pub(super) fn run_step(&mut self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<(), Error> {

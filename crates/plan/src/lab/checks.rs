@@ -90,6 +90,7 @@ const INTERFACES: [(&str, &[Role]); 4] = [
 ];
 
 fn one_host(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
+    reach(host, problems);
     if !host.roles.is_empty() {
         interfaces(host, problems);
         tool(host, problems);
@@ -101,6 +102,27 @@ fn one_host(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagno
     if let Some(node) = system.filter(|_| host.tree.read("system") == Some(OperatingSystem::NetBsd)) {
         let help = "it is measured as it is; variants that set something are not possible on it";
         problems.push(Diagnostic::warning(node.span, "plans have no settings for NetBSD").remedy(help));
+    }
+}
+
+/// Exactly one way leads to a host.
+fn reach(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
+    match (host.tree.entry("ssh"), host.tree.entry("namespace")) {
+        (None, None) => {
+            let help = "add ssh = \"user@host\", or namespace = \"NAME\" for a namespace of this machine";
+            problems.fault(host.span, format!("nothing says how to reach {}", host.name), help);
+        }
+        (Some(_), Some(entry)) => {
+            let message = format!("{} has ssh and namespace", host.name);
+            problems.fault(entry.key_span, message, "leave one of them out");
+        }
+        _ => {}
+    }
+    for key in ["power-cycle", "console", "sudo"] {
+        if let Some(entry) = host.tree.entry(key).filter(|_| host.tree.entry("namespace").is_some()) {
+            let message = format!("a namespace has no {key}");
+            problems.fault(entry.key_span, message, "leave it out");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The keys of a lab file: the only place where they are listed.
 
 use crate::backend::OF_HOSTS;
-use crate::forms::{ADDRESS, HOST_ADDRESS, INTERFACE as INTERFACE_NAME, MAC, NETWORK, SPEED, SSH};
+use crate::forms::{ADDRESS, HOST_ADDRESS, INTERFACE as INTERFACE_NAME, MAC, NAMESPACE, NETWORK, SPEED, SSH};
 use crate::grammar::{Kind, Table, key, required};
 
 const S: u64 = 1_000_000_000;
@@ -24,9 +24,13 @@ static HOST: Table = Table {
     what: "a host",
     keys: &[&[
         required("role", Kind::OneOrMore(&Kind::Choice(&ROLES))).about("Its role, or a list of roles."),
-        required("ssh", Kind::Form(&SSH)).about(
+        key("ssh", Kind::Form(&SSH)).about(
             "Where the system's ssh client connects to: [user@]host[:port], or a name that its \
-                configuration knows.",
+                configuration knows. Every host has this key or namespace.",
+        ),
+        key("namespace", Kind::Form(&NAMESPACE)).about(
+            "A network namespace of this machine instead of a host that ssh reaches: a name of ip \
+                netns. It needs root.",
         ),
         key("system", Kind::Choice(&SYSTEMS)).about("Its operating system. Default: linerate asks the host."),
         key("tool", Kind::Choice(OF_HOSTS)).about(

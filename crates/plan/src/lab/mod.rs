@@ -18,7 +18,7 @@ use crate::{Diagnostic, reader, schema as plan_schema, text};
 use linerate_wire::Family;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-pub use ssh::Ssh;
+pub use ssh::{Reach, Ssh};
 use std::net::IpAddr;
 pub use types::{Boot, Host, HostAddress, Interface, OperatingSystem, Role};
 pub use types::{End, is_interface};
@@ -31,6 +31,9 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 
 /// The same with a host for each of generator, DUT and receiver.
 pub const EXAMPLE_THREE_HOSTS: &str = include_str!("example-three-hosts.toml");
+
+/// The same with network namespaces of this machine, and the commands that make them.
+pub const EXAMPLE_NAMESPACES: &str = include_str!("example-namespaces.toml");
 
 /// Default networks of the frames' addresses on the side of the generator: the lower half of the ranges that RFC 2544 (section
 /// C.2.2) and RFC 5180 (section 8) set aside for benchmarks.
@@ -153,6 +156,10 @@ fn host(entry: &Entry) -> Option<Host> {
     let mut host: Host = typed(tree)?;
     host.name.clone_from(&entry.key);
     host.roles = roles_of(tree);
+    host.reach = match tree.text("namespace") {
+        Some(name) => Reach::Namespace(name.into()),
+        None => Reach::Ssh(tree.text("ssh")?.parse().ok()?),
+    };
     let save = host.system.and_then(OperatingSystem::config_save);
     host.config_save = host.config_save.or_else(|| save.map(String::from));
     Some(host)

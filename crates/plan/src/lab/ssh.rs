@@ -1,4 +1,4 @@
-//! Where the ssh client is to connect to: `user@host:port`, or a name that its configuration knows.
+//! How commands get to a host: by ssh to `user@host:port` or a name that its configuration knows, or into a network namespace.
 
 use crate::diagnostic::Diagnostic;
 use std::fmt;
@@ -6,6 +6,51 @@ use std::str::FromStr;
 
 /// Characters of a user or a host at most: no name is longer (RFC 1035 has 255).
 const LONGEST: usize = 255;
+
+/// How commands get to a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Reach {
+    Ssh(Ssh),
+    /// Into the network namespace of this machine that `ip netns` knows by this name.
+    Namespace(String),
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach::Ssh(Ssh::default())
+    }
+}
+
+impl Reach {
+    /// The destination of the ssh client; `None` for a namespace.
+    pub fn ssh(&self) -> Option<&Ssh> {
+        match self {
+            Reach::Ssh(ssh) => Some(ssh),
+            Reach::Namespace(_) => None,
+        }
+    }
+
+    /// The command that a person would reach the host by.
+    pub fn by_hand(&self) -> String {
+        match self {
+            Reach::Ssh(Ssh { user, host, port }) => {
+                let user = user.as_ref().map_or(String::new(), |user| format!("{user}@"));
+                let port = port.map_or(String::new(), |port| format!("-p {port} "));
+                format!("ssh {port}{user}{host}")
+            }
+            Reach::Namespace(name) => format!("ip netns exec {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reach::Ssh(ssh) => write!(f, "{ssh}"),
+            Reach::Namespace(name) => write!(f, "namespace {name}"),
+        }
+    }
+}
 
 /// A destination of the ssh client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

@@ -50,7 +50,7 @@ fn the_example_is_a_lab() {
     assert!(lab.isolated && lab.remarks.is_empty());
     assert_eq!(lab.link_speed, Some(1e9));
     let dut = lab.dut().unwrap();
-    assert_eq!((dut.name.as_str(), dut.ssh.to_string()), ("router", "root@192.0.2.5".into()));
+    assert_eq!((dut.name.as_str(), dut.reach.to_string()), ("router", "root@192.0.2.5".into()));
     assert_eq!(
         dut.system.and_then(OperatingSystem::of_plans),
         Some(linerate_measure::experiment::System::FreeBsd)
@@ -66,11 +66,13 @@ fn the_example_is_a_lab() {
 }
 
 #[test]
-fn the_example_of_three_hosts_is_a_lab() {
+fn the_examples_of_three_hosts_are_labs() {
     let lab = read(EXAMPLE_THREE_HOSTS);
-    assert!(lab.isolated && lab.remarks.is_empty());
-    let roles: Vec<_> = lab.hosts.iter().map(|host| host.roles.as_slice()).collect();
-    assert_eq!(roles, [[Role::Generator], [Role::Dut], [Role::Receiver]]);
+    for lab in [&lab, &read(EXAMPLE_NAMESPACES)] {
+        assert!(lab.isolated && lab.remarks.is_empty());
+        let roles: Vec<_> = lab.hosts.iter().map(|host| host.roles.as_slice()).collect();
+        assert_eq!(roles, [[Role::Generator], [Role::Dut], [Role::Receiver]]);
+    }
     assert_eq!(lab.next_hop(End::Out, Family::V4).map(|hop| hop.to_string()).as_deref(), Some("198.19.0.2"));
 }
 
@@ -124,6 +126,10 @@ fn a_lab_without_dut_is_two_ends_of_a_cable() {
 fn faults_of_roles_and_interfaces() {
     one("role = \"receiver\"", "role = \"reciever\"", "did you mean \"receiver\"");
     one("isolated = true", "", "a lab file needs isolated");
+    one("ssh = \"root@d\"", "", "nothing says how to reach d");
+    one("ssh = \"root@d\"", "ssh = \"d\"\nnamespace = \"d\"", "d has ssh and namespace");
+    one("ssh = \"root@d\"", "namespace = \"../d\"", "not a valid name of a network namespace");
+    one("ssh = \"root@d\"", "namespace = \"d\"\nsudo = true", "a namespace has no sudo");
     one("ssh = \"root@d\"", "ssh = \"-oProxyCommand=x\"", "ssh cannot connect");
     one("send.name = \"ix0\"", "", "g is a generator without [send]");
     one("out.name = \"ix1\"", "", "d is a dut without [out]");
@@ -218,7 +224,7 @@ fn schema_and_reader_know_the_same_keys() {
     }
     let (root, mut seen) = (schema(), 0);
     compare(&root, &root, &keys::LAB, &mut seen);
-    assert_eq!(seen, 4 + 14 + 5 * 8 + 3);
+    assert_eq!(seen, 4 + 15 + 5 * 8 + 3);
     assert!(
         root["$defs"]["a-host"]["properties"]["role"]["description"]
             .as_str()

@@ -1,6 +1,6 @@
 //! The types of a lab file.
 
-use super::Ssh;
+use super::Reach;
 use crate::backend::Backend;
 use crate::names::Named;
 use crate::text_form;
@@ -92,9 +92,9 @@ pub struct Host {
     pub name: String,
     #[serde(skip)]
     pub roles: Vec<Role>,
-    /// Where the ssh client connects to.
-    #[serde(with = "text_form")]
-    pub ssh: Ssh,
+    /// How commands get to it.
+    #[serde(skip)]
+    pub reach: Reach,
     /// Its operating system. If the file does not name it, the host is asked.
     pub system: Option<OperatingSystem>,
     /// The backend that sends or counts frames on it. Default: linerate if the host has it, else pkt-gen.

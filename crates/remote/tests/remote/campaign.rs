@@ -2,7 +2,7 @@
 
 use crate::sshd::SshLab;
 use linerate_hosts::phases::{Action, Design, Host, Mode, Phase, Report, Rules, Step, StepId, Verdict};
-use linerate_remote::{Connection, Driver, ExecutionTarget, Notice, Started};
+use linerate_remote::{Driver, ExecutionTarget, Notice, Started};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -74,8 +74,8 @@ pub fn campaign(
 ) -> Seen {
     let targets: Vec<_> = design.hosts.iter().map(|host| lab.target(&host.name)).collect();
     lab.enter(|| {
-        let connected = Connection::open_all(&targets, None).into_iter();
-        let places = connected.map(|c| ExecutionTarget::from(c.unwrap_or_else(|e| panic!("{e}")))).collect();
+        let connected = ExecutionTarget::connect_all(&targets, None).into_iter();
+        let places = connected.map(|c| c.unwrap_or_else(|e| panic!("{e}"))).collect();
         let began = Instant::now();
         let mut seen = Seen::default();
         let told = design.clone();

@@ -86,7 +86,7 @@ fn many_hosts_are_connected_at_once_and_each_says_what_is_wrong() {
     let mut lab = SshLab::new(&["r1", "r2", "r3"]);
     lab.host("r2").kill_sshd();
     let targets = lab.targets();
-    let answers = lab.enter(|| Connection::open_all(&targets, None));
+    let answers = lab.enter(|| ExecutionTarget::connect_all(&targets, None));
     let faults: Vec<_> =
         answers.iter().map(|a| a.as_ref().err().map(|e| (e.host.as_str(), e.fault))).collect();
     assert_eq!(faults, [None, Some(("r2", Fault::Refused)), None]);

@@ -32,7 +32,7 @@ pub struct LabCheck<'a> {
 struct CheckedHost<'a> {
     name: &'a str,
     roles: Vec<&'static str>,
-    ssh: String,
+    reach: String,
     reached: bool,
     system: Option<&'static str>,
     product: Option<&'a str>,
@@ -113,7 +113,7 @@ impl<'a> CheckedHost<'a> {
         CheckedHost {
             name: &host.name,
             roles: host.roles.iter().map(|role| role.key()).collect(),
-            ssh: host.ssh.to_string(),
+            reach: host.reach.to_string(),
             reached: facts.unreachable.is_none(),
             system: system.map(|s| s.system.key()),
             product: system.and_then(|s| s.product.as_deref()),
@@ -155,7 +155,7 @@ pub fn lab_check(check: &LabCheck<'_>) -> Document {
     page.paragraph(format!("{}: {fit} for a campaign; {hosts}, {found}.", check.lab), tone);
     problems(&mut page, "The lab", check, None);
     for host in &check.hosts {
-        problems(&mut page, &format!("{} ({})", host.name, host.ssh), check, Some(host.name));
+        problems(&mut page, &format!("{} ({})", host.name, host.reach), check, Some(host.name));
     }
     page.table(hosts_table(check));
     frames(&mut page, check);

@@ -70,6 +70,14 @@ impl Site {
     /// # Errors
     /// Whatever would spoil the campaign, all at once.
     pub fn open(approach: Approach, plan: &Path, lab: Lab, trials: &Trials) -> Result<Site> {
+        if let Some(dut) =
+            lab.dut().filter(|dut| dut.reach.ssh().is_none() && trials.reboot == Reboot::EachTrial)
+        {
+            bail!(
+                "{}: a network namespace cannot be rebooted, and the plan has reboot = \"each-trial\"",
+                dut.name
+            );
+        }
         let progress = Progress::of_steps();
         let load = Duration::from_nanos(Timing::of_hosts(trials.duration_ns).load_ns());
         let approach = Approach { load, ..approach };
@@ -142,7 +150,7 @@ impl Site {
             sudo: host.sudo,
             kernel: self.kernel(host)?,
             ends: ends.map(|end| end.name.clone()),
-            may_reboot: reboot != Reboot::Never,
+            may_reboot: reboot != Reboot::Never && host.reach.ssh().is_some(),
             boot: host.boot.clone(),
             power_cycle: host.power_cycle.clone(),
             console: host.console.clone(),
@@ -153,7 +161,7 @@ impl Site {
             .map(|host| anyhow::Ok((Arc::clone(self.place(host)?), self.kernel(host)?)))
             .transpose()?;
         let place = Arc::clone(self.place(host)?);
-        Ok(RemoteDut::new(known, place, &host.ssh.to_string(), &journals()?, witness)?)
+        Ok(RemoteDut::new(known, place, &host.reach.to_string(), &journals()?, witness)?)
     }
 
     /// Restores the settings of the DUT that an interrupted run had changed, if there are any.
@@ -383,6 +391,15 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     let signed = site.has_agents()?;
     prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
     prepared.standing.extend(images(plan, &site.folder)?);
+    let shared: Vec<&str> =
+        site.lab.hosts.iter().filter(|host| host.reach.ssh().is_none()).map(|host| &*host.name).collect();
+    if !shared.is_empty() {
+        prepared.notes.push(format!(
+            "{}: network namespaces of this machine, which share its CPUs: the rates compare variants, and are below those of a \
+             router with CPUs of its own",
+            shared.join(", ")
+        ));
+    }
     let mut of_lanes = Vec::new();
     for (lane, steps) in plan.lanes.iter().zip(site.steps(plan)?) {
         of_lanes.push([site.unmet(&lane.requirements)?, steps.err().unwrap_or_default()].concat());

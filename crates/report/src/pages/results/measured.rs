@@ -56,7 +56,7 @@ fn about(mode: Mode) -> &'static str {
             "threaded, an open loop: the DUT has CPUs of its own and the load does not wait for it. It shows loss, overload and latency."
         }
         Mode::Hosts => {
-            "hosts, an open loop: generator, DUT and receiver are machines of their own, and the load does not wait for the DUT. It shows loss and overload."
+            "hosts, an open loop: generator, DUT and receiver are hosts of the lab file, and the load does not wait for the DUT. It shows loss and overload."
         }
     }
 }

@@ -1,0 +1,96 @@
+//! Hosts that are network namespaces of this machine: without ssh, with every tool that is installed.
+
+use crate::common::{Ended, linerate, unique};
+use crate::lab::{RealLab, gentle};
+use crate::site::trials;
+use linerate_linux::net::Netns;
+use std::fs;
+
+/// The lab, whose namespaces have names while it stands.
+struct Named {
+    lab: RealLab,
+    names: Vec<String>,
+}
+
+impl Named {
+    /// With this tool on generator and receiver.
+    fn new(tool: &str) -> Named {
+        let lab = RealLab::new();
+        let file = lab.scratch.file("LAB.toml");
+        let mut text = fs::read_to_string(&file).unwrap().replace("\"linerate\"", &format!("\"{tool}\""));
+        let name = |host: &crate::sshd::SshHost| {
+            let name = unique(&host.name);
+            host.netns.persist(&name).unwrap();
+            text = text.replace(&format!("ssh = \"{}\"", host.name), &format!("namespace = \"{name}\""));
+            name
+        };
+        let names = lab.ssh.hosts.iter().map(name).collect();
+        fs::write(&file, text).unwrap();
+        Named { lab, names }
+    }
+
+    fn run(&self, args: &[&str]) -> Ended {
+        let state = self.lab.scratch.file("state");
+        linerate(args).dir(self.lab.scratch.path()).env("XDG_STATE_HOME", &state).within(120).run().no_panic()
+    }
+
+    /// Runs a plan of two trials of each of these seconds; the trials.
+    fn trials(&self, plan: &str) -> Vec<serde_json::Value> {
+        self.lab.write("plan.toml", plan);
+        self.run(&["run", "plan.toml", "--out", "records"]).ok();
+        trials(&self.lab.records())
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        self.names.iter().for_each(|name| Netns::remove_persistent(name).unwrap());
+    }
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and nft"]
+fn namespaces_are_set_up_measured_and_restored_as_hosts_are() {
+    let named = Named::new("linerate");
+    let checked = named.run(&["lab", "check", "LAB.toml", "--json"]).ok().json();
+    assert_eq!(checked["problems"].as_array().unwrap().len(), 0, "{:#}", checked["problems"]);
+    assert_eq!(checked["hosts"][1]["reach"], format!("namespace {}", named.names[1]));
+    let trials = named.trials(&gentle());
+    let valid = trials.iter().filter(|trial| trial["audit"]["valid"] == true).count();
+    assert!(trials.len() == 16 && valid >= 13, "{valid} of {} trials are valid", trials.len());
+    named.lab.is_as_it_was();
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and iperf3"]
+fn programs_send_and_count_in_namespaces() {
+    let named = Named::new("iperf3");
+    let plan = gentle()
+        .replace("flows = 200", "flows = 1")
+        .replace("200 ms", "3 s")
+        .replace("blocks = 8", "blocks = 1");
+    let trials = named.trials(&plan);
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        let frames = |side: &str| trial[side]["frames"].as_u64().unwrap();
+        assert!(frames("generator") > 5_000 && frames("receiver") > 5_000, "{trial:#}");
+        assert!(trial["dut"]["in0: rx_packets"].as_u64() >= Some(frames("generator")), "{trial:#}");
+    }
+    named.lab.is_as_it_was();
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn what_namespaces_cannot_do_is_refused_before_anything_is_changed() {
+    let named = Named::new("linerate");
+    named.lab.write("plan.toml", &gentle().replace("[trials]", "[trials]\nreboot = \"each-trial\""));
+    let refused = named.run(&["run", "plan.toml", "--out", "records"]);
+    refused.fails(1, &["dut: a network namespace cannot be rebooted", "each-trial"]);
+    let file = named.lab.scratch.file("LAB.toml");
+    fs::write(&file, fs::read_to_string(&file).unwrap().replace(&named.names[2], "no-such-namespace"))
+        .unwrap();
+    let checked = named.run(&["lab", "check", "LAB.toml"]).status(1).stdout;
+    for says in ["receiver", "cannot be entered", "no-such-namespace", "ip netns list"] {
+        assert!(checked.contains(says), "no '{says}' in:\n{checked}");
+    }
+}
