@@ -4,8 +4,8 @@ mod reach;
 mod verdict;
 mod warnings;
 
-use super::bootstrap::{self, Bootstrap};
-use super::effect::{self, CliffsDelta, Shift, cliffs_delta, holm};
+use super::bootstrap;
+use super::effect::{self, CliffsDelta, cliffs_delta, holm};
 use super::means::{Moments, Welch, welch};
 use super::outliers::{Outliers, outliers};
 use super::rank::{RankTest, mann_whitney, signed_rank};
@@ -89,12 +89,11 @@ pub struct SetAnalysis {
     pub min: Option<f64>,
     /// Largest value.
     pub max: Option<f64>,
-    /// Median: the mean of the two middle values of an even count.
-    pub median: Option<f64>,
-    /// Interval of the median by order statistics, which assumes nothing of the distribution; absent for too few values.
-    pub median_interval: Option<Interval>,
-    /// Interval of the median by the bootstrap (BCa).
-    pub median_bootstrap: Option<Bootstrap>,
+    /// Median: the mean of the two middle values of an even count. Its interval by order statistics assumes nothing of the
+    /// distribution; it is absent for too few values.
+    pub median: Option<Estimate>,
+    /// The same with its interval by the bootstrap (BCa).
+    pub median_bootstrap: Option<Estimate>,
     /// Arithmetic mean.
     pub mean: Option<f64>,
     /// Standard deviation with n - 1.
@@ -103,15 +102,6 @@ pub struct SetAnalysis {
     pub outliers: Outliers,
     /// Limits of the analysis.
     pub warnings: Vec<Warning>,
-}
-
-/// Both ends of an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
 }
 
 /// A limit of an analysis or comparison.
@@ -159,11 +149,11 @@ pub struct Comparison {
     /// Whether a difference is shown: the Mann-Whitney test's p after Holm's correction is at most 1 - confidence.
     pub shown: bool,
     /// Hodges-Lehmann shift, other minus reference, in the values' unit.
-    pub shift: Option<Shift>,
+    pub shift: Option<Estimate>,
     /// The shift in percent of the first set's median.
-    pub shift_percent: Option<Shift>,
+    pub shift_percent: Option<Estimate>,
     /// Hodges-Lehmann ratio, other over reference; absent unless all values are above 0.
-    pub ratio: Option<Shift>,
+    pub ratio: Option<Estimate>,
     /// The Mann-Whitney test.
     pub mann_whitney: Option<RankTest>,
     /// The Mann-Whitney test's p after Holm's correction for the number of comparisons.
@@ -188,7 +178,7 @@ pub struct Paired {
     /// The median of the ratios with its interval by order statistics, which assumes nothing of their distribution.
     pub ratio: Option<Estimate>,
     /// The Hodges-Lehmann estimate of the ratios, narrower where their logarithms are symmetric about the median.
-    pub hodges_lehmann: Option<Shift>,
+    pub hodges_lehmann: Option<Estimate>,
     /// Wilcoxon's signed-rank test of the logarithms of the ratios.
     pub wilcoxon: Option<RankTest>,
     /// Limits of the comparison.
@@ -239,14 +229,12 @@ fn analyse_set(set: &Prepared, settings: &Settings) -> SetAnalysis {
     let outliers = outliers(set.values, &set.sorted);
     let bootstrap =
         bootstrap::median_bca(&set.sorted, settings.confidence, bootstrap::REPLICATES, settings.seed);
-    let ends = |e: &Estimate| Some(Interval { low: finite(e.low?)?, high: finite(e.high?)? });
     SetAnalysis {
         name: set.name.to_string(),
         n: set.values.len(),
         min: set.sorted.first().copied().and_then(finite),
         max: set.sorted.last().copied().and_then(finite),
-        median: set.median.and_then(|m| finite(m.median)),
-        median_interval: set.median.as_ref().and_then(ends),
+        median: set.median.and_then(|m| m.finite().or(Estimate { low: None, high: None, ..m }.finite())),
         median_bootstrap: bootstrap,
         mean: set.moments.map(|m| m.mean),
         stddev: set.moments.and_then(|m| m.stddev).and_then(finite),
@@ -278,7 +266,7 @@ impl Pair<'_> {
         let shift = effect::shift(a, b, confidence);
         // A median may be below 0: then a rise is still a rise.
         let whole = first.median.map(|m| m.median.abs()).filter(|m| *m != 0.0 && m.is_finite());
-        let percent = |(shift, whole): (Shift, f64)| shift.map(|v| v / whole * 100.0).finite();
+        let percent = |(shift, whole): (Estimate, f64)| shift.map(|v| v / whole * 100.0).finite();
         let mut comparison = Comparison {
             reference: first.name.to_string(),
             other: other.name.to_string(),
@@ -320,8 +308,7 @@ pub fn paired(pairs: &[(f64, f64)], settings: &Settings) -> Paired {
     let usable = |v: f64| v > 0.0 && v.is_finite();
     let kept: Vec<(f64, f64)> = pairs.iter().copied().filter(|(a, b)| usable(*a) && usable(*b)).collect();
     let logs: Vec<f64> = kept.iter().map(|(a, b)| a.ln() - b.ln()).collect();
-    let fits = |e: &Estimate| [Some(e.median), e.low, e.high].into_iter().flatten().all(f64::is_finite);
-    let ratio = paired_ratio(&kept, settings.confidence).filter(fits);
+    let ratio = paired_ratio(&kept, settings.confidence).and_then(Estimate::finite);
     Paired {
         n: kept.len(),
         ratio,

@@ -1,25 +1,14 @@
 //! The bootstrap interval of a median, bias-corrected and accelerated.
 
 use super::distribution::{normal_quantile, normal_upper};
+use crate::Estimate;
 use linerate_wire::SplitMix64;
-use serde::Serialize;
 
 /// Default number of replicates: the ends of a 95 % interval then vary by some 2 % of its width with the seed.
 pub const REPLICATES: usize = 10_000;
 
 /// Fewer values have no interval: even the whole range of 4 encloses the median only seven times in eight.
 pub const FEWEST: usize = 5;
-
-/// A bootstrap interval of a median.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Bootstrap {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Replicates drawn.
-    pub replicates: usize,
-}
 
 /// BCa interval of the median of sorted values: `None` for fewer than 5 values or an infinite one.
 ///
@@ -33,7 +22,7 @@ pub struct Bootstrap {
 /// Equal values give an interval without width. For few values its coverage is below the nominal one: at 95 %, 88 to 94 of 100
 /// times for 5 to 12 values, whatever their distribution, 92 to 95 for more. The interval of order statistics does not, and is
 /// wider.
-pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64) -> Option<Bootstrap> {
+pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64) -> Option<Estimate> {
     let n = sorted.len();
     if n < FEWEST || !sorted[0].is_finite() || !sorted[n - 1].is_finite() {
         return None;
@@ -51,7 +40,7 @@ pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64)
         drawn[((share * replicates as f64) as usize).min(replicates - 1)]
     };
     let tail = (1.0 - confidence) / 2.0;
-    Some(Bootstrap { low: at(tail), high: at(1.0 - tail), replicates })
+    Some(Estimate { median, low: Some(at(tail)), high: Some(at(1.0 - tail)), n })
 }
 
 /// The medians of `replicates` resamples, as they are drawn.

@@ -22,7 +22,7 @@ mod partition;
 #[cfg(test)]
 mod tests;
 
-use super::{median, median_sorted, shuffle, sorted};
+use super::{Estimate, median, median_sorted, shuffle, sorted};
 use linerate_wire::SplitMix64;
 use partition::{Counting, Partitioner};
 use serde::{Deserialize, Serialize};
@@ -94,18 +94,7 @@ pub struct Segment {
     /// Behind the last point.
     pub end: usize,
     /// Median of the points, with its 95 % interval.
-    pub level: Interval,
-}
-
-/// A figure with its 95 % interval, or without one if there are too few points to draw from.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// The figure.
-    pub value: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
+    pub level: Estimate,
 }
 
 /// A change of the level.
@@ -114,7 +103,7 @@ pub struct Change {
     /// First point of the new level.
     pub at: usize,
     /// New level / old level.
-    pub ratio: Interval,
+    pub ratio: Estimate,
     /// Probability that a series without this change would show one as clear anywhere.
     pub p: f64,
 }
@@ -305,6 +294,8 @@ impl Calibrated {
 #[derive(Debug)]
 struct Drawn {
     deviations: Vec<Vec<f64>>,
+    /// Points of the series.
+    n: usize,
 }
 
 impl Drawn {
@@ -325,28 +316,24 @@ impl Drawn {
             };
             (0..DRAWS).map(&mut draw).collect::<Vec<f64>>()
         };
-        Drawn { deviations: bounds.iter().map(&mut segment).collect() }
+        Drawn { deviations: bounds.iter().map(&mut segment).collect(), n: residuals.len() }
     }
 
     /// Segment `i`'s level, given as a logarithm.
-    fn level(&self, i: usize, level: f64) -> Interval {
-        interval(level, self.deviations[i].iter().copied())
+    fn level(&self, i: usize, level: f64) -> Estimate {
+        self.interval(level, self.deviations[i].iter().copied())
     }
 
     /// The ratio of segments `i + 1` and `i`, given as a logarithm.
-    fn ratio(&self, i: usize, ratio: f64) -> Interval {
+    fn ratio(&self, i: usize, ratio: f64) -> Estimate {
         let pairs = self.deviations[i + 1].iter().zip(&self.deviations[i]);
-        interval(ratio, pairs.map(|(after, before)| after - before))
+        self.interval(ratio, pairs.map(|(after, before)| after - before))
     }
-}
 
-/// The percentile interval, which suits medians: it never leaves the values.
-fn interval(logarithm: f64, errors: impl Iterator<Item = f64>) -> Interval {
-    let errors = sorted(errors);
-    let at = |share: f64| errors[(share * errors.len() as f64) as usize];
-    Interval {
-        value: logarithm.exp(),
-        low: (logarithm + at(0.025)).exp(),
-        high: (logarithm + at(0.975)).exp(),
+    /// The percentile interval, which suits medians: it never leaves the values.
+    fn interval(&self, logarithm: f64, errors: impl Iterator<Item = f64>) -> Estimate {
+        let errors = sorted(errors);
+        let at = |share: f64| Some(logarithm + errors[(share * errors.len() as f64) as usize]);
+        Estimate { median: logarithm, low: at(0.025), high: at(0.975), n: self.n }.map(f64::exp)
     }
 }

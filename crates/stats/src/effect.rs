@@ -1,45 +1,9 @@
 //! Sizes of effects: Hodges and Lehmann's shift between two sets, ratios and centres, with their distribution-free intervals; Cliff's
 //! delta; and p values of several comparisons together.
 
-use crate::rank::{Cut, cut_of_means, cut_of_pairs, pairs};
-use crate::{select, sorted};
+use crate::rank::{cut_of_means, cut_of_pairs, pairs};
+use crate::{Estimate, select, sorted};
 use serde::Serialize;
-
-/// An estimate with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Shift {
-    /// The estimate.
-    pub value: f64,
-    /// Lower end of the interval; `None` with too few values for the confidence.
-    pub low: Option<f64>,
-    /// Upper end of the interval.
-    pub high: Option<f64>,
-    /// Whether the interval's ends come from an exact distribution rather than from the normal approximation.
-    pub exact: bool,
-}
-
-impl Shift {
-    /// The median of `all` figures, whose k-th smallest (from 1) is `nth(k)`, with the interval from the `cut`-th smallest to the
-    /// `cut`-th largest; no interval for a `cut` of 0. `exact` says whether `cut` is exact.
-    pub(super) fn of(all: u64, (cut, exact): Cut, nth: impl Fn(u64) -> f64) -> Shift {
-        let value = match all % 2 {
-            1 => nth(all / 2 + 1),
-            _ => f64::midpoint(nth(all / 2), nth(all / 2 + 1)),
-        };
-        let [low, high] = [cut, all + 1 - cut].map(|k| (cut > 0).then(|| nth(k)));
-        Shift { value, low, high, exact }
-    }
-
-    /// The same under an increasing function.
-    pub fn map(self, f: impl Fn(f64) -> f64) -> Shift {
-        Shift { value: f(self.value), low: self.low.map(&f), high: self.high.map(&f), ..self }
-    }
-
-    /// Itself if f64 holds all of it.
-    pub fn finite(self) -> Option<Shift> {
-        [Some(self.value), self.low, self.high].into_iter().flatten().all(f64::is_finite).then_some(self)
-    }
-}
 
 /// The median of all differences `second - first`, of two sorted sets, with an interval of at least the confidence.
 ///
@@ -49,7 +13,7 @@ impl Shift {
 /// wider than necessary. Time (n + m) log, memory n + m.
 ///
 /// `None` if a set is empty, a value is infinite or the differences exceed the range of f64.
-pub fn shift(first: &[f64], second: &[f64], confidence: f64) -> Option<Shift> {
+pub fn shift(first: &[f64], second: &[f64], confidence: f64) -> Option<Estimate> {
     let pairs = first.len() as u64 * second.len() as u64;
     let ends = [first.first()?, first.last()?, second.first()?, second.last()?];
     let widest = [second[second.len() - 1] - first[0], second[0] - first[first.len() - 1]];
@@ -57,12 +21,12 @@ pub fn shift(first: &[f64], second: &[f64], confidence: f64) -> Option<Shift> {
         return None;
     }
     let cut = cut_of_pairs(first.len(), second.len(), 1.0 - confidence);
-    Some(Shift::of(pairs, cut, |k| select::difference(first, second, k)))
+    Estimate::of(pairs, cut, first.len() + second.len(), |k| select::difference(first, second, k))
 }
 
 /// The median of all ratios `second / first`, of two sorted sets of positive values, with its interval: the shift of
 /// the logarithms. `None` where a value is not above 0 or infinite, or f64 does not hold the ratios.
-pub fn ratio(first: &[f64], second: &[f64], confidence: f64) -> Option<Shift> {
+pub fn ratio(first: &[f64], second: &[f64], confidence: f64) -> Option<Estimate> {
     let positive = |values: &[f64]| values.first().is_some_and(|v| *v > 0.0);
     if !positive(first) || !positive(second) {
         return None;
@@ -75,14 +39,14 @@ pub fn ratio(first: &[f64], second: &[f64], confidence: f64) -> Option<Shift> {
 /// Hodges & Lehmann 1963, Tukey's interval (Lehmann, "Nonparametrics", 1975, 4.4 and 4.5).
 ///
 /// Assumes independent differences, symmetric about their median. `None` without differences, or with an infinite one.
-pub fn centre(differences: &[f64], confidence: f64) -> Option<Shift> {
+pub fn centre(differences: &[f64], confidence: f64) -> Option<Estimate> {
     let sorted = sorted(differences.iter().copied());
     let n = sorted.len();
     let sums = n as u64 * (n as u64 + 1) / 2;
     if n == 0 || !(2.0 * sorted[0]).is_finite() || !(2.0 * sorted[n - 1]).is_finite() {
         return None;
     }
-    Some(Shift::of(sums, cut_of_means(n, 1.0 - confidence), |k| select::walsh_sum(&sorted, k) / 2.0))
+    Estimate::of(sums, cut_of_means(n, 1.0 - confidence), n, |k| select::walsh_sum(&sorted, k) / 2.0)
 }
 
 /// Cliff's delta with a word for its size.

@@ -26,7 +26,7 @@ use statrs::function::gamma::ln_gamma;
 /// An estimate with its interval. By default it is that of nothing: 0 of no values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The median.
+    /// The median of values, or of their differences or ratios.
     pub median: f64,
     /// Lower end of the interval; `None` where the data are too few for the confidence asked.
     pub low: Option<f64>,
@@ -37,6 +37,29 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// The median of `all` figures, whose k-th smallest (from 1) is `nth(k)`, with the interval from the `cut`-th smallest to the
+    /// `cut`-th largest; no interval for a `cut` of 0, no median of nothing. The figures are made of `n` values.
+    fn of(all: u64, cut: u64, n: usize, nth: impl Fn(u64) -> f64) -> Option<Estimate> {
+        let median = match all {
+            0 => return None,
+            _ if all % 2 == 1 => nth(all / 2 + 1),
+            _ => f64::midpoint(nth(all / 2), nth(all / 2 + 1)),
+        };
+        let [low, high] = [cut, all + 1 - cut.min(all)].map(|k| (1..=all).contains(&cut).then(|| nth(k)));
+        Some(Estimate { median, low, high, n })
+    }
+
+    /// The same under an increasing function.
+    #[must_use]
+    pub fn map(self, f: impl Fn(f64) -> f64) -> Estimate {
+        Estimate { median: f(self.median), low: self.low.map(&f), high: self.high.map(&f), ..self }
+    }
+
+    /// Itself if f64 holds all of it.
+    pub fn finite(self) -> Option<Estimate> {
+        [Some(self.median), self.low, self.high].into_iter().flatten().all(f64::is_finite).then_some(self)
+    }
+
     /// Width of the interval relative to the median; infinite without an interval.
     pub fn relative_width(&self) -> f64 {
         match (self.low, self.high) {
@@ -100,10 +123,7 @@ fn interval_sorted(sorted: &[f64], confidence: f64) -> Option<Estimate> {
 /// The median of sorted values, from the `k`-th smallest to the `k`-th largest of them; no interval where `k` is 0.
 fn between(sorted: &[f64], k: usize) -> Option<Estimate> {
     let n = sorted.len();
-    let median = median_sorted(sorted)?;
-    let k = Some(k).filter(|k| (1..=n).contains(k));
-    let (low, high) = (k.map(|k| sorted[k - 1]), k.map(|k| sorted[n - k]));
-    Some(Estimate { median, low, high, n })
+    Estimate::of(n as u64, k as u64, n, |k| sorted[k as usize - 1])
 }
 
 /// The median of the ratios `numerator / denominator`, paired by block, which removes a machine's slow drifts, because both were
@@ -116,8 +136,7 @@ pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
 /// ratios; no interval if it gives 0.
 pub fn paired_ratio_between(pairs: &[(f64, f64)], k: impl FnOnce(usize) -> usize) -> Option<Estimate> {
     let logs = sorted(pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()));
-    let e = between(&logs, k(logs.len()))?;
-    Some(Estimate { median: e.median.exp(), low: e.low.map(f64::exp), high: e.high.map(f64::exp), n: e.n })
+    Some(between(&logs, k(logs.len()))?.map(f64::exp))
 }
 
 /// Lag-1 autocorrelation of values in run order, -1..=1; 0 for fewer than 3 or constant values.

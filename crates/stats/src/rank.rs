@@ -288,30 +288,22 @@ fn w_moments(n: usize) -> (f64, f64) {
     (n * (n + 1.0) / 4.0, n * (n + 1.0) * (2.0 * n + 1.0) / 24.0)
 }
 
-/// The outcomes that an interval by one of these tests leaves out at each end, plus 1; 0 without an interval. And whether that
-/// number is exact.
-pub type Cut = (u64, bool);
-
-/// For the differences between the values of two sets.
-pub(super) fn cut_of_pairs(n: usize, m: usize, alpha: f64) -> Cut {
+/// The outcomes that an interval of the differences between the values of two sets leaves out at each end, plus 1; 0 without an
+/// interval.
+pub(super) fn cut_of_pairs(n: usize, m: usize, alpha: f64) -> u64 {
     let exact = n.saturating_mul(m) <= EXACT_PAIRS;
     cut(exact.then(|| mann_whitney_null(n, m)), u_moments(n, m, 0), alpha)
 }
 
-/// For the means of pairs of differences.
-pub(super) fn cut_of_means(n: usize, alpha: f64) -> Cut {
+/// The same for the means of pairs of differences.
+pub(super) fn cut_of_means(n: usize, alpha: f64) -> u64 {
     let exact = n <= EXACT_DIFFERENCES;
     cut(exact.then(|| coin_sum_null(&(1..=n as u64).collect::<Vec<_>>())), w_moments(n), alpha)
 }
 
-fn cut(null: Option<Discrete>, (mean, variance): (f64, f64), alpha: f64) -> Cut {
-    match null {
-        Some(null) => (null.cut(alpha) as u64, true),
-        None => {
-            let k = mean + 0.5 + normal_quantile(alpha / 2.0) * variance.sqrt();
-            (k.floor().max(0.0) as u64, false)
-        }
-    }
+fn cut(null: Option<Discrete>, (mean, variance): (f64, f64), alpha: f64) -> u64 {
+    let approximate = || mean + 0.5 + normal_quantile(alpha / 2.0) * variance.sqrt();
+    null.map_or_else(|| approximate().floor().max(0.0) as u64, |null| null.cut(alpha) as u64)
 }
 
 #[cfg(test)]

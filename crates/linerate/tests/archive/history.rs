@@ -30,7 +30,7 @@ fn of<'a>(history: &'a Value, variant: &str) -> &'a Value {
 /// Changes: the last place before, the first after, the relative size in percent.
 fn changes(timeline: &Value) -> Vec<(String, String, i64)> {
     let text = |v: &Value| v.as_str().unwrap().to_string();
-    let percent = |c: &Value| (c["relative"]["value"].as_f64().unwrap() * 100.0).round() as i64;
+    let percent = |c: &Value| ((c["ratio"]["median"].as_f64().unwrap() - 1.0) * 100.0).round() as i64;
     let change = |c: &Value| (text(&c["after"]), text(&c["at"]), percent(c));
     timeline["changes"].as_array().unwrap().iter().map(change).collect()
 }
@@ -211,7 +211,7 @@ fn a_planted_change_of_a_setting_is_found_and_named() {
         (&change["after"], &change["at"]),
         (&"2026-03-06T06:00:00Z".into(), &"2026-03-07T06:00:00Z".into())
     );
-    let relative = change["relative"]["value"].as_f64().unwrap();
+    let relative = change["ratio"]["median"].as_f64().unwrap() - 1.0;
     assert!((-0.85..-0.5).contains(&relative), "{relative}");
     let causes = change["causes"].as_array().unwrap();
     assert_eq!(causes[0]["what"], "setting net.core.bpf_jit_harden");

@@ -7,24 +7,20 @@ pub use select::{Rates, chosen, partners, same_traffic};
 use crate::summary::is_noticeable;
 use linerate_stats::analysis::{self, Paired, WarningKind, Words, paired as analyse_pairs};
 use linerate_stats::distribution::t_critical;
-use linerate_stats::effect::{self, Shift, holm};
+use linerate_stats::effect::{self, holm};
 use linerate_stats::ministat::{Dataset, Era, Summary};
 use linerate_stats::rank::mann_whitney;
-use linerate_stats::{autocorrelation, median, sorted};
+use linerate_stats::{Estimate, autocorrelation, median, sorted};
 use serde::Serialize;
 
 /// The fewest pairs for which order statistics can give 95 %.
 const ENOUGH_FOR_ORDER: usize = 6;
 
-/// A relative change with its interval: -0.31 is 31 % slower.
+/// A ratio of rates with its interval: 0.69 is 31 % slower.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Change {
-    /// The estimate.
-    pub value: f64,
-    /// Lower end of its interval; `None` with too few values.
-    pub low: Option<f64>,
-    /// Upper end of its interval.
-    pub high: Option<f64>,
+    #[serde(flatten)]
+    pub ratio: Estimate,
     /// Where estimate and interval come from.
     pub method: Method,
 }
@@ -45,9 +41,9 @@ pub enum Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The interval is above 0.
+    /// The interval is above 1.
     Faster,
-    /// The interval is below 0.
+    /// The interval is below 1.
     Slower,
     /// It is not.
     NotShown,
@@ -93,9 +89,9 @@ pub struct Comparison {
 impl Change {
     /// The result by its interval.
     pub fn outcome(&self) -> Outcome {
-        match (self.low, self.high) {
-            (Some(low), _) if low > 0.0 => Outcome::Faster,
-            (_, Some(high)) if high < 0.0 => Outcome::Slower,
+        match (self.ratio.low, self.ratio.high) {
+            (Some(low), _) if low > 1.0 => Outcome::Faster,
+            (_, Some(high)) if high < 1.0 => Outcome::Slower,
             _ => Outcome::NotShown,
         }
     }
@@ -109,12 +105,12 @@ impl Comparison {
 
     /// Whether it is proven to be slower, and by at least this share.
     pub fn slower_by(&self, share: f64) -> bool {
-        self.outcome == Outcome::Slower && self.deciding().value <= -share
+        self.outcome == Outcome::Slower && self.deciding().ratio.median <= 1.0 - share
     }
 
     /// Whether so large a slow-down lies in the interval although it is not proven: the data cannot exclude it.
     pub fn may_be_slower_by(&self, share: f64) -> bool {
-        !self.slower_by(share) && self.deciding().low.is_none_or(|low| low <= -share)
+        !self.slower_by(share) && self.deciding().ratio.low.is_none_or(|low| low <= 1.0 - share)
     }
 
     /// ministat's rows of both.
@@ -211,13 +207,7 @@ fn of_pairs(analysed: &Paired, pairs: &[(f64, f64)], confidence: f64) -> Option<
     if ratio.n < ENOUGH_FOR_ORDER {
         return Some(of_few(&logs_of_ratios(pairs), confidence));
     }
-    let less = |v: f64| v - 1.0;
-    Some(Change {
-        value: less(ratio.median),
-        low: ratio.low.map(less),
-        high: ratio.high.map(less),
-        method: Method::OrderStatistics,
-    })
+    Some(Change { ratio, method: Method::OrderStatistics })
 }
 
 /// The mean of a few logarithms with Student's interval: exact for normal ones, and all there is for fewer than six pairs.
@@ -228,15 +218,15 @@ fn of_few(logs: &[f64], confidence: f64) -> Change {
         let variance = logs.iter().map(|l| (l - mean).powi(2)).sum::<f64>() / (n - 1.0);
         t_critical(1.0 - confidence, n - 1.0) * (variance / n).sqrt()
     });
-    let end = |sign: f64| half.map(|h| (mean + sign * h).exp_m1());
-    Change { value: mean.exp_m1(), low: end(-1.0), high: end(1.0), method: Method::PairedT }
+    let [low, high] = [-1.0, 1.0].map(|sign| half.map(|half| mean + sign * half));
+    let ratio = Estimate { median: mean, low, high, n: logs.len() }.map(f64::exp);
+    Change { ratio, method: Method::PairedT }
 }
 
 fn unpaired(reference: &Rates, other: &Rates, confidence: f64) -> Option<Change> {
     let positive = |rates: &Rates| sorted(rates.values.iter().copied().filter(|v| *v > 0.0));
     let ratio = effect::ratio(&positive(reference), &positive(other), confidence)?;
-    let Shift { value, low, high, .. } = ratio.map(|r| r - 1.0);
-    Some(Change { value, low, high, method: Method::HodgesLehmann })
+    Some(Change { ratio, method: Method::HodgesLehmann })
 }
 
 fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
@@ -276,7 +266,7 @@ fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
 
 fn about_intervals(comparison: &Comparison) -> Option<String> {
     let Comparison { other, confidence, reference_rates, other_rates, change, .. } = comparison;
-    match (change.low, change.method) {
+    match (change.ratio.low, change.method) {
         (None, _) => Some(format!(
             "{other}: {} values are too few for a {} % interval: nothing is proven",
             reference_rates.len().min(other_rates.len()),

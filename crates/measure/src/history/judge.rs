@@ -2,7 +2,8 @@
 
 use super::facts::{Cause, causes, mixed_setup};
 use super::{Figure, Key, Point, Timeline, revision};
-use linerate_stats::changepoint::{self, Changes, FEWEST, Interval};
+use linerate_stats::Estimate;
+use linerate_stats::changepoint::{self, Changes, FEWEST};
 use linerate_stats::modes::two_modes;
 use linerate_stats::outliers::outliers;
 use linerate_stats::sorted;
@@ -77,7 +78,7 @@ pub struct Level {
     /// Index behind the last point.
     pub end: usize,
     /// The level with its 95 % interval.
-    pub value: Interval,
+    pub value: Estimate,
 }
 
 /// A change of the level.
@@ -93,8 +94,8 @@ pub struct Found {
     pub from: f64,
     /// New level.
     pub to: f64,
-    /// New level / old level - 1, with its 95 % interval.
-    pub relative: Interval,
+    /// New level / old level, with its 95 % interval.
+    pub ratio: Estimate,
     /// Probability that a series without this change would show one as clear anywhere.
     pub p: f64,
     /// Where a later level is back at the old one or beyond.
@@ -106,7 +107,12 @@ pub struct Found {
 impl Found {
     /// Whether it became slower.
     pub fn is_regression(&self) -> bool {
-        self.relative.value < 0.0
+        self.ratio.median < 1.0
+    }
+
+    /// New level / old level - 1.
+    pub fn relative(&self) -> f64 {
+        self.ratio.median - 1.0
     }
 }
 
@@ -126,7 +132,7 @@ pub struct Outlier {
 impl Judged {
     /// The largest loss, negative; 0 without losses.
     pub fn worst(&self) -> f64 {
-        self.changes.iter().map(|c| c.relative.value).fold(0.0, f64::min)
+        self.changes.iter().map(|c| c.relative()).fold(0.0, f64::min)
     }
 }
 
@@ -209,7 +215,7 @@ fn followed(
 
 fn overall(found: &Changes) -> Option<f64> {
     match found.segments.as_slice() {
-        [first, .., last] => Some(last.level.value / first.level.value),
+        [first, .., last] => Some(last.level.median / first.level.median),
         _ => None,
     }
 }
@@ -217,22 +223,18 @@ fn overall(found: &Changes) -> Option<f64> {
 fn change(points: &[Point], found: &Changes, i: usize) -> Found {
     let change = &found.changes[i];
     let (old, new) = (found.segments[i].level, found.segments[i + 1].level);
-    let down = new.value < old.value;
+    let down = new.median < old.median;
     // Back within the old level's interval, or beyond it.
-    let back = |v: f64| if down { v >= old.low } else { v <= old.high };
-    let later = found.segments.iter().skip(i + 2).find(|s| back(s.level.value));
+    let back = |v: f64| if down { Some(v) >= old.low } else { old.high.is_none_or(|high| v <= high) };
+    let later = found.segments.iter().skip(i + 2).find(|s| back(s.level.median));
     let name = |index: usize| points.get(index).map(|p| p.place.name.clone()).unwrap_or_default();
     Found {
         index: change.at,
         after: name(change.at - 1),
         at: name(change.at),
-        from: old.value,
-        to: new.value,
-        relative: Interval {
-            value: change.ratio.value - 1.0,
-            low: change.ratio.low - 1.0,
-            high: change.ratio.high - 1.0,
-        },
+        from: old.median,
+        to: new.median,
+        ratio: change.ratio,
         p: change.p,
         made_good: later.filter(|_| down).map(|s| name(s.start)),
         causes: causes(points, change.at),

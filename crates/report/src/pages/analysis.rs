@@ -2,8 +2,8 @@
 
 use super::numbers::{count, decimals, grouped, together};
 use crate::document::{Cell, Document, Rows, Table, Tone};
+use linerate_stats::Estimate;
 use linerate_stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
-use linerate_stats::effect::Shift;
 
 /// An analysis for a person to read. ASCII only; no line exceeds the style's width.
 pub fn analysis(analysis: &Analysis) -> Document {
@@ -33,22 +33,22 @@ pub fn analysis(analysis: &Analysis) -> Document {
 }
 
 fn sets<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a SetAnalysis> {
-    let like = |set: &&SetAnalysis| set.median.or(set.mean).unwrap_or(0.0);
+    let median = |set: &&SetAnalysis| set.median.map(|m| m.median);
+    let like = |set: &&SetAnalysis| median(set).or(set.mean).unwrap_or(0.0);
     let like_median = |set: &&SetAnalysis, value: Option<f64>| value.map(|v| number(v, like(set)));
-    let interval = |set: &&SetAnalysis, low_high: Option<(f64, f64)>| match low_high {
-        Some((low, high)) => range(low, high, like(set)),
-        None => "too few".into(),
+    let interval = |set: &&SetAnalysis, of: Option<Estimate>| {
+        of.and_then(|of| Some(range(of.low?, of.high?, like(set)))).unwrap_or("too few".into())
     };
     Table::of(&analysis.sets)
         .column("", "set", |set| set.name.as_str())
         .column("", "n", |set| count(set.n as u64))
         .column("", "min", |set| like_median(set, set.min))
-        .column("", "median", |set| like_median(set, set.median))
-        .column(confidence, "interval", |set| interval(set, set.median_interval.map(|i| (i.low, i.high))))
+        .column("", "median", |set| like_median(set, median(set)))
+        .column(confidence, "interval", |set| interval(set, set.median))
         .column("", "max", |set| like_median(set, set.max))
         .column("", "mean", |set| like_median(set, set.mean))
         .column("", "stddev", |set| set.stddev.map(|v| number(v, v * 10.0)))
-        .column(confidence, "bootstrap", |set| interval(set, set.median_bootstrap.map(|b| (b.low, b.high))))
+        .column(confidence, "bootstrap", |set| interval(set, set.median_bootstrap))
         .column("far", "out", |set| set.outliers.count)
 }
 
@@ -66,7 +66,7 @@ fn shifts<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a Comparison> 
 }
 
 /// The difference in percent, as in the verdict: by the ratio, or without a ratio in percent of the first set's median.
-fn percent(c: &Comparison) -> Option<Shift> {
+fn percent(c: &Comparison) -> Option<Estimate> {
     c.ratio.map(|r| r.map(|v| 100.0 * (v - 1.0))).or(c.shift_percent)
 }
 
@@ -74,7 +74,7 @@ fn percent(c: &Comparison) -> Option<Shift> {
 fn tests<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a Comparison> {
     let means = |c: &&Comparison| {
         let w = c.welch?;
-        Some(Shift { value: w.difference, low: Some(w.low), high: Some(w.high), exact: false })
+        Some(Estimate { median: w.difference, low: Some(w.low), high: Some(w.high), n: 0 })
     };
     let four = |value: f64| Cell::number(value, figure(value, 4));
     // An approximation is marked.
@@ -120,22 +120,22 @@ fn warnings<'a>(page: &mut Document, of: impl Iterator<Item = (String, &'a Vec<W
 }
 
 /// An estimate with as many decimals as the width of its interval deserves.
-fn estimate(shift: Shift) -> Cell {
+fn estimate(shift: Estimate) -> Cell {
     match width(shift) {
-        Some(width) => number(shift.value, width),
-        None => Cell::number(shift.value, figure(shift.value, 3)),
+        Some(width) => number(shift.median, width),
+        None => Cell::number(shift.median, figure(shift.median, 3)),
     }
 }
 
-fn interval(shift: Shift) -> Cell {
+fn interval(shift: Estimate) -> Cell {
     match (shift.low, shift.high, width(shift)) {
         (Some(low), Some(high), Some(width)) => range(low, high, width),
         _ => "too few".into(),
     }
 }
 
-fn width(shift: Shift) -> Option<f64> {
-    Some((shift.high? - shift.low?).abs().max(shift.value.abs() / 1000.0) * 10.0)
+fn width(shift: Estimate) -> Option<f64> {
+    Some((shift.high? - shift.low?).abs().max(shift.median.abs() / 1000.0) * 10.0)
 }
 
 fn range(low: f64, high: f64, like: f64) -> Cell {

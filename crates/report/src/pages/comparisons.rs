@@ -1,10 +1,9 @@
 //! The page of `linerate compare`: a verdict in words for each comparison, then the figures, ministat's rows, and warnings.
 
 use super::numbers::{counted, percent, rate, rate_unit, share, significant, together};
-use super::results::changes::{change, change_interval, shift};
+use super::results::changes::{change, change_interval};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
-use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
 
 /// Verdicts, figures and warnings. `blocks` are ministat's output for each comparison, already laid out. `notes` name the sets
@@ -31,9 +30,9 @@ pub fn verdict(comparison: &Comparison) -> String {
     let Comparison { reference, other, dropped, .. } = comparison;
     let data = data(comparison);
     let settings = Settings { confidence: comparison.confidence, words: Words::RATES, ..Settings::default() };
-    let interval = |change: &Change| ratio_interval(shift(&ratio(change)), &settings);
+    let interval = |change: &Change| ratio_interval(change.ratio, &settings);
     let claim = |change: &Change| {
-        let (claim, interval) = ratio_claim(shift(&ratio(change)), &settings);
+        let (claim, interval) = ratio_claim(change.ratio, &settings);
         format!("is {claim} {reference}{interval}")
     };
     if let Some(handled) = &comparison.handled {
@@ -64,12 +63,6 @@ pub fn verdict(comparison: &Comparison) -> String {
     }
 }
 
-/// The change as a ratio with its interval.
-fn ratio(change: &Change) -> Estimate {
-    let [low, high] = [change.low, change.high].map(|end| end.map(|v| 1.0 + v));
-    Estimate { median: 1.0 + change.value, low, high, n: 0 }
-}
-
 fn data(comparison: &Comparison) -> String {
     match comparison.blocks {
         Some(n) => counted(n, "block"),
@@ -88,9 +81,9 @@ fn figures(page: &mut Document, comparisons: &[Comparison]) {
         .column("", "", |c| format!("{} / {}", c.other, c.reference))
         .column("reference", unit, |c| rate(medians(c)[0], scale, 4))
         .column("this", unit, |c| rate(medians(c)[1], scale, 4))
-        .column("change", "%", |c| change(&ratio(&c.change)))
+        .column("change", "%", |c| change(&c.change.ratio))
         .column("interval", "%", |c| interval(&c.change))
-        .if_any("of ceiling", "%", |c| c.change_of_share.as_ref().map(|c| change(&ratio(c))))
+        .if_any("of ceiling", "%", |c| c.change_of_share.as_ref().map(|c| change(&c.ratio)))
         .if_any("interval", "%", |c| c.change_of_share.as_ref().map(interval))
         .when(loses, |table| {
             let table = table.column("reference", "lost %", |c| share(c.lost[0]));
@@ -109,7 +102,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison]) {
 }
 
 fn interval(change: &Change) -> Cell {
-    change_interval(&ratio(change)).unwrap_or("too few".into())
+    change_interval(&change.ratio).unwrap_or("too few".into())
 }
 
 fn method(method: Method) -> &'static str {
@@ -124,16 +117,18 @@ fn method(method: Method) -> &'static str {
 mod tests {
     use super::*;
     use crate::format::Style;
+    use linerate_stats::Estimate;
 
     fn comparison(change: [Option<f64>; 3], outcome: Outcome) -> Comparison {
-        let [value, low, high] = change;
+        let [median, low, high] = change.map(|end| end.map(|change| 1.0 + change));
+        let ratio = Estimate { median: median.unwrap(), low, high, n: 5 };
         Comparison {
             reference: "forwarding".into(),
             other: "nft-stateful".into(),
             blocks: Some(5),
             reference_rates: vec![1e6; 5],
             other_rates: vec![0.69e6; 5],
-            change: Change { value: value.unwrap(), low, high, method: Method::PairedT },
+            change: Change { ratio, method: Method::PairedT },
             change_of_share: None,
             lost: [0.0; 2],
             dropped: [0.0; 2],

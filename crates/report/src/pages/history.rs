@@ -11,8 +11,6 @@ use crate::format::letter;
 use linerate_measure::history::campaigns::DROPPED;
 use linerate_measure::history::facts::Cause;
 use linerate_measure::history::{Followed, Found, History, Judged};
-use linerate_stats::Estimate;
-use linerate_stats::changepoint::Interval;
 
 /// Short time lines are listed one by one up to this number.
 const LISTED: usize = 20;
@@ -66,12 +64,12 @@ fn changes(history: &History, regressions: bool) -> Table {
         .flat_map(|t| t.changes.iter().enumerate().map(move |(i, change)| (t, change, letter(i))));
     let mut rows: Vec<(&Judged, &Found, char)> = lettered.collect();
     rows.retain(|(_, change, _)| change.is_regression() == regressions);
-    rows.sort_by(|a, b| b.1.relative.value.abs().total_cmp(&a.1.relative.value.abs()));
+    rows.sort_by(|a, b| b.1.relative().abs().total_cmp(&a.1.relative().abs()));
     Table::of(rows)
         .column("what", "", |(t, _, mark)| format!("{} ({mark}): {}", t.key.what(), t.key.place()))
         .column("at", "", |(_, c, _)| short_time(&c.at))
-        .column("change", "%", |(_, c, _)| change(&ratio(c)))
-        .column("95 %", "interval", |(_, c, _)| change_interval(&ratio(c)))
+        .column("change", "%", |(_, c, _)| change(&c.ratio))
+        .column("95 %", "interval", |(_, c, _)| change_interval(&c.ratio))
         .column("from", "", |(t, c, _)| Cell::number(c.from, level(t, c.from)))
         .column("to", "", |(t, c, _)| Cell::number(c.to, level(t, c.to)))
         .optional("p", "", |(_, c, _)| fixed(c.p, 3))
@@ -88,11 +86,6 @@ fn short_time(place: &str) -> &str {
 fn signed(relative: f64) -> String {
     let value = 100.0 * relative;
     format!("{value:+.*}", if value.abs() < 9.95 { 1 } else { 0 })
-}
-
-fn ratio(change: &Found) -> Estimate {
-    let Interval { value, low, high } = change.relative;
-    Estimate { median: 1.0 + value, low: Some(1.0 + low), high: Some(1.0 + high), n: 0 }
 }
 
 /// A rate, or a ratio in percent.
@@ -137,7 +130,7 @@ fn strip(timeline: &Judged) -> Strip {
         value: p.figure.value,
         outlier: timeline.outliers.iter().any(|o| o.index == i),
     };
-    let levels = timeline.levels.iter().map(|l| Level { start: l.start, end: l.end, value: l.value.value });
+    let levels = timeline.levels.iter().map(|l| Level { start: l.start, end: l.end, value: l.value.median });
     let (least, greatest) = extremes(timeline);
     Strip {
         points: timeline.points.iter().enumerate().map(point).collect(),
@@ -153,7 +146,7 @@ fn of_the_machine(page: &mut Document, timeline: &Judged, mark: &str) {
         let causes = told(&change.causes, timeline.points.len()).map_or(String::new(), |c| format!(". {c}"));
         let text = format!(
             "the rate itself went by {} % at {} ({} -> {}), which the ratio does not show: the machine or the tester changed there, not what is measured{causes}",
-            signed(change.relative.value),
+            signed(change.relative()),
             short_time(&change.at),
             rate_with_unit(change.from),
             rate_with_unit(change.to),
@@ -172,15 +165,16 @@ fn tell(page: &mut Document, timeline: &Judged, change: &Found, mark: &str) {
         (true, true) => "less passes",
         (false, true) => "more passes",
     };
+    let [low, high] = [change.ratio.low, change.ratio.high].map(|end| signed(end.unwrap_or(1.0) - 1.0));
     let text = format!(
         "{} % {direction} from {} on (last before: {}): {} -> {}, 95 % interval {}..{} %, p = {:.3}{}{}",
-        signed(change.relative.value.abs()).trim_start_matches('+'),
+        signed(change.relative().abs()).trim_start_matches('+'),
         short_time(&change.at),
         short_time(&change.after),
         level(timeline, change.from),
         level(timeline, change.to),
-        signed(change.relative.low),
-        signed(change.relative.high),
+        low,
+        high,
         change.p,
         at_first(timeline, change),
         change

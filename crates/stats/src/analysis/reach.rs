@@ -1,8 +1,8 @@
 //! The smallest difference that this number of values could have shown, and the number of values for a smaller one.
 
 use super::{Pair, finite};
+use crate::Estimate;
 use crate::distribution::t_critical;
-use crate::effect::Shift;
 use crate::means::{Moments, POWER, least_for_ranks, smallest_difference, trials_needed};
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ impl Pair<'_> {
     /// simulations of normal, lognormal and t-distributed values, also with outliers, the rank test showed differences of this size
     /// in 65 to 76 of 100 cases at 5 and 8 values in each set, in 77 to 81 at 30 and 100; Welch's did no better, and its reach grew
     /// tenfold with outliers.
-    pub(super) fn reach_of_ranks(&self, shift: Option<Shift>) -> Option<Reach> {
+    pub(super) fn reach_of_ranks(&self, shift: Option<Estimate>) -> Option<Reach> {
         let shift = shift?;
         let (n, m) = self.counts();
         let half = (shift.high? - shift.low?) / 2.0;
@@ -55,7 +55,7 @@ impl Pair<'_> {
         let deviation = error / (1.0 / n as f64 + 1.0 / m as f64).sqrt();
         let like = |n: usize| Moments { n, mean: 0.0, stddev: Some(deviation) };
         let least = least_for_ranks(self.level()) as u64;
-        self.reach((&like(n), &like(m)), self.first.median?.median, shift.value, least)
+        self.reach((&like(n), &like(m)), self.first.median?.median, shift.median, least)
     }
 
     fn reach(&self, (a, b): (&Moments, &Moments), whole: f64, observed: f64, least: u64) -> Option<Reach> {

@@ -1,7 +1,8 @@
 //! A comparison in a sentence, and the numbers in it.
 
 use super::{Comparison, Pair, Settings};
-use crate::effect::{Magnitude, Shift};
+use crate::Estimate;
+use crate::effect::Magnitude;
 
 impl Pair<'_> {
     /// The sentence of a comparison.
@@ -40,7 +41,7 @@ fn too_few(c: &Comparison, counted: &str, settings: &Settings) -> String {
         format!(" (p {} by Welch's t test, which takes the values for normal)", p_value(w.p))
     });
     let so_far = match relative(c) {
-        Some(told) if told.difference.value != 0.0 => {
+        Some(told) if told.difference.median != 0.0 => {
             format!("; so far {other} is {} {reference}{welch}", told_claim(&told, settings).0)
         }
         _ => String::new(),
@@ -51,11 +52,11 @@ fn too_few(c: &Comparison, counted: &str, settings: &Settings) -> String {
 /// A difference in its clearest form: of a ratio or of medians in percent, or else in units.
 struct Told {
     /// In percent or units, 0 for no difference.
-    difference: Shift,
+    difference: Estimate,
     /// ` %`, or nothing.
     unit: &'static str,
     /// Ratio of the other to the reference.
-    ratio: Option<Shift>,
+    ratio: Option<Estimate>,
 }
 
 fn relative(c: &Comparison) -> Option<Told> {
@@ -64,7 +65,7 @@ fn relative(c: &Comparison) -> Option<Told> {
 }
 
 impl Told {
-    fn of_ratio(ratio: Shift) -> Told {
+    fn of_ratio(ratio: Estimate) -> Told {
         Told { difference: ratio.map(|v| 100.0 * (v - 1.0)), unit: " %", ratio: Some(ratio) }
     }
 
@@ -77,12 +78,12 @@ impl Told {
 }
 
 /// The difference as a ratio: `31 % lower than` and `, 95 % interval 28..34 %`.
-pub fn ratio_claim(ratio: Shift, settings: &Settings) -> (String, String) {
+pub fn ratio_claim(ratio: Estimate, settings: &Settings) -> (String, String) {
     told_claim(&Told::of_ratio(ratio), settings)
 }
 
 /// The interval of a ratio as a signed one of its difference from 1: `95 % interval -1.2..+0.8 %`.
-pub fn ratio_interval(ratio: Shift, settings: &Settings) -> Option<String> {
+pub fn ratio_interval(ratio: Estimate, settings: &Settings) -> Option<String> {
     Told::of_ratio(ratio).signed_interval(settings)
 }
 
@@ -99,24 +100,24 @@ fn claim(c: &Comparison, settings: &Settings) -> (String, String) {
 
 fn told_claim(told: &Told, settings: &Settings) -> (String, String) {
     let words = settings.words;
-    if let Some(r) = told.ratio.filter(|r| r.value >= 2.0) {
+    if let Some(r) = told.ratio.filter(|r| r.median >= 2.0) {
         let interval = r.low.zip(r.high).map_or(String::new(), |(low, high)| {
             format!(", {} interval {}..{} times", confidence(settings), figure(low, 3), figure(high, 3))
         });
-        return (format!("{} times as {} as", figure(r.value, 3), words.as_much), interval);
+        return (format!("{} times as {} as", figure(r.median, 3), words.as_much), interval);
     }
     let Told { difference: d, unit, .. } = *told;
-    let (d, word) = if d.value < 0.0 { (turned(d), words.less) } else { (d, words.more) };
+    let (d, word) = if d.median < 0.0 { (turned(d), words.less) } else { (d, words.more) };
     let Some((low, high)) = d.low.zip(d.high) else {
-        return (format!("{}{unit} {word} than", figure(d.value, 2)), String::new());
+        return (format!("{}{unit} {word} than", figure(d.median, 2)), String::new());
     };
     let digits = places(low, high);
     let interval = format!(", {} interval {low:.digits$}..{high:.digits$}{unit}", confidence(settings));
-    (format!("{:.digits$}{unit} {word} than", d.value), interval)
+    (format!("{:.digits$}{unit} {word} than", d.median), interval)
 }
 
-fn turned(d: Shift) -> Shift {
-    Shift { value: -d.value, low: d.high.map(|v| -v), high: d.low.map(|v| -v), ..d }
+fn turned(d: Estimate) -> Estimate {
+    Estimate { median: -d.median, low: d.high.map(|v| -v), high: d.low.map(|v| -v), ..d }
 }
 
 /// Decimals that an interval around 0 deserves: by its width, and enough that an interval that excludes 0 does not appear to

@@ -49,9 +49,9 @@ proptest! {
         let (a, b) = (there.mann_whitney.unwrap(), back.mann_whitney.unwrap());
         prop_assert!(near(a.p, b.p, 1.0) && a.statistic + b.statistic == (x.len() * y.len()) as f64);
         let (s, t) = (there.shift.unwrap(), back.shift.unwrap());
-        prop_assert!(near(s.value, -t.value, 20.0));
+        prop_assert!(near(s.median, -t.median, 20.0));
         prop_assert!(s.low.is_none() || near(s.low.unwrap(), -t.high.unwrap(), 20.0));
-        prop_assert!(near(there.ratio.unwrap().value * back.ratio.unwrap().value, 1.0, 1.0));
+        prop_assert!(near(there.ratio.unwrap().median * back.ratio.unwrap().median, 1.0, 1.0));
         prop_assert!(near(there.cliffs_delta.unwrap().delta, -back.cliffs_delta.unwrap().delta, 1.0));
         if let (Some(w), Some(v)) = (there.welch, back.welch) {
             prop_assert!(near(w.t, -v.t, 1.0) && near(w.p, v.p, 1.0) && near(w.low, -v.high, 20.0));
@@ -64,8 +64,8 @@ proptest! {
         let scale = |v: &[f64]| v.iter().map(|v| v * unit).collect::<Vec<f64>>();
         let (plain, scaled) = (comparison(&x, &y), comparison(&scale(&x), &scale(&y)));
         prop_assert_eq!(plain.mann_whitney.unwrap().statistic, scaled.mann_whitney.unwrap().statistic);
-        prop_assert!(near(plain.shift.unwrap().value * unit, scaled.shift.unwrap().value, 20.0 * unit));
-        prop_assert!(near(plain.ratio.unwrap().value, scaled.ratio.unwrap().value, 1.0));
+        prop_assert!(near(plain.shift.unwrap().median * unit, scaled.shift.unwrap().median, 20.0 * unit));
+        prop_assert!(near(plain.ratio.unwrap().median, scaled.ratio.unwrap().median, 1.0));
         let reaches =
             |c: Comparison| [c.reach_of_ranks, c.reach_of_means].map(|r| r.and_then(|r| r.smallest_percent));
         for (p, s) in reaches(plain).into_iter().zip(reaches(scaled)) {
@@ -78,7 +78,7 @@ proptest! {
         let by = f64::from(by);
         let y: Vec<f64> = x.iter().map(|v| v + by).collect();
         let shift = comparison(&x, &y).shift.unwrap();
-        prop_assert!(near(shift.value, by, 120.0), "{:?}", shift);
+        prop_assert!(near(shift.median, by, 120.0), "{:?}", shift);
         prop_assert!(shift.low.is_none_or(|l| l <= by + 1e-9) && shift.high.is_none_or(|h| h >= by - 1e-9));
     }
 
@@ -101,7 +101,7 @@ proptest! {
             prop_assert_eq!(w.p < 0.05, w.low > 0.0 || w.high < 0.0);
         }
         let s = effect::shift(&a, &b, 0.95).unwrap();
-        prop_assert!(s.low.is_none_or(|l| l <= s.value) && s.high.is_none_or(|h| s.value <= h));
+        prop_assert!(s.low.is_none_or(|l| l <= s.median) && s.high.is_none_or(|h| s.median <= h));
     }
 
     #[test]
@@ -111,14 +111,15 @@ proptest! {
         let json = serde_json::to_string(&analysis).unwrap();
         prop_assert!(!json.contains("NaN") && !json.contains("inf,"));
         for set in &analysis.sets {
-            let figures = [set.min, set.max, set.median, set.mean, set.stddev];
+            let figures = [set.min, set.max, set.mean, set.stddev];
+            prop_assert!([set.median, set.median_bootstrap].into_iter().flatten().all(|m| m.finite().is_some()));
             prop_assert!(figures.into_iter().flatten().all(f64::is_finite), "{:?}", set);
         }
         for c in &analysis.comparisons {
             prop_assert!(!c.verdict.contains("NaN") && !c.verdict.contains("inf "), "{}", c.verdict);
             let shifts = [c.shift, c.shift_percent, c.ratio].into_iter().flatten();
             for s in shifts {
-                prop_assert!(s.value.is_finite(), "{:?}", c);
+                prop_assert!(s.median.is_finite(), "{:?}", c);
                 prop_assert!(s.low.is_none_or(f64::is_finite) && s.high.is_none_or(f64::is_finite), "{:?}", c);
             }
         }

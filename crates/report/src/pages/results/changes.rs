@@ -5,7 +5,6 @@ use crate::document::Cell;
 use linerate_measure::record::{Mode, Row};
 use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, places, ratio_claim};
-use linerate_stats::effect::Shift;
 
 fn percents(ratio: f64) -> f64 {
     100.0 * (ratio - 1.0)
@@ -50,14 +49,9 @@ pub fn verdict(ratio: Option<&Estimate>, proven: bool, drops: Option<bool>) -> &
     }
 }
 
-/// A ratio with its interval.
-pub fn shift(ratio: &Estimate) -> Shift {
-    Shift { value: ratio.median, low: ratio.low, high: ratio.high, exact: false }
-}
-
 /// A claim about two things, and its interval.
 fn claim(of: &str, than: &str, ratio: &Estimate, words: Words) -> String {
-    let (claim, interval) = ratio_claim(shift(ratio), &Settings { words, ..Settings::default() });
+    let (claim, interval) = ratio_claim(*ratio, &Settings { words, ..Settings::default() });
     format!("{of}{claim} {than}{interval}")
 }
 
