@@ -82,7 +82,6 @@ pub struct Lane {
 #[serde(default)]
 pub struct Kind {
     /// Their lengths, with FCS.
-    #[serde(with = "text_form::size")]
     pub size: FrameMix,
     /// The requested length, if it is too short for the tester's signature.
     pub asked: Option<String>,

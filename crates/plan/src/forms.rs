@@ -59,7 +59,7 @@ pub(crate) static SIZE: Form = Form {
     units: &["B"],
     pattern: "^([0-9._]+ *B|imix|IMIX|genome:.+|mix:.+)$",
     example: "64 B",
-    read: |text| size(text).map(|mix| kept(text_form::size::serialize(&mix, Serializer))),
+    read: |text| size(text).map(|mix| json!(mix)),
 };
 
 pub(crate) static RATE: Form = Form {
@@ -67,7 +67,10 @@ pub(crate) static RATE: Form = Form {
     units: &["pps", "bit/s:l1", "bit/s:l2", "%"],
     pattern: "^(max|[0-9._]+ *[kKmMgGtT]?(pps|bit/s:l[12])|[0-9._]+ *%)$",
     example: "500 kpps",
-    read: |text| text.parse::<Rate>().map(|rate| kept(text_form::rate::serialize(&rate, Serializer))),
+    read: |text| {
+        let rate: Rate = text.parse()?;
+        Ok(text_form::rate::serialize(&rate, Serializer).unwrap_or_default())
+    },
 };
 
 pub(crate) static SPEED: Form = Form {
@@ -256,11 +259,6 @@ const DURATIONS: [Unit; 6] = [
     ("min", 60e9, &["m", "mins", "minute", "minutes"]),
     ("h", 3600e9, &["hr", "hrs", "hour", "hours"]),
 ];
-
-/// The output of a serializer that cannot fail.
-fn kept(json: serde_json::Result<Json>) -> Json {
-    json.unwrap_or_default()
-}
 
 fn wrong<T>(message: String) -> Result<T, Diagnostic> {
     Err(Diagnostic::new(message))

@@ -2,7 +2,8 @@
 
 use crate::frame::{MAX_LEN_FCS, MIN_ETHERNET_LEN_FCS};
 use crate::{WireError, lengths_genome};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -22,7 +23,19 @@ pub struct FrameMix {
     /// The name that results show: `64`, `IMIX`, `IMIX - aaafg`.
     pub name: String,
     /// The lengths in the order of sending; never empty if it was parsed.
+    #[serde(rename = "lengths_fcs", deserialize_with = "lengths")]
     pub pattern: Vec<u16>,
+}
+
+/// Lengths of a file: some, and each one that a frame can have.
+fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
+    let lengths = Vec::<u16>::deserialize(deserializer)?;
+    match lengths.iter().all(|length| (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(length))
+        && !lengths.is_empty()
+    {
+        true => Ok(lengths),
+        false => Err(D::Error::custom("lengths_fcs are frame lengths with FCS, from 64 to 16000")),
+    }
 }
 
 /// The forms of a mix.
