@@ -2,8 +2,7 @@
 //! messages until somebody takes them.
 
 use super::message::{Code, Reply, Request, decode, encode};
-use super::silence::Silence;
-use super::{BEAT_NS, GREET_NS, SILENCE_NS};
+use super::{BEAT_NS, GREET_NS, SILENCE_NS, Silence};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,7 @@
 //! load is stopped first, then the ports are closed, and then the agent ends.
 
 use super::message::{Code, Fault, Reply, Request, decode};
-use super::silence::Silence;
-use super::{BEAT_NS, GREET_NS, SILENCE_NS, SPOKEN};
+use super::{BEAT_NS, GREET_NS, SILENCE_NS, SPOKEN, Silence};
 use std::collections::BTreeSet;
 
 /// An event.
@@ -232,7 +231,7 @@ impl Session {
         let unknown = ports.iter().find(|port| !self.ports.contains(*port));
         match (unknown, ports.iter().collect::<BTreeSet<_>>().len() == ports.len()) {
             (Some(port), _) => {
-                let what = format!("{doing} port {}", super::spec::shown(port));
+                let what = format!("{doing} port {}", super::message::shown(port));
                 Err(Fault::order(what, "it was not prepared"))
             }
             (None, false) => Err(Fault::order(format!("{doing} ports"), "one is named twice")),

@@ -2,8 +2,8 @@
 
 use super::client;
 use super::message::{Code, Fault, Reply, Request, Sample, decode, encode};
+use super::message::{Order, Port, Role};
 use super::server::{Action, Event, Session};
-use super::spec::{Order, Port, Role};
 use super::{BEAT_NS, SILENCE_NS, SPOKEN};
 use linerate_plan::Backend;
 use linerate_wire::{

@@ -5,9 +5,8 @@
 //! constants of this module that take theirs as arguments: no text of a plan, a lab file or a host becomes part of a shell's
 //! program. The one exception are a plan's own commands, which are shell lines by definition.
 
-mod freebsd;
+mod bsd;
 mod linux;
-mod openbsd;
 mod read;
 mod shared;
 mod tables;
@@ -278,8 +277,8 @@ impl Family {
     fn of(system: System) -> &'static Family {
         match system {
             System::Linux | System::Vyos => &linux::FAMILY,
-            System::FreeBsd | System::PfSense | System::OpnSense => &freebsd::FAMILY,
-            System::OpenBsd => &openbsd::FAMILY,
+            System::FreeBsd | System::PfSense | System::OpnSense => &bsd::FREEBSD,
+            System::OpenBsd => &bsd::OPENBSD,
         }
     }
 }

@@ -168,7 +168,7 @@ impl List<'_> {
             self.file(&file.path, self.target.fill(&file.text));
         }
         if matches!(self.target.system, System::FreeBsd | System::PfSense | System::OpnSense) {
-            super::freebsd::boot(self, settings, rules);
+            super::bsd::boot(self, settings, rules);
         }
         match save {
             _ if self.steps.steps.len() == before => self.steps.steps.truncate(self.steps.image),

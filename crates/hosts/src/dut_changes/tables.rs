@@ -3,8 +3,9 @@
 
 use super::{Form, Input, List, Program};
 use linerate_measure::experiment::System;
+use linerate_plan::lab::HostAddress;
 use linerate_plan::settings::{Neighbour, Route};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Restores a neighbour of Linux that was permanent.
 const NEIGHBOUR_BACK: &str = r#"was=$(cat)
@@ -113,7 +114,7 @@ pub fn linux_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
 pub fn bsd_route(list: &mut List<'_>, route: &Route, via: &str) {
     let to: &str = &route.to.to_string();
     let family = if route.to.address.is_ipv6() { "-inet6" } else { "-inet" };
-    let (network, mask) = network(to);
+    let [network, mask] = network(route.to);
     let which = [family, to, &network, &mask];
     let read = Program::script(BSD_ROUTE_READ, which);
     let apply = Program::script(BSD_ROUTE_PUT, which.into_iter().chain([via]));
@@ -133,20 +134,17 @@ pub fn bsd_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
 }
 
 /// A network's address and mask, as `route get` prints them.
-fn network(to: &str) -> (String, String) {
-    let (address, length) = to.split_once('/').unwrap_or((to, ""));
-    if let Ok(address) = address.parse::<Ipv4Addr>() {
-        let length = length.parse::<u32>().unwrap_or(32).min(32);
-        let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-        return (Ipv4Addr::from(u32::from(address) & mask).to_string(), Ipv4Addr::from(mask).to_string());
-    }
-    match address.parse::<Ipv6Addr>() {
-        Ok(address) => {
-            let length = length.parse::<u32>().unwrap_or(128).min(128);
-            let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
-            (Ipv6Addr::from(u128::from(address) & mask).to_string(), Ipv6Addr::from(mask).to_string())
+fn network(to: HostAddress) -> [String; 2] {
+    let (address, length) = to.prefix();
+    match address {
+        IpAddr::V4(address) => {
+            let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0));
+            [address & mask, mask].map(|a| a.to_string())
         }
-        Err(_) => (address.to_string(), String::new()),
+        IpAddr::V6(address) => {
+            let mask = Ipv6Addr::from(u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0));
+            [address & mask, mask].map(|a| a.to_string())
+        }
     }
 }
 
@@ -163,7 +161,7 @@ mod tests {
             ("2001:DB8:0:5::/64", "2001:db8:0:5::", "ffff:ffff:ffff:ffff::"),
             ("::/0", "::", "::"),
         ] {
-            assert_eq!(network(to), (address.into(), mask.into()), "{to}");
+            assert_eq!(network(to.parse().unwrap()), [address, mask], "{to}");
         }
     }
 }

@@ -209,7 +209,10 @@ fn what_cannot_be_set_is_told_at_once() {
     };
     let told = steps(&settings, None, &target(System::OpenBsd)).unwrap_err();
     let told: Vec<String> = told.iter().map(|t| t.split(": ").next().unwrap().to_string()).collect();
-    assert_eq!(told, ["queues of ix0", "dut vlan", "generated routes and neighbours"]);
+    assert_eq!(
+        told,
+        ["queues, interrupts and steering of ix0", "dut vlan", "generated routes and neighbours"]
+    );
 }
 
 #[test]

@@ -11,22 +11,14 @@
 //!   whatever hosts do.
 //! - Reset runs for every host: after failures, after Ctrl-C, and also for a host that was lost, in case it is back.
 
-mod design;
-mod event;
 mod machine;
-mod output;
 mod supervision;
-
 #[cfg(test)]
 mod tests;
 
-pub use design::{Design, Host, Mode, Rules, Step, place};
-pub use event::{Action, End, Event, Outcome, Report, Status, StepId, Undone, Verdict};
 pub use machine::Machine;
-pub use output::Output;
-pub use supervision::{Cause, Due, Signal, Supervision};
-
 use serde::{Deserialize, Serialize};
+pub use supervision::{Cause, Due, Output, Signal, Supervision};
 
 /// The phases of a trial, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,4 +45,325 @@ impl Phase {
             Phase::Reset => "reset",
         }
     }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A campaign over hosts.
+#[derive(Debug, Clone)]
+pub struct Design {
+    /// How often the phases are carried out.
+    pub trials: u32,
+    /// Those that are carried out, by [`Phase::ALL`]. Without reset nothing is undone.
+    pub phases: [bool; 4],
+    pub hosts: Vec<Host>,
+    pub rules: Rules,
+}
+
+/// A host and its steps.
+#[derive(Debug, Clone)]
+pub struct Host {
+    pub name: String,
+    /// The steps of each phase, by [`Phase::ALL`].
+    pub phases: [Vec<Step>; 4],
+}
+
+impl Host {
+    pub fn steps(&self, phase: Phase) -> &[Step] {
+        &self.phases[phase as usize]
+    }
+}
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// A line for /bin/sh.
+    pub command: String,
+    pub mode: Mode,
+}
+
+/// Whether and how long a step is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is waited for. One that takes longer than its limit and [`Rules::margin_ns`] is ended, and has failed.
+    Waited { limit_ns: u64 },
+    /// It is waited for and ended at this time exactly, which is no failure.
+    Timed { limit_ns: u64 },
+    /// It is not waited for. It is ended at its limit or with the trial, which is no failure.
+    Background { limit_ns: Option<u64> },
+}
+
+impl Mode {
+    /// As it was asked for.
+    pub fn limit_ns(self) -> Option<u64> {
+        match self {
+            Mode::Waited { limit_ns } | Mode::Timed { limit_ns } => Some(limit_ns),
+            Mode::Background { limit_ns } => limit_ns,
+        }
+    }
+
+    pub fn is_background(self) -> bool {
+        matches!(self, Mode::Background { .. })
+    }
+
+    /// Whether this outcome is a failure, in the step's own phase or in a later one.
+    ///
+    /// A step in the background is ended by others: by `pkill` in a later step, and then with any status.
+    pub(super) fn fails(self, outcome: Outcome, in_its_phase: bool) -> bool {
+        match outcome {
+            Outcome::Ended(Status::Exit(0)) | Outcome::Interrupted | Outcome::Stopped => false,
+            Outcome::Ended(Status::Signal(1 | 2 | 9 | 15)) if self.is_background() => false,
+            Outcome::Ended(_) => in_its_phase || !self.is_background(),
+            Outcome::TimedOut => matches!(self, Mode::Waited { .. }),
+            Outcome::Lost => true,
+        }
+    }
+}
+
+/// Limits of a campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// The time that a step that is waited for may take beyond its limit: `sleep 30` with a limit of 30 s has not failed.
+    pub margin_ns: u64,
+    /// Time from the request to end until a step is killed, and then until it is given up.
+    pub grace_ns: u64,
+    /// The campaign ends after a host was lost in this many trials in a row.
+    pub give_up_after: u32,
+    /// Bytes that are kept of the output of a step.
+    pub most_output: usize,
+}
+
+impl Rules {
+    /// When a step is ended at the latest, after its command began.
+    pub fn ends_after_ns(&self, mode: Mode) -> Option<u64> {
+        let margin_ns = if matches!(mode, Mode::Waited { .. }) { self.margin_ns } else { 0 };
+        mode.limit_ns().map(|limit_ns| limit_ns.saturating_add(margin_ns))
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules { margin_ns: 2 * SECOND_NS, grace_ns: 3 * SECOND_NS, give_up_after: 2, most_output: 256 << 10 }
+    }
+}
+
+/// Letters that are shown of a command, and of its last line.
+const SHOWN: usize = 100;
+
+/// `run of trial 1, step 2`, and the beginning of the command.
+pub fn place(design: &Design, step: StepId) -> (String, String) {
+    let StepId { trial, phase, host, step } = step;
+    let text = format!("{} of trial {}, step {}", phase.name(), trial + 1, step + 1);
+    (text, shown(&design.hosts[host].steps(phase)[step].command))
+}
+
+impl Report {
+    /// The message to the user about a step that failed, with host, phase, step and remedy.
+    pub fn complaint(&self, design: &Design) -> Option<String> {
+        if !self.failed {
+            return None;
+        }
+        let host = &design.hosts[self.step.host];
+        let (place, command) = place(design, self.step);
+        let limit_ns = host.steps(self.step.phase)[self.step.step].mode.limit_ns();
+        let (what, remedy) = self.judgement(limit_ns, &host.name);
+        let said = self.last_words().map_or_else(String::new, |words| format!(" ({words})"));
+        let still = if self.end.may_still_run { ", and may still run there" } else { "" };
+        Some(format!("{}, {place}: `{command}` {what}{still}{said}; {remedy}", host.name))
+    }
+
+    fn judgement(&self, limit_ns: Option<u64>, host: &str) -> (String, String) {
+        match self.end.outcome {
+            Outcome::Ended(Status::Exit(127)) => {
+                ("was not found".into(), format!("install it on {host}, or correct the step"))
+            }
+            Outcome::Ended(Status::Exit(126)) => {
+                ("could not be run".into(), "see what was said, and correct the step".into())
+            }
+            Outcome::Ended(status) => {
+                let mut what = format!("ended with status {}", status.as_shells_say());
+                if let Some(signal) = status.signal() {
+                    what += &format!(", which may mean signal {signal}");
+                }
+                let full = self.last_words().is_some_and(|words| words.contains("No space left"));
+                let todo = if full { "make room on the file systems of" } else { "try it by hand on" };
+                (what, format!("{todo} {host}"))
+            }
+            Outcome::Lost => (
+                "was lost with the connection".into(),
+                format!("look at the power, console and link of {host}"),
+            ),
+            Outcome::TimedOut | Outcome::Interrupted | Outcome::Stopped => {
+                let within = limit_ns.map_or_else(String::new, |ns| format!(" within {} s", ns as f64 / 1e9));
+                (format!("did not end{within}"), "see why it hangs, or give it a higher limit".into())
+            }
+        }
+    }
+
+    /// The last line that it wrote.
+    fn last_words(&self) -> Option<String> {
+        let bytes = self.end.output.bytes();
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines().rev().find(|line| !line.trim().is_empty()).map(shown)
+    }
+}
+
+/// The beginning of a text, on one line.
+fn shown(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut letters = plain.trim().chars();
+    let line: String = letters.by_ref().take(SHOWN).collect();
+    if letters.next().is_some() { format!("{line}...") } else { line }
+}
+
+/// A step of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct StepId {
+    /// From 0.
+    pub trial: u32,
+    pub phase: Phase,
+    /// Its place in the design.
+    pub host: usize,
+    /// Step of that phase, from 0.
+    pub step: usize,
+}
+
+/// An event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The first trial may begin, or the next one.
+    Go,
+    /// A step is over.
+    Ended(StepId, End),
+    /// The connection to a host is lost, or could not be made. The loss of its steps is the next event.
+    Lost(usize),
+    /// The user wants it to end.
+    Interrupt,
+}
+
+/// The way in which a step ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    pub outcome: Outcome,
+    /// It was lost, or was killed and given up: it may still run.
+    pub may_still_run: bool,
+    /// When its command began, of a clock that never goes back.
+    pub began_ns: u64,
+    /// When it was over.
+    pub ended_ns: u64,
+    pub output: Output,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// With this exit status; 127 without such a command.
+    Exit(i32),
+    /// By this signal; if a shell reported it, it may also be the exit status of that number plus 128.
+    Signal(i32),
+}
+
+impl Status {
+    /// The most likely meaning of a shell's exit status: it does not distinguish a signal from a command that ended with 130.
+    pub fn of_shell(number: i32) -> Status {
+        match number {
+            129..=159 => Status::Signal(number - 128),
+            _ => Status::Exit(number),
+        }
+    }
+
+    /// The exit status in the form of a shell.
+    pub fn as_shells_say(self) -> i32 {
+        match self {
+            Status::Exit(number) => number,
+            Status::Signal(number) => 128 + number,
+        }
+    }
+
+    /// The signal, if it was one.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Status::Exit(_) => None,
+            Status::Signal(number) => Some(number),
+        }
+    }
+}
+
+/// The outcome of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It ended by itself.
+    Ended(Status),
+    /// It was ended at its limit.
+    TimedOut,
+    /// It was ended because the user wants to stop.
+    Interrupted,
+    /// It was ended because the trial was over for its host: a step in the background, or a host was lost.
+    Stopped,
+    /// The connection was lost while it ran.
+    Lost,
+}
+
+/// An order of the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// A phase of a trial begins. All that is to be started at once follows.
+    Phase { trial: u32, phase: Phase },
+    /// Start this step of the design.
+    Start(StepId),
+    /// End a step. One that is ending already goes on doing so.
+    End(StepId, Cause),
+    /// A step is over.
+    Report(Report),
+    /// A host was lost too often: there is no further trial.
+    GivenUp(usize),
+    /// A trial is over, with the result on each host.
+    Trial { trial: u32, verdicts: Vec<Verdict> },
+    /// The campaign is over.
+    Over,
+}
+
+/// A step that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    pub step: StepId,
+    /// Whether this counts as a failure.
+    pub failed: bool,
+    pub end: End,
+}
+
+/// The verdict on a host in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Steps that failed.
+    pub failed_steps: u32,
+    /// It was lost, or did not obey.
+    pub lost: bool,
+    /// The trial was cut short, by an interrupt or because a host was lost.
+    pub cut_short: bool,
+    #[serde(rename = "reset")]
+    pub undone: Undone,
+}
+
+impl Verdict {
+    /// Whether the results of the trial there may be used.
+    pub fn is_whole(&self) -> bool {
+        self.failed_steps == 0 && !self.lost && !self.cut_short
+    }
+}
+
+/// The outcome of the reset of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undone {
+    /// Reset was not asked for.
+    NotNeeded,
+    /// All its steps ended without failure.
+    All,
+    /// All its steps were run, and some failed.
+    WithFailures,
+    /// The host could not be reached, or did not end a step: it is not as it was.
+    No,
 }

@@ -1,10 +1,9 @@
 //! Interfaces and cables: links, speeds, pause frames, addresses, and who knows whom by ARP.
 
-use super::find::by_address;
-use super::{Findings, Plug, Port, Station, alike, ports, speed};
+use super::{Findings, Plug, Port, Station, alike, by_address, ports, speed};
 use crate::systems::Interface;
 use linerate_plan::Backend;
-use linerate_plan::lab::Lab;
+use linerate_plan::lab::{HostAddress, Lab};
 use std::net::IpAddr;
 
 /// Checks a host's interfaces one by one.
@@ -150,69 +149,45 @@ fn between(a: &Plug<'_>, b: &Plug<'_>) -> String {
 
 /// Whether one end can send to the other: it has its address by ARP or neighbour discovery, and the right one.
 fn knows(from: &Plug<'_>, to: &Plug<'_>, out: &mut Findings) {
-    let facts = from.station.facts;
-    let near = &from.found.addresses;
+    let (facts, host, at) = (from.station.facts, from.station.host, &from.found.name);
     let silent = to.station.tool() == Some(Backend::PktGen);
-    for far in &to.wanted.addresses {
-        let in_reach =
-            near.iter().any(|n| alike(n.address, far.address) && n.reaches(far.address) == Some(true));
-        if !in_reach {
-            continue;
-        }
+    let near = &from.found.addresses;
+    let in_reach = |far: &&HostAddress| {
+        near.iter().any(|n| alike(n.address, far.address) && n.reaches(far.address) == Some(true))
+    };
+    for far in to.wanted.addresses.iter().filter(in_reach) {
+        let who = format!("{} of {}", far.address, to.station.host.name);
         let entries = || facts.neighbours.iter().filter(|n| n.address == far.address);
-        let here = entries().find(|n| n.interface == from.found.name);
-        let remedy = stay(from, to, &far.address.to_string());
-        let host = from.station.host;
-        match here {
-            None if entries().next().is_some() => {
-                let other = entries().next().map_or("", |n| n.interface.as_str());
-                out.fault(
-                    host,
-                    format!(
-                        "it looks for {} of {} behind another interface",
-                        far.address, to.station.host.name
-                    ),
-                )
-                .evidence(format!("it knows it at {other}, not at {}", from.found.name))
-                .remedy("see for swapped cables and for two interfaces in one network");
-            }
-            None => {
-                let what = format!("it does not know who has {} of {}", far.address, to.station.host.name);
-                let evidence = format!("no entry for it at {}", from.found.name);
-                // It can still ask, unless the other side cannot answer: pkt-gen takes all frames from the system that would.
-                match silent {
-                    true => out.fault(host, what).evidence(evidence).remedy(remedy),
-                    false => out.warning(host, what).evidence(evidence).remedy(remedy),
+        let (is_fault, what, evidence) = match entries().find(|n| n.interface == *at) {
+            None => match entries().next() {
+                Some(other) => {
+                    out.fault(host, format!("it looks for {who} behind another interface"))
+                        .evidence(format!("it knows it at {}, not at {at}", other.interface))
+                        .remedy("see for swapped cables and for two interfaces in one network");
+                    continue;
                 }
-            }
-            Some(entry) => match (entry.mac, to.found.mac) {
-                (None, _) => out
-                    .fault(host, format!("{} of {} does not answer it", far.address, to.station.host.name))
-                    .evidence(format!("its entry at {} is incomplete", from.found.name))
-                    .remedy(remedy),
-                (Some(said), Some(is)) if said != is => out
-                    .fault(
-                        host,
-                        format!(
-                            "it has the wrong Ethernet address for {} of {}",
-                            far.address, to.station.host.name
-                        ),
-                    )
-                    .evidence(format!("it knows {said}, {} has {is}", to.found.name))
-                    .remedy(remedy),
-                _ if silent && !entry.permanent => out
-                    .warning(
-                        host,
-                        format!("it will forget who has {} of {}", far.address, to.station.host.name),
-                    )
-                    .evidence(format!(
-                        "its entry at {} expires, and ARP gets no answer while pkt-gen runs",
-                        from.found.name
-                    ))
-                    .remedy(remedy),
-                _ => {}
+                // It can still ask, unless the other side cannot answer: pkt-gen takes all frames from the system that would.
+                None => {
+                    (silent, format!("it does not know who has {who}"), format!("no entry for it at {at}"))
+                }
             },
-        }
+            Some(entry) => match (entry.mac, to.found.mac) {
+                (None, _) => {
+                    (true, format!("{who} does not answer it"), format!("its entry at {at} is incomplete"))
+                }
+                (Some(said), Some(is)) if said != is => {
+                    let what = format!("it has the wrong Ethernet address for {who}");
+                    (true, what, format!("it knows {said}, {} has {is}", to.found.name))
+                }
+                _ if silent && !entry.permanent => {
+                    let why = "expires, and ARP gets no answer while pkt-gen runs";
+                    (false, format!("it will forget who has {who}"), format!("its entry at {at} {why}"))
+                }
+                _ => continue,
+            },
+        };
+        let found = if is_fault { out.fault(host, what) } else { out.warning(host, what) };
+        found.evidence(evidence).remedy(stay(from, to, &far.address.to_string()));
     }
 }
 

@@ -78,12 +78,9 @@ fn clock(host: &Host, facts: &Facts, out: &mut Findings) {
         "it said {:.0} between {:.0} and {:.0} of this machine",
         clock.theirs, clock.asked, clock.answered
     );
-    let remedy = "run ntpdate or chronyd there; compare this machine's clock as well";
-    if ahead.abs() > WRONG_CLOCK_S {
-        out.fault(host, what).evidence(evidence).remedy(remedy);
-    } else {
-        out.warning(host, what).evidence(evidence).remedy(remedy);
-    }
+    let is_wrong = ahead.abs() > WRONG_CLOCK_S;
+    let found = if is_wrong { out.fault(host, what) } else { out.warning(host, what) };
+    found.evidence(evidence).remedy("run ntpdate or chronyd there; compare this machine's clock as well");
 }
 
 fn privileges(host: &Host, facts: &Facts, out: &mut Findings) {

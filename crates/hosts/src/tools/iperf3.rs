@@ -4,8 +4,7 @@
 
 use super::fault::{self, FaultKind, Signs};
 use super::monitor::{Parse, Report, Sample, State, Totals};
-use super::task::{Refusable, Words};
-use super::{Invocation, Side, Task};
+use super::{Invocation, Refusable, Side, Task, Words};
 use linerate_wire::Transport;
 use serde::Deserialize;
 use std::net::IpAddr;

@@ -3,8 +3,7 @@
 
 use super::fault::{self, FaultKind, Signs};
 use super::monitor::{Parse, Report, Sample, Totals};
-use super::task::{Refusable, Words};
-use super::{Invocation, Side, Task};
+use super::{Invocation, Refusable, Side, Task, Words};
 use linerate_plan::Backend;
 use linerate_wire::Transport;
 

@@ -5,8 +5,7 @@
 
 use super::fault::{FaultKind, Signs};
 use super::monitor::{Parse, Report, Sample, State};
-use super::task::{Refusable, Words};
-use super::{Invocation, Side, Task};
+use super::{Invocation, Refusable, Side, Task, Words};
 use linerate_wire::{EndpointRange, Transport};
 use std::net::IpAddr;
 

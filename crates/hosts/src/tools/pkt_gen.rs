@@ -9,8 +9,7 @@
 
 use super::fault::{self, FaultKind, Signs};
 use super::monitor::{Parse, Report, Sample, State, Totals};
-use super::task::{Refusable, Words};
-use super::{Invocation, Side, Task};
+use super::{Invocation, Refusable, Side, Task, Words};
 use crate::pktgen::{self, Clock, Line, SummaryLine};
 use linerate_wire::{EndpointRange, Family};
 use std::net::{IpAddr, Ipv6Addr};

@@ -5,8 +5,7 @@
 
 use super::fault::{FaultKind, Signs};
 use super::monitor::{Parse, Report, State, Totals};
-use super::task::{Refusable, Words};
-use super::{Invocation, Task};
+use super::{Invocation, Refusable, Task, Words};
 use linerate_wire::EndpointRange;
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,7 +1,7 @@
 //! Three hosts in a row: generator, device under test, receiver.
 
 use super::common::{LINERATE, lab::ip, lab::names, unique};
-use linerate_hosts::agent::spec::{Order, Port, Role};
+use linerate_hosts::agent::message::{Order, Port, Role};
 use linerate_linux::lab::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;

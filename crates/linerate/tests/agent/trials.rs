@@ -2,7 +2,7 @@
 
 use super::common::lab::ip;
 use super::hosts::{CAMPAIGN, Hosts, INSIDE, counted, counter, greet, sender};
-use linerate_hosts::agent::spec::Role;
+use linerate_hosts::agent::message::Role;
 use linerate_linux::net::{Netns, procnet};
 use linerate_measure::trial::{Timing, rates};
 use linerate_plan::Backend;

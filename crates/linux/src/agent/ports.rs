@@ -7,8 +7,7 @@ use crate::net::registry::Registry;
 use crate::net::{Netns, guard};
 use crate::ports::answer::Answerer;
 use crate::ports::{self, Arrival, Port, Target};
-use linerate_hosts::agent::message::Fault;
-use linerate_hosts::agent::spec::{self, Role};
+use linerate_hosts::agent::message::{self, Fault, Role};
 use linerate_wire::MacAddr;
 use std::fs;
 use std::net::IpAddr;
@@ -54,7 +53,7 @@ const LINK_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The interface must not be used, is not there or down, or the port cannot be made.
-pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<Made, Fault> {
+pub(super) fn make(wanted: &message::Port, options: &Options) -> Result<Made, Fault> {
     let namespace = Netns::current().map_err(|e| fault(wanted, e, "run the agent as root"))?;
     let link = permitted(&namespace, wanted, options)?;
     let cpus = cpus(wanted)?;
@@ -82,12 +81,12 @@ pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<Made, Fault
 
 const LINK: &str = "is the cable in, and the other end up?";
 
-fn fault(wanted: &spec::Port, why: impl ToString, remedy: impl Into<String>) -> Fault {
+fn fault(wanted: &message::Port, why: impl ToString, remedy: impl Into<String>) -> Fault {
     let what = format!("preparing port {} on {}", wanted.name, wanted.interface);
     Fault::new(what, why, remedy)
 }
 
-fn unsuitable(wanted: &spec::Port, error: &Error) -> Fault {
+fn unsuitable(wanted: &message::Port, error: &Error) -> Fault {
     let remedy = match error {
         Error::System { .. } if error.errno() == Some(libc::EBUSY) => {
             "another XDP program is on the interface: ip link set dev INTERFACE xdp off"
@@ -102,7 +101,7 @@ fn unsuitable(wanted: &spec::Port, error: &Error) -> Fault {
 }
 
 /// The link, if test traffic may use it.
-fn permitted(namespace: &Netns, wanted: &spec::Port, options: &Options) -> Result<LinkInfo, Fault> {
+fn permitted(namespace: &Netns, wanted: &message::Port, options: &Options) -> Result<LinkInfo, Fault> {
     let interface = &wanted.interface;
     let named = |e: Error| fault(wanted, e, "name an interface of this host (ip link)");
     let route = Route::open(namespace).map_err(named)?;
@@ -134,7 +133,7 @@ fn permitted(namespace: &Netns, wanted: &spec::Port, options: &Options) -> Resul
 }
 
 /// The CPUs that were named, or one: the last, because the first has the machine's interrupts.
-fn cpus(wanted: &spec::Port) -> Result<Vec<u32>, Fault> {
+fn cpus(wanted: &message::Port) -> Result<Vec<u32>, Fault> {
     let online = cpu::online_cpus().map_err(|e| fault(wanted, e, "look at the agent's CPU affinity"))?;
     if let Some(cpu) = wanted.cpus.iter().find(|cpu| !online.contains(cpu)) {
         let why = format!("CPU {cpu} is not online, or not allowed to the agent");

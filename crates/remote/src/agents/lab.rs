@@ -4,7 +4,7 @@
 
 use super::{Agent, Flown, Member, Trial};
 use crate::{RemoteError, Result};
-use linerate_hosts::agent::spec::{Port, Role};
+use linerate_hosts::agent::message::{Port, Role};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use linerate_wire::{Filter, FlowOrder, Load, MacAddr, STREAMS, Traffic, Transport};

@@ -3,8 +3,7 @@
 use super::Agent;
 use crate::Result;
 use linerate_hosts::agent::merge::{Series, merge};
-use linerate_hosts::agent::message::{Reply, Sample};
-use linerate_hosts::agent::spec::Order;
+use linerate_hosts::agent::message::{Order, Reply, Sample};
 use linerate_hosts::clock::Offset;
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::trial::Outcome;

@@ -1,4 +1,4 @@
-//! FreeBSD, and systems made of it.
+//! The BSDs. OpenBSD has pf as a part of it, and nearly always on; pfSense and OPNsense are made of FreeBSD.
 
 use super::shared::writable;
 use super::{Family, Form, Input, List, Modules, Program, Undo, WAS};
@@ -14,7 +14,7 @@ const APPEND: &str = concat!(writable!(), r#"cat >>"$1""#);
 /// Prints whether a module's file is loaded.
 const MODULE_READ: &str = r#"kldstat -q -n "$1" && echo there || echo absent"#;
 
-pub(super) const FAMILY: Family = Family {
+pub(super) const FREEBSD: Family = Family {
     modules: Ok(Modules { look: MODULE_READ, load: ["kldload", "-n"], unload: "kldunload" }),
     no_boot_settings: None,
     no_cpus: "on a real host the driver's queues decide: boot settings such as hw.igb.num_queues",
@@ -23,6 +23,17 @@ pub(super) const FAMILY: Family = Family {
     route: super::tables::bsd_route,
     neighbour: super::tables::bsd_neighbour,
     firewall,
+};
+
+pub(super) const OPENBSD: Family = Family {
+    modules: Err("OpenBSD loads no modules"),
+    no_boot_settings: Some("no file sets them for OpenBSD's kernel: see config(8)"),
+    no_cpus: "OpenBSD has no setting for it",
+    interface,
+    bridge: |list| list.bsd_bridge("add", "del"),
+    route: super::tables::bsd_route,
+    neighbour: super::tables::bsd_neighbour,
+    firewall: openbsd_pf,
 };
 
 fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
@@ -59,43 +70,54 @@ pub fn boot(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
     list.steps.reboot = true;
 }
 
-/// TCP segmentation offload by IP version, as ifconfig shows it and is given it.
-const TSO: [(&[&str], &str); 2] = [(&["TSO4"], "tso4"), (&["TSO6"], "tso6")];
+/// A flag of an interface: the names by which ifconfig shows it, and the one that it is given.
+type Flag = (&'static [&'static str], &'static str);
+
+/// TCP segmentation offload by IP version.
+const TSO: &[Flag] = &[(&["TSO4"], "tso4"), (&["TSO6"], "tso6")];
+
+/// The flags of a feature; none where drivers have sysctls for it, or nothing.
+fn flags(system: System, feature: Feature) -> &'static [Flag] {
+    match (system, feature) {
+        (System::OpenBsd, Feature::Lro) => &[(&["LRO"], "tcplro")],
+        (System::OpenBsd, _) => &[],
+        (_, Feature::Tso) => TSO,
+        (_, Feature::Lro) => &[(&["LRO"], "lro")],
+        (_, Feature::RxChecksum) => &[(&["RXCSUM"], "rxcsum"), (&["RXCSUM_IPV6"], "rxcsum6")],
+        (_, Feature::TxChecksum) => &[(&["TXCSUM"], "txcsum"), (&["TXCSUM_IPV6"], "txcsum6")],
+        (_, Feature::VlanOffload) => &[(&["VLAN_HWTAGGING"], "vlanhwtag")],
+        (_, Feature::VlanTso) => &[(&["VLAN_HWTSO"], "vlanhwtso")],
+        _ => &[],
+    }
+}
 
 fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
+    let system = list.target.system;
     if let Some(mtu) = wanted.mtu {
         list.mtu(name, mtu);
     }
     if wanted.features.contains_key(&Feature::TxChecksum) {
         // The kernel turns TSO off with txcsum, and does not turn it on again with it. The first value read is the last one
         // restored.
-        for (shown, given) in TSO {
+        for &(shown, given) in TSO {
             let (read, form) = (Program::new(["ifconfig", name]), Form::Flag { shown, given });
             let back = Program::new(["ifconfig", name, super::WAS]);
             list.change(format!("{given} of {name} beside txcsum"), read, form, Program::new(["true"]), back);
         }
     }
     for (feature, on) in &wanted.features {
-        let flags: &[(&'static [&'static str], &'static str)] = match feature {
-            Feature::Tso => &TSO,
-            Feature::Lro => &[(&["LRO"], "lro")],
-            Feature::RxChecksum => &[(&["RXCSUM"], "rxcsum"), (&["RXCSUM_IPV6"], "rxcsum6")],
-            Feature::TxChecksum => &[(&["TXCSUM"], "txcsum"), (&["TXCSUM_IPV6"], "txcsum6")],
-            Feature::VlanOffload => &[(&["VLAN_HWTAGGING"], "vlanhwtag")],
-            Feature::VlanTso => &[(&["VLAN_HWTSO"], "vlanhwtso")],
-            other => {
-                list.refuse(
-                    format!("{} of {name}", other.key()),
-                    "FreeBSD's drivers have sysctls for it, or nothing",
-                );
-                &[]
-            }
-        };
-        for (shown, given) in flags {
-            list.flag(name, shown, given, *on);
+        let flags = flags(system, *feature);
+        flags.iter().for_each(|(shown, given)| list.flag(name, shown, given, *on));
+        if flags.is_empty() {
+            list.refuse(format!("{} of {name}", feature.key()), format!("{system} has no switch for it"));
         }
     }
-    list.refuse_queues(name, wanted);
+    // Plans name nothing else there.
+    let known = Interface { mtu: wanted.mtu, features: wanted.features.clone(), ..Interface::default() };
+    if *wanted != known {
+        let why = "its driver's own sysctls and boot settings have these";
+        list.refuse(format!("queues, interrupts and steering of {name}"), why);
+    }
 }
 
 /// Prints whether pf is on, then its translations, rules, and tables with their addresses, each line with its kind. pfSense and
@@ -225,4 +247,76 @@ fn rule_set(list: &mut List<'_>, set: &RuleSet) {
 fn part(list: &mut List<'_>, module: &str) {
     let (read, apply) = (Program::script(PART_READ, [module]), Program::script(PART_LOAD, [module]));
     list.change(module, read, Form::Trimmed, apply, Program::script(PART_BACK, [WAS, module]));
+}
+
+/// Prints whether pf is on, then its rules.
+const OPENBSD_PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off
+pfctl -s rules 2>/dev/null; exit 0"#;
+/// The rules that [`OPENBSD_PF_READ`] printed, and on or off as it was. States are left alone: linerate's own connection has one. The host's
+/// file comes first, because tables, queues and options are not printed with the rules.
+const OPENBSD_PF_BACK: &str = r#"IFS= read -r was
+rules=$(cat)
+if [ -z "$rules" ]; then
+	pfctl -q -F rules
+else
+	[ ! -e /etc/pf.conf ] || pfctl -q -f /etc/pf.conf
+	[ "$(pfctl -s rules)" = "$rules" ] || printf '%s\n' "$rules" | pfctl -q -f - || exit 1
+fi
+is=$(pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off)
+[ "$is" = "$was" ] || if [ "$was" = on ]; then pfctl -q -e; else pfctl -q -d; fi"#;
+/// pf off.
+const PF_OFF: &str = r#"pfctl -s info | grep -q '^Status: Disabled' || pfctl -q -d"#;
+
+/// pf with the variant's rules; without rules it is off: the variant is a router without a firewall.
+fn openbsd_pf(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
+    let on = if rules.is_some() || file.is_some() { PF_ON } else { PF_OFF };
+    let script = |script| Program::script(script, [""; 0]);
+    list.change(
+        "pf",
+        script(OPENBSD_PF_READ),
+        Form::Whole,
+        script(on),
+        script(OPENBSD_PF_BACK).reading(Input::Was),
+    );
+    if let Some(file) = file {
+        super::shared::load_rule_file(list, file);
+    }
+    let Some(set) = rules else { return };
+    for load in set.loads() {
+        let apply = Program::loading(set, &load);
+        list.add("rule set by pfctl", None, apply, Undo::Stays);
+    }
+}
+
+/// Prints whether there is such an interface.
+const INTERFACE_READ: &str = r#"ifconfig "$1" >/dev/null 2>&1 && echo there || echo absent"#;
+/// Takes one away that was absent: making it fails where it is the host's own, which stays.
+const INTERFACE_BACK: &str = r#"[ "$1" != absent ] || ifconfig "$2" destroy"#;
+
+impl List<'_> {
+    /// The MTU, by ifconfig.
+    fn mtu(&mut self, name: &str, mtu: u32) {
+        let set = |to: &str| Program::new(["ifconfig", name, "mtu", to]);
+        let read = Program::new(["ifconfig", name]);
+        self.value(format!("MTU of {name}"), read, Form::After("mtu"), set, &mtu.to_string());
+    }
+
+    /// A feature, by ifconfig: shown under one of these names, set by that.
+    fn flag(&mut self, name: &str, shown: &'static [&'static str], given: &'static str, on: bool) {
+        let set = |to: &str| Program::new(["ifconfig", name, to]);
+        let (read, form) = (Program::new(["ifconfig", name]), Form::Flag { shown, given });
+        let wanted = if on { given.to_string() } else { format!("-{given}") };
+        self.value(format!("{given} of {name}"), read, form, set, &wanted);
+    }
+
+    /// A bridge of both interfaces.
+    fn bsd_bridge(&mut self, add: &'static str, delete: &'static str) {
+        let bridge = "bridge0";
+        let (read, make) =
+            (Program::script(INTERFACE_READ, [bridge]), Program::new(["ifconfig", bridge, "create"]));
+        self.change(bridge, read, Form::Trimmed, make, Program::script(INTERFACE_BACK, [WAS, bridge]));
+        let port =
+            |name: &str, to: bool| Program::new(["ifconfig", bridge, if to { add } else { delete }, name]);
+        self.bridged(bridge, port, |state| Program::new(["ifconfig", bridge, state]));
+    }
 }
