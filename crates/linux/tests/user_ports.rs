@@ -2,10 +2,7 @@
 //! of the test's own, which carries no addresses and reaches nothing.
 
 use linerate_linux::net::Netns;
-use linerate_linux::ports::af_packet::{self, AfPacketGenerator};
-use linerate_linux::ports::af_xdp::{self, AfXdpGenerator};
 use linerate_linux::ports::memory::{MemoryDut, MemoryLink, MemoryTrial};
-use linerate_linux::ports::user_receiver::UserReceiver;
 use linerate_linux::ports::{self, Arrival, Port, Target};
 use linerate_measure::audit::{Evidence, SecondCount, audit};
 use linerate_measure::counters::PortCounters;
@@ -197,16 +194,20 @@ fn target(ifindex: u32) -> Target {
     Target { ifindex, source, destination }
 }
 
-fn packet_receiver(wire: &Wire) -> UserReceiver {
-    af_packet::receiver(&wire.namespace, arrival(wire, 1), FILTER, None).unwrap()
+fn packet_receiver(wire: &Wire) -> Box<dyn Port> {
+    ports::receiver(Backend::AfPacket, &wire.namespace, arrival(wire, 1), FILTER, None).unwrap()
 }
 
-fn packet_generator(wire: &Wire, traffic: Traffic, cpus: &[u32]) -> AfPacketGenerator {
-    AfPacketGenerator::new(&wire.namespace, &[target(wire.generator)], &traffic, cpus).unwrap()
+fn xdp_receiver(wire: &Wire, queues: u32) -> Box<dyn Port> {
+    ports::receiver(Backend::AfXdp, &wire.namespace, arrival(wire, queues), FILTER, None).unwrap()
 }
 
-fn xdp_generator(wire: &Wire, traffic: Traffic, cpus: &[u32]) -> AfXdpGenerator {
-    AfXdpGenerator::new(&wire.namespace, &[target(wire.generator)], &traffic, cpus).unwrap()
+fn packet_generator(wire: &Wire, traffic: Traffic, cpus: &[u32]) -> Box<dyn Port> {
+    ports::generator(Backend::AfPacket, &wire.namespace, &[target(wire.generator)], &traffic, cpus).unwrap()
+}
+
+fn xdp_generator(wire: &Wire, traffic: Traffic, cpus: &[u32]) -> Box<dyn Port> {
+    ports::generator(Backend::AfXdp, &wire.namespace, &[target(wire.generator)], &traffic, cpus).unwrap()
 }
 
 /// Every frame that was sent is received, or counted as dropped by the receiver's own socket.
@@ -234,7 +235,7 @@ fn af_packet_to_af_packet_is_exact() {
     let mut receiver = packet_receiver(&wire);
     let mut generator = packet_generator(&wire, traffic("imix"), &[0, 0]);
     for _ in 0..3 {
-        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(None, 20_000, Some(30_000)));
+        let (sent, received, _) = trial(&mut *generator, &mut *receiver, &load(None, 20_000, Some(30_000)));
         assert_eq!(sent.frames, 30_000);
         assert_eq!(sent.streams.iter().map(|s| s.frames).collect::<Vec<_>>(), [15_000, 15_000]);
         conserved(&sent, &received);
@@ -249,7 +250,8 @@ fn af_packet_receives_tagged_and_foreign_frames() {
     let mut tagged = traffic("128");
     tagged.frame.vlan = Some(linerate_wire::VlanTag { id: 7, priority: 0 });
     let mut generator = packet_generator(&wire, tagged, &[0]);
-    let (sent, received, _) = trial(&mut generator, &mut receiver, &load(Some(20_000.0), 20_000, Some(1000)));
+    let (sent, received, _) =
+        trial(&mut *generator, &mut *receiver, &load(Some(20_000.0), 20_000, Some(1000)));
     assert_eq!((sent.frames, sent.bytes), (1000, 124_000));
     conserved(&sent, &received);
     let mut other = traffic("64");
@@ -273,11 +275,11 @@ fn af_xdp_to_af_packet_is_exact() {
         let mut traffic = traffic("imix");
         traffic.campaign = CAMPAIGN;
         let mut generator = xdp_generator(&wire, traffic, &[0, 0]);
-        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(None, 20_000, Some(30_000)));
+        let (sent, received, _) = trial(&mut *generator, &mut *receiver, &load(None, 20_000, Some(30_000)));
         assert_eq!(sent.frames + sent.refused, 30_000);
         assert_eq!(sent.frames, received.frames + received.refused);
         receiver = packet_receiver(&wire);
-        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(None, 2000, None));
+        let (sent, received, _) = trial(&mut *generator, &mut *receiver, &load(None, 2000, None));
         assert!(sent.frames > 1000);
         assert_eq!(sent.frames, received.unique() + received.refused);
         receiver = packet_receiver(&wire);
@@ -288,11 +290,11 @@ fn af_xdp_to_af_packet_is_exact() {
 #[ignore = "needs root: run by make test as root"]
 fn af_packet_to_af_xdp_is_exact() {
     let wire = wire(1);
-    let mut receiver = af_xdp::receiver(&wire.namespace, arrival(&wire, 1), FILTER, None).unwrap();
+    let mut receiver = xdp_receiver(&wire, 1);
     let mut generator = packet_generator(&wire, traffic("imix"), &[0]);
     for _ in 0..2 {
         let (sent, received, _) =
-            trial(&mut generator, &mut receiver, &load(Some(50_000.0), 20_000, Some(20_000)));
+            trial(&mut *generator, &mut *receiver, &load(Some(50_000.0), 20_000, Some(20_000)));
         assert_eq!(sent.frames, 20_000);
         conserved(&sent, &received);
     }
@@ -302,10 +304,10 @@ fn af_packet_to_af_xdp_is_exact() {
 #[ignore = "needs root: run by make test as root"]
 fn af_xdp_to_af_xdp_conserves_frames() {
     let wire = wire(2);
-    let mut receiver = af_xdp::receiver(&wire.namespace, arrival(&wire, 2), FILTER, None).unwrap();
+    let mut receiver = xdp_receiver(&wire, 2);
     let mut generator = xdp_generator(&wire, traffic("64"), &[0, 0]);
     let (sent, received, _) =
-        trial(&mut generator, &mut receiver, &load(Some(40_000.0), 20_000, Some(20_000)));
+        trial(&mut *generator, &mut *receiver, &load(Some(40_000.0), 20_000, Some(20_000)));
     assert_eq!(sent.frames + sent.refused, 20_000);
     conserved(&sent, &received);
 }
@@ -314,7 +316,7 @@ fn af_xdp_to_af_xdp_conserves_frames() {
 /// shorter, not slower.
 fn paced(generator: &mut dyn Port, wire: &Wire, rate: f64) {
     let mut receiver = packet_receiver(wire);
-    let (sent, received, took) = trial(generator, &mut receiver, &load(Some(rate), 1000, None));
+    let (sent, received, took) = trial(generator, &mut *receiver, &load(Some(rate), 1000, None));
     let seconds = generator.active_ns().unwrap() as f64 / 1e9;
     let found = (sent.frames - 1) as f64 / seconds;
     assert!((found / rate - 1.0).abs() < 0.01, "{found} of {rate} frames/s, {sent:?}");
@@ -328,8 +330,8 @@ fn paced(generator: &mut dyn Port, wire: &Wire, rate: f64) {
 fn both_generators_keep_their_pace() {
     for rate in [1_000.0, 50_000.0] {
         let wire = wire(1);
-        paced(&mut packet_generator(&wire, traffic("64"), &[0]), &wire, rate);
-        paced(&mut xdp_generator(&wire, traffic("64"), &[0]), &wire, rate);
+        paced(&mut *packet_generator(&wire, traffic("64"), &[0]), &wire, rate);
+        paced(&mut *xdp_generator(&wire, traffic("64"), &[0]), &wire, rate);
     }
 }
 
@@ -357,19 +359,18 @@ fn unsuitable_traffic_is_refused_before_it_starts() {
     assert!(why.contains("has no queue 1"), "{why}");
     let why = refused(Backend::PktGen, "64", &[0]);
     assert!(why.contains("choose xdp, af-xdp, af-packet"), "{why}");
-    assert!(AfPacketGenerator::new(namespace, &[target(9999)], &traffic("64"), &[0]).is_err());
+    assert!(ports::generator(Backend::AfPacket, namespace, &[target(9999)], &traffic("64"), &[0]).is_err());
     let nowhere = Arrival { ifindex: 9999, queues: 1 };
-    assert!(af_packet::receiver(namespace, nowhere, FILTER, None).is_err());
+    assert!(ports::receiver(Backend::AfPacket, namespace, nowhere, FILTER, None).is_err());
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_link_that_goes_down_is_an_error() {
     let wire = wire(1);
-    for mut generator in [
-        Box::new(packet_generator(&wire, traffic("64"), &[0])) as Box<dyn Port>,
-        Box::new(xdp_generator(&wire, traffic("64"), &[0])),
-    ] {
+    for mut generator in
+        [packet_generator(&wire, traffic("64"), &[0]), xdp_generator(&wire, traffic("64"), &[0])]
+    {
         let link = |state| wire.namespace.command("ip").args(["link", "set", "g0", state]).status().unwrap();
         link("up");
         generator.start(&load(Some(1000.0), 60_000, None)).unwrap();

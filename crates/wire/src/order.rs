@@ -115,8 +115,9 @@ fn reduce(random: u64, n: u32) -> u32 {
     (((random >> 32) * u64::from(n)) >> 32) as u32
 }
 
-/// One column of an alias table.
+/// One column of an alias table; `struct alias` in generator.bpf.c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct AliasEntry {
     /// The column's own index is taken if 32 random bits are below this,
     pub threshold: u32,

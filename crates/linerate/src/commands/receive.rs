@@ -90,9 +90,10 @@ fn receive(args: &Receive) -> Result<Received> {
         let long = args.duration.is_some_and(|d| monotonic_ns() - began >= d.as_nanos() as u64);
         long || args.count.is_some_and(|n| frames >= n)
     });
+    let counters = port.counters();
     port.stop()?;
     let seconds = first.map_or(0.0, |first| (last - first) as f64 / 1e9);
-    Ok(Received::new(port.counters(), seconds, args.unsigned, port.foreign_sample()))
+    Ok(Received::new(counters, seconds, args.unsigned, port.foreign_sample()))
 }
 
 /// Counts the frames of a capture.

@@ -3,10 +3,10 @@
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use super::rules::RuleSet;
 use super::{Interface, Node, Setup, filler, room};
+use crate::bpf::MappedArray;
 use crate::error::Error;
 use crate::host::changes::Change;
 use crate::net::{MacAddr, Netns, sysctl};
-use crate::ports::mapped::MappedArray;
 use aya::Ebpf;
 use linerate_plan::settings::{End, Settings};
 use linerate_wire::Family;

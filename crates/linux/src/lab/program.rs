@@ -1,10 +1,9 @@
 //! DUTs that are eBPF programs, and the program that keeps an interface polled.
 
 use super::{DutEnd, Setup};
-use crate::bpf;
+use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
-use crate::ports::mapped::MappedArray;
 use crate::ports::xdp_receiver::attach as attach_xdp;
 use aya::Ebpf;
 use aya::programs::{Program, TcAttachType};

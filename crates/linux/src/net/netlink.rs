@@ -3,14 +3,13 @@
 //! Requests are a fixed header and attributes. Answers are read attribute by attribute: a dump must not fail because some
 //! link on the machine has an attribute that linerate does not know.
 
-mod address;
 pub(crate) mod attributes;
 mod link;
 mod route;
 pub(crate) mod socket;
 
-use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt::{self, Display};
+use std::sync::{Mutex, PoisonError};
 
 use super::Netns;
 use crate::error::{Doing, Error};
@@ -18,7 +17,7 @@ use attributes::Body;
 pub(crate) use link::check_name;
 pub use link::{LinkInfo, LinkStats, VethEnd, VxlanSpec};
 pub use route::Prefix;
-use socket::{DUMP, Failure, REPLACE, Socket};
+use socket::{DUMP, Failure, Socket};
 
 /// A NETLINK_ROUTE socket of one namespace. Any thread may use it: a socket stays in the namespace it was made in.
 #[derive(Debug)]
@@ -35,53 +34,65 @@ impl Route {
         Ok(Route { socket: Mutex::new(socket), label: ns.label().to_owned() })
     }
 
-    /// Changes something; `what` completes "cannot ... in namespace NAME" and is called only after a failure.
-    fn change(&self, kind: u16, flags: u16, body: &Body, what: impl FnOnce() -> String) -> Result<(), Error> {
+    /// Changes something; `what` completes "cannot ... in namespace NAME", and is written only after a failure.
+    fn change(&self, kind: u16, flags: u16, body: &Body, what: impl Display) -> Result<(), Error> {
         self.ask(kind, flags, body, what).map(drop)
     }
 
-    /// Makes or replaces many objects: many requests in each message to the kernel, one answer for all of them, and the number of
-    /// the first that fails.
+    /// Makes or replaces many objects on a link: many requests in each message to the kernel, one answer for all of them. Returns
+    /// their number. `go_on` is called now and then; once it returns false, the rest is left out.
+    ///
+    /// # Errors
+    /// The first that the kernel refuses, with its number; those before it are made, and some after it may be.
     fn change_many(
         &self,
         kind: u16,
         mut bodies: impl Iterator<Item = Body>,
         mut go_on: impl FnMut() -> bool,
-        what: impl FnOnce(u64) -> String,
+        (what, index): (&str, u32),
     ) -> Result<u64, Error> {
-        let result = self.lock().pipeline(kind, &mut bodies, &mut go_on);
-        result.map_err(|(number, failure)| self.error(what(number), failure))
+        let result = self.on_socket(|socket| socket.pipeline(kind, &mut bodies, &mut go_on));
+        result.map_err(|(number, failure)| {
+            let link = self.name_of(index);
+            self.error(format_args!("{what} number {number} of many on interface {link}"), failure)
+        })
     }
 
     /// The bodies of the answers to a request.
-    fn ask(
-        &self,
-        kind: u16,
-        flags: u16,
-        body: &Body,
-        what: impl FnOnce() -> String,
-    ) -> Result<Vec<Vec<u8>>, Error> {
+    fn ask(&self, kind: u16, flags: u16, body: &Body, what: impl Display) -> Result<Vec<Vec<u8>>, Error> {
         // Unlocked before the name for a message is looked up.
-        let answers = self.lock().collect(kind, flags, body);
-        answers.map_err(|failure| self.error(what(), failure))
+        let answers = self.on_socket(|socket| socket.collect(kind, flags, body));
+        answers.map_err(|failure| self.error(what, failure))
     }
 
     /// All objects of a kind.
     fn dump(&self, kind: u16, body: &Body, what: &str) -> Result<Vec<Vec<u8>>, Error> {
-        self.ask(kind, DUMP, body, || what.to_owned())
+        self.ask(kind, DUMP, body, what)
     }
 
-    fn error(&self, what: String, failure: Failure) -> Error {
+    fn error(&self, what: impl Display, failure: Failure) -> Error {
         failure.into_error(format!("{what} in namespace {}", self.label))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Socket> {
+    fn on_socket<T>(&self, use_it: impl FnOnce(&mut Socket) -> T) -> T {
         // A panic elsewhere leaves nothing half-done: answers to an abandoned request are recognised by their number.
-        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+        use_it(&mut self.socket.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A link's name for a message.
+    fn name_of(&self, index: u32) -> Name<'_> {
+        Name(self, index)
     }
 }
 
-/// The address family of an address.
-fn family(address: IpAddr) -> u8 {
-    (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
+/// A link's name: looked up when it is written, after a failure.
+struct Name<'a>(&'a Route, u32);
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.link_by_index(self.1) {
+            Ok(link) => f.write_str(&link.name),
+            Err(_) => write!(f, "number {}", self.1),
+        }
+    }
 }

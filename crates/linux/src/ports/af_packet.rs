@@ -1,48 +1,45 @@
 //! AF_PACKET: the port that always works. The generator hands frames to the driver by `sendmmsg`, past the queueing
-//! discipline; the receiver ([`receiver`]) reads a ring that the kernel fills.
+//! discipline; the receiver reads a ring of blocks (TPACKET_V3) that the kernel fills with frames and hands over whole.
 
-mod receiver;
-
-pub use receiver::receiver;
-
-use super::user_generator::crew::{Tally, Transmit, UserGenerator};
-use super::user_generator::{FrameSource, Pacer};
-use super::{Target, monotonic_ns};
+use super::Made;
+use super::port::{Arrival, Target, clock_ns, monotonic_ns};
+use super::user_generator::{FrameSource, Pacer, Tally, Transmit, UserGenerator};
+use super::user_receiver::{Account, Receive, Shared, UserReceiver};
 use crate::error::{Doing, Error};
 use crate::net::Netns;
-use crate::sockets::{bind, new_socket, set_option};
+use crate::sockets::{Mapping, bind, get_option, new_socket, set_option, wait_readable};
 use linerate_plan::Backend;
-use linerate_wire::Traffic;
+use linerate_wire::{Filter, Traffic};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketType};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const BLOCK: usize = 1 << 18;
+/// Together 32 MiB: some 200,000 short frames, for when the thread does not run.
+const BLOCKS: usize = 128;
+/// A block is handed over when full, or after this time in milliseconds; it is the shortest there is.
+const RETIRE_MS: u32 = 1;
+/// The longest wait, so that the end is noticed.
+const WAIT_MS: i64 = 50;
 
 /// A generator that sends through AF_PACKET sockets, one thread and socket per CPU.
 ///
 /// Frames count as sent when the kernel takes them. A frame that it does not take (ENOBUFS: the driver dropped it, a veth's
 /// ring is full; EAGAIN: too many frames of this socket are under way) counts as refused and is offered again, so `refused`
 /// counts attempts, and an interface's own drop counter may show the same ones.
-pub type AfPacketGenerator = UserGenerator<PacketSender>;
-
-impl AfPacketGenerator {
-    /// See [`generator`](super::generator).
-    ///
-    /// # Errors
-    /// Frames longer than an interface takes; no privilege (CAP_NET_RAW).
-    pub fn new(
-        namespace: &Netns,
-        targets: &[Target],
-        traffic: &Traffic,
-        cpus: &[u32],
-    ) -> Result<Self, Error> {
-        Self::with(Backend::AfPacket, targets, traffic, cpus, |&Target { ifindex, .. }, _, longest| {
-            let socket = namespace.enter(|| PacketSender::open(ifindex))?;
-            let socket =
-                socket.doing(format_args!("open an AF_PACKET socket on interface number {ifindex}"))?;
-            let (buffers, vectors, messages) = (Vec::new(), Vec::new(), Vec::new());
-            Ok(PacketSender { socket, ifindex, longest, buffers, vectors, messages })
-        })
-    }
+///
+/// # Errors
+/// Frames longer than an interface takes; no privilege (CAP_NET_RAW).
+pub(super) fn generator(namespace: &Netns, targets: &[Target], traffic: &Traffic, cpus: &[u32]) -> Made {
+    UserGenerator::new(Backend::AfPacket, targets, traffic, cpus, |&Target { ifindex, .. }, _, longest| {
+        let socket = namespace.enter(|| PacketSender::open(ifindex))?;
+        let socket = socket.doing(format_args!("open an AF_PACKET socket on interface number {ifindex}"))?;
+        let (buffers, vectors, messages) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(PacketSender { socket, ifindex, longest, buffers, vectors, messages })
+    })
 }
 
 /// Binds an AF_PACKET socket to an interface; with protocol 0 it receives nothing.
@@ -60,7 +57,7 @@ pub(super) fn bind_packet(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::
 }
 
 /// One thread's socket and frames.
-pub struct PacketSender {
+struct PacketSender {
     socket: OwnedFd,
     ifindex: u32,
     longest: usize,
@@ -161,4 +158,149 @@ impl Transmit for PacketSender {
         source.unsent((frames - *done.as_ref().unwrap_or(&0)) as u64);
         done.map(|done| done as u32)
     }
+}
+
+/// A receiver that reads an AF_PACKET socket in promiscuous mode, on a thread of its own. It needs nothing of the driver, and
+/// frames go up the network stack all the same, whatever the options say.
+///
+/// Latency is taken from the kernel's own time of each frame's arrival at the socket (CLOCK_REALTIME, moved to CLOCK_MONOTONIC by
+/// the difference when its block is read), so that waiting in the ring does not count. Frames that were dropped because the ring
+/// was full (`tp_drops`) are reported as `refused`: the tester lost them, not the DUT. The kernel does not report the queue of a
+/// frame: all count as queue 0, on the CPU that read them.
+///
+/// # Errors
+/// No privilege (CAP_NET_RAW), no such interface.
+pub(super) fn receiver(
+    namespace: &Netns,
+    Arrival { ifindex, .. }: Arrival,
+    filter: Filter,
+    cpu: Option<u32>,
+) -> Made {
+    let ring = namespace.enter(|| Ring::open(ifindex))?;
+    let ring = ring.doing(format_args!("open an AF_PACKET ring on interface number {ifindex}"))?;
+    let (socket, total) = (ring.socket.clone(), AtomicU64::new(0));
+    // Reading the statistics sets them to 0.
+    let dropped = move || {
+        let zero = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
+        let new =
+            get_option(&socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, zero).map_or(0, |s| s.tp_drops);
+        total.fetch_add(new.into(), Ordering::Relaxed) + u64::from(new)
+    };
+    UserReceiver::spawn(Backend::AfPacket, filter, cpu, ring, Box::new(dropped))
+}
+
+/// The socket and its blocks.
+struct Ring {
+    socket: Arc<OwnedFd>,
+    blocks: Mapping,
+    /// The block that the kernel hands over next.
+    next: usize,
+}
+
+impl Ring {
+    fn open(ifindex: u32) -> io::Result<Self> {
+        let level = libc::SOL_PACKET;
+        // Protocol 0: nothing arrives before the ring is there and the socket is bound to one interface.
+        let socket = new_socket(AddressFamily::PACKET, SocketType::RAW)?;
+        set_option(&socket, level, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as i32))?;
+        let frame = 2048;
+        let request = libc::tpacket_req3 {
+            tp_block_size: BLOCK as u32,
+            tp_block_nr: BLOCKS as u32,
+            tp_frame_size: frame,
+            tp_frame_nr: (BLOCK * BLOCKS) as u32 / frame,
+            tp_retire_blk_tov: RETIRE_MS,
+            tp_sizeof_priv: 0,
+            tp_feature_req_word: 0,
+        };
+        set_option(&socket, level, libc::PACKET_RX_RING, &request)?;
+        // Since Linux 4.20; older kernels also deliver frames that the interface sends, which `observe` skips.
+        let _ = set_option(&socket, level, libc::PACKET_IGNORE_OUTGOING, &1i32);
+        let blocks = Mapping::shared(&socket, BLOCK * BLOCKS, 0)?;
+        bind_packet(&socket, ifindex, libc::ETH_P_ALL as u16)?;
+        let (mr_ifindex, mr_type) = (ifindex as i32, libc::PACKET_MR_PROMISC as u16);
+        let promiscuous = libc::packet_mreq { mr_ifindex, mr_type, mr_alen: 0, mr_address: [0; 8] };
+        set_option(&socket, level, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+        Ok(Ring { socket: Arc::new(socket), blocks, next: 0 })
+    }
+
+    /// The first byte of the next block, and who has it.
+    fn block(&self) -> (*const u8, &AtomicU32) {
+        // SAFETY: `next` < BLOCKS, so this is inside the mapping; a block starts with its page-aligned descriptor.
+        let start = unsafe { self.blocks.base().add(self.next * BLOCK) };
+        // SAFETY: the status follows two u32 (`struct tpacket_block_desc`), is aligned, lives as long as `self`, and both
+        // sides use it as one word.
+        let status = unsafe { AtomicU32::from_ptr(start.add(8).cast()) };
+        (start, status)
+    }
+}
+
+impl Receive for Ring {
+    fn receive(&mut self, shared: &Shared) -> Result<(), Error> {
+        loop {
+            let (start, status) = self.block();
+            // Acquire: makes the kernel's writes before it gave the block away visible.
+            if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+                break;
+            }
+            // SAFETY: the block is BLOCK bytes long, and is ours until the status is set back below.
+            let block = unsafe { std::slice::from_raw_parts(start, BLOCK) };
+            shared.count(|account| observe_block(account, block));
+            // Release: the kernel gets the block after our last look at it.
+            status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.next = (self.next + 1) % BLOCKS;
+        }
+        let mut poll = [PollFd::new(&self.socket, PollFlags::IN)];
+        wait_readable(&mut poll, WAIT_MS).doing("wait for an AF_PACKET ring")?;
+        if !poll[0].revents().contains(PollFlags::ERR) {
+            return Ok(());
+        }
+        let pending = get_option(&self.socket, libc::SOL_SOCKET, libc::SO_ERROR, 0).unwrap_or(0);
+        if pending == 0 {
+            return Ok(());
+        }
+        Err(Error::system("read an AF_PACKET ring", io::Error::from_raw_os_error(pending)))
+    }
+}
+
+/// A 32-bit field; 0 beyond the end.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_ne_bytes(*b))
+}
+
+/// A 16-bit field; 0 beyond the end.
+fn half(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u16::from_ne_bytes(*b))
+}
+
+/// Counts the frames of a block. Offsets are those of `struct tpacket_block_desc`: version, private area, status, number of
+/// frames, offset of the first.
+fn observe_block(account: &mut Account, block: &[u8]) {
+    let clock_offset = clock_ns(libc::CLOCK_REALTIME).wrapping_sub(monotonic_ns());
+    let (frames, mut at) = (word(block, 12), word(block, 16) as usize);
+    let before = account.frames();
+    for _ in 0..frames {
+        let Some(header) = block.get(at..) else { break };
+        observe(account, header, clock_offset);
+        at += word(header, 0) as usize;
+    }
+    let cpu = rustix::thread::sched_getcpu() as u32;
+    account.add_to_queue(cpu, 0, account.frames() - before);
+}
+
+/// Counts one frame. Offsets are those of `struct tpacket3_hdr`: next, seconds, nanoseconds, stored length, length, status,
+/// offset of the frame; a `struct sockaddr_ll` follows it.
+fn observe(account: &mut Account, header: &[u8], clock_offset: u64) {
+    const ADDRESS: usize = size_of::<libc::tpacket3_hdr>();
+    const PACKET_TYPE: usize = ADDRESS + std::mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
+    if header.get(PACKET_TYPE) == Some(&libc::PACKET_OUTGOING) {
+        return;
+    }
+    let (stored, length, status) = (word(header, 12) as usize, word(header, 16) as usize, word(header, 20));
+    let start = usize::from(half(header, 24));
+    let Some(frame) = header.get(start..).and_then(|rest| rest.get(..stored)) else { return };
+    // The kernel takes the outermost VLAN tag out of the frame.
+    let tag = if status & libc::TP_STATUS_VLAN_VALID != 0 { 4 } else { 0 };
+    let arrived = u64::from(word(header, 4)) * 1_000_000_000 + u64::from(word(header, 8));
+    account.observe(frame, length + tag, arrived.wrapping_sub(clock_offset));
 }

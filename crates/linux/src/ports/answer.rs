@@ -2,7 +2,7 @@
 //! the answers at the other end.
 
 use super::af_packet::bind_packet;
-use super::worker::Worker;
+use super::port::Worker;
 use crate::error::{Doing, Error};
 use crate::net::Netns;
 use crate::net::netlink::Route;

@@ -1,7 +1,7 @@
-//! The tables that the generator's eBPF program looks frames up in: flows, frame lengths, the alias table of a Zipf order.
+//! The tables that the generator's eBPF program looks frames up in: flows and frame lengths.
 
 use crate::error::Error;
-use linerate_wire::{AliasTable, Family, Flow, FlowOrder, FrameTemplate, Traffic, Transport};
+use linerate_wire::{BaseSums, FCS_LEN, Family, Flow, FrameTemplate, Signature, Traffic};
 use std::net::IpAddr;
 
 /// One flow; `struct flow` in generator.bpf.c. Multi-byte fields are in wire order.
@@ -28,14 +28,6 @@ pub struct LengthEntry {
     spare: u32,
 }
 
-/// `struct alias` in generator.bpf.c.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub struct AliasEntry {
-    threshold: u32,
-    other: u32,
-}
-
 /// One's complement sum of an address or any other even-sized field, as 16-bit words in wire order.
 fn sum_of(bytes: &[u8]) -> u32 {
     bytes.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum()
@@ -52,12 +44,12 @@ fn fold(mut sum: u64) -> u16 {
 pub struct Tables {
     /// The longest frame, whole: the input of BPF_PROG_RUN.
     pub frame: Vec<u8>,
-    /// Header words for the program's TEMPLATE.
-    pub template: [u64; 14],
+    /// Its headers, for the program's TEMPLATE.
+    pub template: [u8; 112],
     /// Frame lengths.
     pub lengths: Vec<LengthEntry>,
-    base: linerate_wire::BaseSums,
-    traffic: Traffic,
+    base: BaseSums,
+    l2_len: usize,
 }
 
 impl Tables {
@@ -66,51 +58,18 @@ impl Tables {
     /// # Errors
     /// A frame length that these headers do not fit.
     pub fn new(traffic: &Traffic) -> Result<Self, Error> {
-        let longest = traffic.mix.pattern.iter().copied().max().unwrap_or(64);
-        let first = traffic.mix.pattern.first().copied().unwrap_or(64);
-        let template = FrameTemplate::new(&traffic.frame, longest)?;
-        let base = FrameTemplate::new(&traffic.frame, first)?.base_sums();
-        let mut frame = vec![0; usize::from(longest) - linerate_wire::FCS_LEN];
-        let signature = linerate_wire::Signature { stream: traffic.stream(0), sequence: 0, time_ns: 0 };
-        template.fill(&mut frame, &traffic.flows.flow(0), traffic.frame.signed.then_some(&signature));
-        let mut words = [0u8; 112];
-        let headers = traffic.frame.header_len();
+        let (spec, pattern, longest) = (&traffic.frame, &traffic.mix.pattern, traffic.mix.max_len_fcs());
+        let base = FrameTemplate::new(spec, pattern.first().copied().unwrap_or(longest))?.base_sums();
+        let mut frame = vec![0; usize::from(longest) - FCS_LEN];
+        let signature = Signature { stream: traffic.stream(0), sequence: 0, time_ns: 0 };
+        let signature = spec.signed.then_some(&signature);
+        FrameTemplate::new(spec, longest)?.fill(&mut frame, &traffic.flows.flow(0), signature);
         // With one length, the template carries it; otherwise the program writes the length fields.
-        words[..headers].copy_from_slice(&frame[..headers]);
-        let lengths = traffic
-            .mix
-            .pattern
-            .iter()
-            .map(|len| Self::length_entry(traffic, *len, &base))
-            .collect::<Result<_, _>>()?;
-        let mut template = [0; 14];
-        for (word, bytes) in template.iter_mut().zip(words.chunks_exact(8)) {
-            *word = u64::from_ne_bytes(bytes.try_into().expect("chunks of 8"));
-        }
-        Ok(Tables { frame, template, lengths, base, traffic: traffic.clone() })
-    }
-
-    fn length_entry(
-        traffic: &Traffic,
-        len_fcs: u16,
-        base: &linerate_wire::BaseSums,
-    ) -> Result<LengthEntry, Error> {
-        let template = FrameTemplate::new(&traffic.frame, len_fcs)?;
-        let sums = template.base_sums();
-        let frame = len_fcs - linerate_wire::FCS_LEN as u16;
-        let ip = frame - traffic.frame.l2_len() as u16;
-        let l4 = ip - traffic.frame.l3_len() as u16;
-        let ip_length = if traffic.frame.family == Family::V4 { ip } else { l4 };
-        // In one's complement arithmetic, subtracting is adding the complement.
-        let difference = |new: u32, old: u32| fold(u64::from(new) + u64::from(!fold(old.into())));
-        Ok(LengthEntry {
-            frame,
-            ip_length: ip_length.to_be_bytes(),
-            l4_length: l4.to_be_bytes(),
-            ip_delta: difference(sums.ip, base.ip).to_be_bytes(),
-            l4_delta: u32::from(difference(sums.l4, base.l4).to_be()),
-            spare: 0,
-        })
+        let mut template = [0; 112];
+        template[..spec.header_len()].copy_from_slice(&frame[..spec.header_len()]);
+        let lengths =
+            pattern.iter().map(|len| length_entry(traffic, *len, &base)).collect::<Result<_, _>>()?;
+        Ok(Tables { frame, template, lengths, base, l2_len: spec.l2_len() })
     }
 
     /// The table entry of one flow.
@@ -123,10 +82,12 @@ impl Tables {
         let (source_port, destination_port) = (flow.src_port.to_be_bytes(), flow.dst_port.to_be_bytes());
         let addresses = u64::from(source_sum) + u64::from(destination_sum);
         let ip_check = !fold(u64::from(self.base.ip) + addresses);
-        // ICMPv4 has no pseudo-header: addresses are not part of its sum.
-        let pseudo = !(self.traffic.frame.transport == Transport::IcmpEcho && flow.src.is_ipv4());
         let ports = sum_of(&source_port) + sum_of(&destination_port);
-        let l4_sum = fold(u64::from(self.base.l4) + u64::from(ports) + if pseudo { addresses } else { 0 });
+        let l4_sum = fold(
+            u64::from(self.base.l4)
+                + u64::from(ports)
+                + if self.base.l4_covers_addresses { addresses } else { 0 },
+        );
         Ok(FlowEntry {
             source,
             destination,
@@ -144,7 +105,7 @@ impl Tables {
             IpAddr::V4(a) => Ok((a.octets(), sum_of(&a.octets()))),
             IpAddr::V6(a) => {
                 let octets = a.octets();
-                let start = self.traffic.frame.l2_len() + at;
+                let start = self.l2_len + at;
                 if octets[..12] != self.frame[start..start + 12] {
                     return Err(Error::Refused(format!(
                         "{a} differs from the first address in its upper 96 bits: the generator varies the lower 32"
@@ -156,14 +117,20 @@ impl Tables {
     }
 }
 
-/// The alias table of a Zipf order, empty for the others.
-pub fn alias_entries(order: &FlowOrder, flows: u32) -> Vec<AliasEntry> {
-    match order {
-        FlowOrder::Zipf { exponent, .. } => AliasTable::zipf(flows, *exponent)
-            .entries()
-            .iter()
-            .map(|e| AliasEntry { threshold: e.threshold, other: e.alias })
-            .collect(),
-        _ => Vec::new(),
-    }
+fn length_entry(traffic: &Traffic, len_fcs: u16, base: &BaseSums) -> Result<LengthEntry, Error> {
+    let sums = FrameTemplate::new(&traffic.frame, len_fcs)?.base_sums();
+    let frame = len_fcs - FCS_LEN as u16;
+    let ip = frame - traffic.frame.l2_len() as u16;
+    let l4 = ip - traffic.frame.l3_len() as u16;
+    let ip_length = if traffic.frame.family == Family::V4 { ip } else { l4 };
+    // In one's complement arithmetic, subtracting is adding the complement.
+    let difference = |new: u32, old: u32| fold(u64::from(new) + u64::from(!fold(old.into())));
+    Ok(LengthEntry {
+        frame,
+        ip_length: ip_length.to_be_bytes(),
+        l4_length: l4.to_be_bytes(),
+        ip_delta: difference(sums.ip, base.ip).to_be_bytes(),
+        l4_delta: u32::from(difference(sums.l4, base.l4).to_be()),
+        spare: 0,
+    })
 }

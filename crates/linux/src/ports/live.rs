@@ -4,19 +4,18 @@
 //! redirects leave through the port's driver. One long call per CPU (each takes 13-33 ms to set up and end), ended by a signal;
 //! the program itself stops sending at its deadline, whatever happens to this process.
 
-use super::flow_table::{FlowEntry, Tables, alias_entries};
-use super::mapped::MappedArray;
-use super::worker::Worker;
-use super::{Port, Target, ThreadCounters, go_first};
-use crate::bpf;
+use super::flow_table::{FlowEntry, Tables};
+use super::port::{Port, Target, ThreadCounters, Worker, go_first};
+use super::user_generator::Pacer;
+use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
 use aya::Ebpf;
 use aya::programs::{Program, ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use linerate_plan::Backend;
-use linerate_wire::{Family, FlowOrder, Load, SplitMix64, Traffic, Transport};
+use linerate_wire::{AliasTable, Family, FlowOrder, Load, SplitMix64, Traffic, Transport};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// `struct state` in generator.bpf.c: one per CPU.
@@ -63,13 +62,7 @@ pub struct LiveFrames {
     aim: usize,
     /// The counters when the present run began.
     base: Vec<GeneratorState>,
-    calls: Vec<Call>,
-}
-
-/// A thread in its call, and its number, by which it is interrupted.
-struct Call {
-    worker: Worker,
-    tid: Arc<AtomicI32>,
+    calls: Vec<Worker>,
 }
 
 impl LiveFrames {
@@ -95,7 +88,9 @@ impl LiveFrames {
         let mut numbered = (0..).zip(targets);
         namespace
             .run(|| numbered.try_for_each(|(i, t)| bpf::set_devmap(&mut ebpf, "ports", i, t.ifindex)))?;
-        let mut generator = LiveFrames {
+        let base: Vec<_> = (0..cpus.len()).map(|thread| first_state(traffic, thread, cpus.len())).collect();
+        cpus.iter().zip(&base).for_each(|(cpu, state)| states.set(*cpu as usize, *state));
+        Ok(LiveFrames {
             namespace: namespace.clone(),
             ebpf: Arc::new(ebpf),
             program,
@@ -105,32 +100,9 @@ impl LiveFrames {
             traffic: traffic.clone(),
             targets: targets.to_vec(),
             aim: 0,
-            base: Vec::new(),
+            base,
             calls: Vec::new(),
-        };
-        generator.initialise();
-        Ok(generator)
-    }
-
-    /// Streams, flows and random numbers of each thread; they go on from trial to trial.
-    fn initialise(&mut self) {
-        let seed = match self.traffic.order {
-            FlowOrder::Sequential => 0,
-            FlowOrder::Random { seed } | FlowOrder::Zipf { seed, .. } => seed,
-        };
-        for (thread, cpu) in self.cpus.iter().enumerate() {
-            let mut seeds = SplitMix64::new(seed.wrapping_add(thread as u64));
-            self.states.set(
-                *cpu as usize,
-                GeneratorState {
-                    flow: self.traffic.flows.len() * thread as u64 / self.cpus.len() as u64,
-                    random: seeds.next_u64(),
-                    stream: u32::from(self.traffic.stream(thread)),
-                    ..GeneratorState::default()
-                },
-            );
-        }
-        self.base = self.current();
+        })
     }
 
     fn current(&self) -> Vec<GeneratorState> {
@@ -139,32 +111,28 @@ impl LiveFrames {
 
     /// Whether a thread has ended without a request.
     fn has_died(&self) -> bool {
-        self.calls.iter().any(|call| call.worker.has_ended())
+        self.calls.iter().any(Worker::has_ended)
     }
 
     /// Waits for calls that are still being ended. A signal that comes before the call has begun is lost: repeat it.
     fn join(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
-        for Call { worker, tid } in &mut self.calls {
-            worker.tell_to_stop();
-            while !worker.has_ended() {
-                interrupt(tid);
+        for mut call in self.calls.drain(..) {
+            call.tell_to_stop();
+            while !call.has_ended() {
+                call.interrupt();
                 std::thread::sleep(Duration::from_micros(200));
             }
-            result = result.and(worker.join());
+            result = result.and(call.join());
         }
-        self.calls.clear();
         result
     }
 
-    fn spawn(&self, cpu: u32, batch: u32) -> Result<Call, Error> {
-        install_handler();
-        let tid = Arc::new(AtomicI32::new(0));
-        let own = Arc::clone(&tid);
+    fn spawn(&self, cpu: u32, batch: u32) -> Result<Worker, Error> {
+        handle_signal();
         let (namespace, ebpf) = (self.namespace.clone(), Arc::clone(&self.ebpf));
         let (program, frame) = (self.program.clone(), Arc::clone(&self.frame));
-        let worker = Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |stop| {
-            own.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
+        Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |stop| {
             // Other programs on this CPU get the rest of its time: otherwise theirs would count as cost per frame.
             go_first();
             namespace.current_thread_enter()?;
@@ -173,8 +141,21 @@ impl LiveFrames {
                 run_once(program, &frame, batch)?;
             }
             Ok(())
-        })?;
-        Ok(Call { worker, tid })
+        })
+    }
+}
+
+/// Stream, flow and random numbers of a thread; they go on from trial to trial.
+fn first_state(traffic: &Traffic, thread: usize, threads: usize) -> GeneratorState {
+    let seed = match traffic.order {
+        FlowOrder::Sequential => 0,
+        FlowOrder::Random { seed } | FlowOrder::Zipf { seed, .. } => seed,
+    };
+    GeneratorState {
+        flow: traffic.flows.len() * thread as u64 / threads as u64,
+        random: SplitMix64::new(seed.wrapping_add(thread as u64)).next_u64(),
+        stream: traffic.stream(thread).into(),
+        ..GeneratorState::default()
     }
 }
 
@@ -190,15 +171,12 @@ fn program_name(traffic: &Traffic) -> String {
 }
 
 fn load(traffic: &Traffic, tables: &Tables, ports: u32) -> Result<Ebpf, Error> {
-    let flows = traffic.flows.usable_len()?;
-    let aliases = if matches!(traffic.order, FlowOrder::Zipf { .. }) { flows } else { 1 };
-    let order: u32 = match traffic.order {
-        FlowOrder::Sequential => 0,
-        FlowOrder::Random { .. } => 1,
-        FlowOrder::Zipf { .. } => 2,
+    let (flows, lengths) = (traffic.flows.usable_len()?, tables.lengths.len() as u32);
+    let (order, aliases) = match traffic.order {
+        FlowOrder::Sequential => (0, 1),
+        FlowOrder::Random { .. } => (1, 1),
+        FlowOrder::Zipf { .. } => (2, flows),
     };
-    let lengths = tables.lengths.len() as u32;
-    let template: Vec<u8> = tables.template.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let numbers = [
         ("FLOWS", flows),
         ("ORDER", order),
@@ -214,7 +192,7 @@ fn load(traffic: &Traffic, tables: &Tables, ports: u32) -> Result<Ebpf, Error> {
         ("lengths", lengths),
         ("ports", ports),
     ];
-    bpf::GENERATOR.load(&numbers, &[("TEMPLATE", &template)], &elements)
+    bpf::GENERATOR.load(&numbers, &[("TEMPLATE", &tables.template)], &elements)
 }
 
 /// Fills the look-up tables; the mappings are dropped at once, the program keeps the maps. With millions of flows, one table in
@@ -226,9 +204,9 @@ fn fill_tables(ebpf: &mut Ebpf, traffic: &Traffic, tables: &Tables) -> Result<()
     }
     drop(flows);
     MappedArray::take(ebpf, "lengths", tables.lengths.len())?.fill(&tables.lengths);
-    let aliases = alias_entries(&traffic.order, traffic.flows.len() as u32);
-    if !aliases.is_empty() {
-        MappedArray::take(ebpf, "aliases", aliases.len())?.fill(&aliases);
+    if let FlowOrder::Zipf { exponent, .. } = traffic.order {
+        let aliases = AliasTable::zipf(traffic.flows.len() as u32, exponent);
+        MappedArray::take(ebpf, "aliases", aliases.entries().len())?.fill(aliases.entries());
     }
     Ok(())
 }
@@ -245,34 +223,32 @@ impl Port for LiveFrames {
 
     fn start(&mut self, load: &Load) -> Result<(), Error> {
         self.join()?;
-        let threads = self.cpus.len() as u64;
-        let rate_mfps = load.rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1));
         let target = self.targets[self.aim];
         let mut macs = [0; 12];
         macs[..6].copy_from_slice(&target.destination.0);
         macs[6..].copy_from_slice(&target.source.0);
         for (thread, cpu) in self.cpus.iter().enumerate() {
-            let old = self.states.get(*cpu as usize);
-            let extra = u64::from((thread as u64) < load.frames.unwrap_or(0) % threads);
-            self.states.set(
-                *cpu as usize,
-                GeneratorState {
-                    duration_ns: load.duration_ns,
-                    deadline_ns: 0,
-                    frames_left: load.frames.map_or(u64::MAX, |n| n / threads + extra),
-                    rate_mfps,
-                    credit: 0,
-                    last_ns: 0,
-                    first_ns: 0,
-                    stall_ns: 0,
-                    finished: 0,
-                    stamp_in: 0,
-                    target: self.aim as u32,
-                    macs,
-                    not_before: load.not_before_ns,
-                    ..old
-                },
-            );
+            let Pacer { rate_mfps, frames_left, .. } = Pacer::new(load, thread, self.cpus.len());
+            let GeneratorState { sequence, flow, random, mix, bytes, stream, refused, .. } =
+                self.states.get(*cpu as usize);
+            let state = GeneratorState {
+                duration_ns: load.duration_ns,
+                frames_left,
+                rate_mfps,
+                target: self.aim as u32,
+                macs,
+                not_before: load.not_before_ns,
+                // These go on.
+                sequence,
+                flow,
+                random,
+                mix,
+                bytes,
+                stream,
+                refused,
+                ..GeneratorState::default()
+            };
+            self.states.set(*cpu as usize, state);
         }
         self.base = self.current();
         for cpu in &self.cpus {
@@ -317,9 +293,9 @@ impl Port for LiveFrames {
         }
         // The program sends nothing any more. Ending the calls takes the kernel some 20 ms, in which the trial can go on;
         // the next start waits for it.
-        for Call { worker, tid } in &self.calls {
-            worker.tell_to_stop();
-            interrupt(tid);
+        for call in &self.calls {
+            call.tell_to_stop();
+            call.interrupt();
         }
         // A frame that was being written when `finished` was set is handed over with its batch.
         std::thread::sleep(Duration::from_micros(100));
@@ -334,19 +310,10 @@ impl Drop for LiveFrames {
     }
 }
 
-/// Interrupts a thread's system call by a signal that has a handler and otherwise no effect.
-fn interrupt(tid: &AtomicI32) {
-    let tid = tid.load(Ordering::Relaxed);
-    if tid > 0 {
-        // SAFETY: tgkill to a thread of this very process; at worst it has ended, and the call fails.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGURG) };
-    }
-}
-
 extern "C" fn nothing(_: libc::c_int) {}
 
 /// A handler that does nothing makes SIGURG interrupt BPF_PROG_RUN (an ignored signal would not).
-fn install_handler() {
+fn handle_signal() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handler is async-signal-safe (it does nothing), the struct is zeroed plain data.

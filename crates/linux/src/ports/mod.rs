@@ -1,24 +1,20 @@
 //! Ports: where frames leave and arrive. One trait, [`Port`], and one table of its implementations: XDP live frames and the XDP
 //! receiver, AF_XDP, AF_PACKET. The in-memory link of simulations is in [`memory`].
 
-pub mod af_packet;
-pub mod af_xdp;
+mod af_packet;
+mod af_xdp;
 pub mod answer;
-pub mod flow_table;
+mod flow_table;
 pub mod live;
-pub mod mapped;
 pub mod memory;
 mod port;
 pub mod user_generator;
 pub mod user_receiver;
-mod worker;
 pub mod xdp_receiver;
 
 use crate::error::Error;
 use crate::net::Netns;
 use crate::net::netlink::Route;
-use af_packet::AfPacketGenerator;
-use af_xdp::AfXdpGenerator;
 use linerate_plan::Backend;
 use linerate_wire::{FCS_LEN, Filter, Traffic};
 use live::LiveFrames;
@@ -28,43 +24,26 @@ pub(crate) use port::go_first;
 pub use port::{Arrival, Port, Target, ThreadCounters, monotonic_ns, pin_to_cpu};
 
 type Made = Result<Box<dyn Port>, Error>;
+type MakeGenerator = fn(&Netns, &[Target], &Traffic, &[u32]) -> Made;
+type MakeReceiver = fn(&Netns, Arrival, Filter, Option<u32>) -> Made;
 
-/// How one of linerate's own backends makes its ports.
-struct Constructors {
-    backend: Backend,
-    generator: fn(&Netns, &[Target], &Traffic, &[u32]) -> Made,
-    receiver: fn(&Netns, Arrival, Filter, Option<u32>) -> Made,
-}
-
-/// Linerate's own backends on this machine; `linerate_plan::backend` has their capabilities.
-static BACKENDS: [Constructors; 3] = [
-    Constructors {
-        backend: Backend::Xdp,
-        generator: |namespace, targets, traffic, cpus| {
-            Ok(Box::new(LiveFrames::new(namespace, targets, traffic, cpus, None)?))
-        },
-        receiver: |namespace, at, filter, _| Ok(Box::new(XdpReceiver::new(namespace, at, filter)?)),
-    },
-    Constructors {
-        backend: Backend::AfXdp,
-        generator: |namespace, targets, traffic, cpus| {
-            Ok(Box::new(AfXdpGenerator::new(namespace, targets, traffic, cpus)?))
-        },
-        receiver: |namespace, at, filter, cpu| Ok(Box::new(af_xdp::receiver(namespace, at, filter, cpu)?)),
-    },
-    Constructors {
-        backend: Backend::AfPacket,
-        generator: |namespace, targets, traffic, cpus| {
-            Ok(Box::new(AfPacketGenerator::new(namespace, targets, traffic, cpus)?))
-        },
-        receiver: |namespace, at, filter, cpu| Ok(Box::new(af_packet::receiver(namespace, at, filter, cpu)?)),
-    },
+/// Linerate's own backends on this machine, each with the constructors of its ports; `linerate_plan::backend` has their
+/// capabilities.
+static BACKENDS: [(Backend, MakeGenerator, MakeReceiver); 3] = [
+    (
+        Backend::Xdp,
+        |namespace, to, traffic, cpus| Ok(Box::new(LiveFrames::new(namespace, to, traffic, cpus, None)?)),
+        |namespace, at, filter, _| Ok(Box::new(XdpReceiver::new(namespace, at, filter)?)),
+    ),
+    (Backend::AfXdp, af_xdp::generator, af_xdp::receiver),
+    (Backend::AfPacket, af_packet::generator, af_packet::receiver),
 ];
 
-fn constructors(backend: Backend) -> Result<&'static Constructors, Error> {
-    BACKENDS.iter().find(|row| row.backend == backend).ok_or_else(|| {
-        let names: Vec<&str> = BACKENDS.iter().map(|row| row.backend.name()).collect();
-        Error::Refused(format!("{backend} has no port on this machine: choose {}", names.join(", ")))
+fn constructors(backend: Backend) -> Result<(MakeGenerator, MakeReceiver), Error> {
+    let row = BACKENDS.iter().find(|(known, ..)| *known == backend);
+    row.map(|(_, generator, receiver)| (*generator, *receiver)).ok_or_else(|| {
+        let names = BACKENDS.each_ref().map(|(known, ..)| known.name()).join(", ");
+        Error::Refused(format!("{backend} has no port on this machine: choose {names}"))
     })
 }
 
@@ -87,7 +66,7 @@ pub fn generator(
         return Err(Error::Refused("a generator needs at least one CPU and one target".into()));
     }
     check_length(namespace, targets, traffic)?;
-    (constructors(backend)?.generator)(namespace, targets, traffic, cpus).map_err(Error::naming_privileges)
+    constructors(backend)?.0(namespace, targets, traffic, cpus).map_err(Error::naming_privileges)
 }
 
 /// Refuses frames that an interface would refuse one by one.
@@ -112,5 +91,5 @@ fn check_length(namespace: &Netns, targets: &[Target], traffic: &Traffic) -> Res
 /// An error of the system, or a filter that the backend cannot apply.
 pub fn receiver(backend: Backend, namespace: &Netns, at: Arrival, filter: Filter, cpu: Option<u32>) -> Made {
     filter.check()?;
-    (constructors(backend)?.receiver)(namespace, at, filter, cpu).map_err(Error::naming_privileges)
+    constructors(backend)?.1(namespace, at, filter, cpu).map_err(Error::naming_privileges)
 }

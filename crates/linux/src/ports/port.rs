@@ -1,10 +1,14 @@
-//! A place where frames leave or arrive, and the clock of both.
+//! A place where frames leave or arrive, its threads, and the clock of both.
 
-use crate::error::Error;
+use crate::error::{Doing, Error};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_wire::{Load, MacAddr};
 use std::io;
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
 
 /// Where frames are sent to: an interface that a generator sends from, and the addresses to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +59,7 @@ pub trait Port: Send {
         let _ = target;
     }
 
-    /// Sets all counters to 0 and starts. A generator sends until `load` is used up; a receiver ignores it and counts until it is
-    /// stopped.
+    /// Sets all counters to 0 and starts. A generator sends until `load` is used up; a receiver ignores it and counts.
     ///
     /// # Errors
     /// An error of the system.
@@ -121,7 +124,8 @@ pub trait Port: Send {
         false
     }
 
-    /// Ends the load now. Afterwards, no frame leaves any more, and the counters stand still.
+    /// Ends a generator's load now: afterwards, no frame leaves any more, and its counters stand still. A receiver counts on until
+    /// its next start.
     ///
     /// # Errors
     /// A failure while it ran.
@@ -153,4 +157,60 @@ pub(crate) fn go_first() {
 /// The CPU does not exist or is not allowed to this process.
 pub fn pin_to_cpu(cpu: u32) -> io::Result<()> {
     crate::net::napi::bind(None, cpu as usize)
+}
+
+/// A thread that ends on request, or by an error. Drop requests its end and waits for it.
+pub(super) struct Worker {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+}
+
+impl Worker {
+    /// Starts a thread, on `cpu` if one is given. `run` must return soon after its flag becomes true.
+    pub fn spawn(
+        name: impl Into<String>,
+        cpu: Option<u32>,
+        run: impl FnOnce(&AtomicBool) -> Result<(), Error> + Send + 'static,
+    ) -> Result<Worker, Error> {
+        let (name, stop) = (name.into(), Arc::new(AtomicBool::new(false)));
+        let told = Arc::clone(&stop);
+        let run = move || {
+            let pinned = cpu.map_or(Ok(()), pin_to_cpu);
+            pinned.doing(format_args!("bind a port's thread to CPU {cpu:?}"))?;
+            run(&told)
+        };
+        let thread = Builder::new().name(name).spawn(run).doing("start a port's thread")?;
+        Ok(Worker { stop, thread: Some(thread) })
+    }
+
+    /// Whether it has ended, or was waited for.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    pub fn tell_to_stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Interrupts its system call by a signal ([`handle_signal`]).
+    pub fn interrupt(&self) {
+        if let Some(thread) = &self.thread {
+            // SAFETY: the thread was not joined, so its handle is valid; it may have ended, and the call fails then.
+            unsafe { libc::pthread_kill(thread.as_pthread_t(), libc::SIGURG) };
+        }
+    }
+
+    /// Requests its end, waits for it, and returns its error if it failed. The error is returned once.
+    pub fn join(&mut self) -> Result<(), Error> {
+        self.tell_to_stop();
+        let ended = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
+        ended.unwrap_or_else(|_| Err(Error::Refused("a thread of the port panicked".into())))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // The error has been reported when the port was stopped, or does not matter.
+        let _ = self.join();
+    }
 }

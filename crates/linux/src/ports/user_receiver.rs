@@ -1,8 +1,8 @@
 //! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): the counters of the XDP receiver's program,
 //! under the same names, from the same bytes.
 
-use super::Port;
-use super::worker::Worker;
+use super::Made;
+use super::port::{Port, Worker};
 use crate::error::Error;
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
@@ -159,7 +159,7 @@ fn could_be_test_frame(frame: &[u8]) -> bool {
 }
 
 /// State that a receiving thread and the port share.
-pub struct Shared {
+pub(super) struct Shared {
     account: Mutex<Account>,
     /// A copy of the account's frames, to be sampled without a lock.
     frames: AtomicU64,
@@ -180,7 +180,7 @@ impl Shared {
 }
 
 /// How frames arrive.
-pub trait Receive: Send + 'static {
+pub(super) trait Receive: Send + 'static {
     /// Waits for frames, no longer than some 50 ms, and counts all that are there.
     ///
     /// # Errors
@@ -189,28 +189,27 @@ pub trait Receive: Send + 'static {
 }
 
 /// Frames that were dropped before the receiver saw them, since it was made.
-pub type Dropped = Box<dyn Fn() -> u64 + Send>;
+pub(super) type Dropped = Box<dyn Fn() -> u64 + Send>;
 
 /// A receiver in user space: one thread, if frames have to be fetched, and the account.
-pub struct UserReceiver {
+pub(super) struct UserReceiver {
     backend: Backend,
     shared: Arc<Shared>,
     thread: Worker,
     /// Goes after the thread has ended, with all that it holds.
     dropped: Dropped,
     dropped_before: u64,
-    stopped: Option<PortCounters>,
 }
 
 impl UserReceiver {
     /// A receiver with a thread, on `cpu` if one is given. `dropped` returns the kernel's count of drops.
-    pub(crate) fn spawn(
+    pub(super) fn spawn(
         backend: Backend,
         filter: Filter,
         cpu: Option<u32>,
         mut receive: impl Receive,
         dropped: Dropped,
-    ) -> Result<Self, Error> {
+    ) -> Made {
         let account = Mutex::new(Account::new(filter));
         let shared = Arc::new(Shared { account, frames: AtomicU64::new(0) });
         let its = shared.clone();
@@ -220,12 +219,7 @@ impl UserReceiver {
             }
             Ok(())
         })?;
-        Ok(UserReceiver { backend, shared, thread, dropped, dropped_before: 0, stopped: None })
-    }
-
-    /// The thread's error, if it has ended by one.
-    fn failure(&mut self) -> Result<(), Error> {
-        if self.thread.has_ended() { self.thread.join() } else { Ok(()) }
+        Ok(Box::new(UserReceiver { backend, shared, thread, dropped, dropped_before: 0 }))
     }
 }
 
@@ -235,8 +229,7 @@ impl Port for UserReceiver {
     }
 
     fn start(&mut self, _: &Load) -> Result<(), Error> {
-        self.failure()?;
-        self.stopped = None;
+        self.stop()?;
         self.dropped_before = (self.dropped)();
         self.shared.count(Account::reset);
         Ok(())
@@ -252,21 +245,16 @@ impl Port for UserReceiver {
     }
 
     fn frames(&self) -> u64 {
-        self.stopped.as_ref().map_or_else(|| self.shared.frames.load(Ordering::Relaxed), |s| s.frames)
+        self.shared.frames.load(Ordering::Relaxed)
     }
 
     fn counters(&self) -> PortCounters {
-        self.stopped.clone().unwrap_or_else(|| {
-            let counters = self.shared.lock().counters();
-            PortCounters { refused: (self.dropped)() - self.dropped_before, ..counters }
-        })
+        let counters = self.shared.lock().counters();
+        PortCounters { refused: (self.dropped)() - self.dropped_before, ..counters }
     }
 
     fn stop(&mut self) -> Result<(), Error> {
-        if self.stopped.is_none() {
-            self.stopped = Some(self.counters());
-        }
-        self.failure()
+        if self.thread.has_ended() { self.thread.join() } else { Ok(()) }
     }
 }
 

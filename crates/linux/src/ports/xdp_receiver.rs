@@ -1,9 +1,8 @@
 //! The receiver: an XDP program that counts test frames per CPU, queue and stream, and drops them.
 
-use super::mapped::MappedArray;
 use super::user_receiver::{FOREIGN, foreign_counters};
 use super::{Arrival, Port};
-use crate::bpf;
+use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
 use aya::Ebpf;
@@ -61,12 +60,11 @@ pub struct XdpReceiver {
     queue_count: u32,
     cpus: usize,
     base: Snapshot,
-    stopped: Option<Snapshot>,
     /// Holds the program on the interface; dropping it detaches.
     _ebpf: Ebpf,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Snapshot {
     queues: Vec<Queue>,
     streams: Vec<Stream>,
@@ -111,7 +109,6 @@ impl XdpReceiver {
             queue_count: queues,
             cpus,
             base: Snapshot::default(),
-            stopped: None,
             _ebpf: ebpf,
         };
         receiver.base = receiver.snapshot();
@@ -181,7 +178,6 @@ impl Port for XdpReceiver {
     }
 
     fn start(&mut self, _: &Load) -> Result<(), Error> {
-        self.stopped = None;
         self.sample.set(0, Sample { length: 0, kind: 0, bytes: [0; 64] });
         self.base = self.snapshot();
         Ok(())
@@ -198,7 +194,7 @@ impl Port for XdpReceiver {
     }
 
     fn counters(&self) -> PortCounters {
-        let now = self.stopped.clone().unwrap_or_else(|| self.snapshot());
+        let now = self.snapshot();
         let mut counters = PortCounters::default();
         let mut foreign = [0; FOREIGN.len()];
         for (i, (now, base)) in now.queues.iter().zip(&self.base.queues).enumerate() {
@@ -223,7 +219,6 @@ impl Port for XdpReceiver {
     }
 
     fn stop(&mut self) -> Result<(), Error> {
-        self.stopped = Some(self.snapshot());
         Ok(())
     }
 }

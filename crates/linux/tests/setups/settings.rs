@@ -259,7 +259,7 @@ fn many_routes_are_added_fast_and_errors_are_located() {
     let bad = std::net::IpAddr::from([10, 0, 0, 1]);
     let mixed = (0..3000u32).map(|n| (bad, if n == 2345 { 8 } else { 32 }));
     let error = route.add_routes(mixed, Some(gateway[0]), out, || true).unwrap_err().to_string();
-    assert!(error.starts_with("cannot add route number 2346 of many by interface out0"), "{error}");
+    assert!(error.starts_with("cannot add route number 2346 of many on interface out0"), "{error}");
     let mut asked = 0;
     let routes = filler::routes(Family::V4, 100_000);
     let stopped = route.add_routes(routes, Some(gateway[0]), out, || {

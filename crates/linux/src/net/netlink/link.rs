@@ -182,8 +182,8 @@ impl Route {
         let flag = libc::IFF_UP as u32;
         let mut body = link(index);
         body.0[8..].copy_from_slice(&[if up { flag } else { 0 }, flag].map(u32::to_ne_bytes).concat());
-        let state = if up { "up" } else { "down" };
-        self.set_link(index, &body, |name| format!("set interface {name} {state}"))
+        let (name, state) = (self.name_of(index), if up { "up" } else { "down" });
+        self.change(libc::RTM_SETLINK, 0, &body, format_args!("set interface {name} {state}"))
     }
 
     /// Waits until a link can send ([`LinkInfo::running`]); both ends of a veth pair must have been set up.
@@ -210,27 +210,20 @@ impl Route {
 
     /// Sets a link's Ethernet address.
     pub fn set_mac(&self, index: u32, mac: MacAddr) -> Result<(), Error> {
-        let body = link(index).with(libc::IFLA_ADDRESS, &mac);
-        self.set_link(index, &body, |name| format!("set the Ethernet address of interface {name}"))
+        let (body, name) = (link(index).with(libc::IFLA_ADDRESS, &mac), self.name_of(index));
+        let what = format_args!("set the Ethernet address of interface {name}");
+        self.change(libc::RTM_SETLINK, 0, &body, what)
     }
 
     /// Puts a link into a bridge or bond.
     pub fn set_master(&self, index: u32, master: u32) -> Result<(), Error> {
-        let body = link(index).number(libc::IFLA_MASTER, master);
-        self.set_link(index, &body, |name| format!("put interface {name} into {}", self.name_of(master)))
-    }
-
-    /// A link's name for a message: looked up only after a failure.
-    pub(super) fn name_of(&self, index: u32) -> String {
-        self.link_by_index(index).map_or_else(|_| format!("number {index}"), |link| link.name)
-    }
-
-    fn set_link(&self, index: u32, body: &Body, what: impl FnOnce(&str) -> String) -> Result<(), Error> {
-        self.change(libc::RTM_SETLINK, 0, body, || what(&self.name_of(index)))
+        let (body, name) = (link(index).number(libc::IFLA_MASTER, master), self.name_of(index));
+        let what = format_args!("put interface {name} into {}", self.name_of(master));
+        self.change(libc::RTM_SETLINK, 0, &body, what)
     }
 
     fn one_link(&self, body: &Body, what: String) -> Result<LinkInfo, Error> {
-        match self.ask(libc::RTM_GETLINK, 0, body, || format!("look up {what}")) {
+        match self.ask(libc::RTM_GETLINK, 0, body, format_args!("look up {what}")) {
             Ok(answers) => answers.iter().find_map(|body| parse_link(body)),
             Err(e) if e.is_missing() => None,
             Err(e) => return Err(e),
@@ -242,7 +235,7 @@ impl Route {
         check_name(name)?;
         let info = Body::default().text(libc::IFLA_INFO_KIND, kind).nest(libc::IFLA_INFO_DATA, data);
         let body = body.text(libc::IFLA_IFNAME, name).nest(libc::IFLA_LINKINFO, info);
-        self.change(libc::RTM_NEWLINK, CREATE, &body, || format!("create {kind} interface {name}"))
+        self.change(libc::RTM_NEWLINK, CREATE, &body, format_args!("create {kind} interface {name}"))
     }
 }
 

@@ -1,14 +1,21 @@
-//! Routes; and which links a default route leaves by, in any table.
+//! Addresses of links, static neighbours and entries of a bridge's forwarding table, so that nothing is asked or learned in a
+//! trial; routes, and which links a default route leaves by, in any table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::attributes::{Body, attribute, attributes, u16_at, u32_at};
-use super::{REPLACE, Route, family};
+use super::Route;
+use super::attributes::{Body, attribute, attributes, ip, u16_at, u32_at};
+use super::socket::REPLACE;
 use crate::Error;
+use crate::net::MacAddr;
 
 /// `struct rtmsg`.
 const HEADER: usize = 12;
+/// `struct ifaddrmsg`.
+const ADDRESS_HEADER: usize = 8;
+/// linux/if_addr.h: flags of 32 bits.
+const IFA_FLAGS: u16 = 8;
 /// `struct rtnexthop`.
 const HOP_HEADER: usize = 8;
 /// linux/rtnetlink.h and linux/nexthop.h: next hops as objects of their own.
@@ -33,16 +40,58 @@ struct Exits {
 }
 
 impl Route {
+    /// Gives a link an address, at once usable (IPv6 without duplicate address detection).
+    pub fn add_address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), Error> {
+        let nodad = if address.is_ipv6() { libc::IFA_F_NODAD } else { 0 };
+        let mut body = Body(vec![family(address), prefix, nodad as u8, 0]);
+        body.0.extend(index.to_ne_bytes());
+        let body = body.ip(libc::IFA_LOCAL, address).ip(libc::IFA_ADDRESS, address).number(IFA_FLAGS, nodad);
+        let what = format_args!("add address {address}/{prefix} to interface {}", self.name_of(index));
+        self.change(libc::RTM_NEWADDR, REPLACE, &body, what)
+    }
+
+    /// All addresses of the namespace: link, address, prefix length. The far end of a point-to-point address is
+    /// listed as well.
+    pub fn addresses(&self) -> Result<Vec<(u32, IpAddr, u8)>, Error> {
+        let answers = self.dump(libc::RTM_GETADDR, &Body(vec![0; ADDRESS_HEADER]), "list addresses")?;
+        Ok(answers.iter().flat_map(|body| parse_addresses(body)).collect())
+    }
+
+    /// Sets a permanent neighbour, in place of any entry for the address.
+    pub fn add_neighbour(&self, index: u32, address: IpAddr, mac: MacAddr) -> Result<(), Error> {
+        let what = format_args!("set neighbour {address} on interface {}", self.name_of(index));
+        self.change(libc::RTM_NEWNEIGH, REPLACE, &neighbour(index, address, mac), what)
+    }
+
+    /// Sets many permanent neighbours of a link; otherwise as [`Route::add_routes`].
+    pub fn add_neighbours(
+        &self,
+        index: u32,
+        neighbours: impl IntoIterator<Item = (IpAddr, MacAddr)>,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<u64, Error> {
+        let bodies = neighbours.into_iter().map(|(address, mac)| neighbour(index, address, mac));
+        self.change_many(libc::RTM_NEWNEIGH, bodies, go_on, ("set neighbour", index))
+    }
+
+    /// Adds an entry to the bridge of port `index`: frames to `mac` leave by this port. Static, so it does not age; not
+    /// "permanent", which in a bridge means the host's own address and would keep the frames.
+    pub fn add_fdb(&self, index: u32, mac: MacAddr) -> Result<(), Error> {
+        let body = entry(libc::AF_BRIDGE as u8, index, libc::NUD_NOARP, libc::NTF_MASTER, mac);
+        let (mac, port) = (linerate_wire::MacAddr(mac), self.name_of(index));
+        let what = format_args!("add forwarding entry {mac} on bridge port {port}");
+        self.change(libc::RTM_NEWNEIGH, REPLACE, &body, what)
+    }
+
     /// Adds (or replaces) a route in the main table.
     pub fn add_route(&self, dst: IpAddr, prefix: u8, via: Option<IpAddr>, oif: u32) -> Result<(), Error> {
         if via.is_some_and(|via| via.is_ipv4() != dst.is_ipv4()) {
             let reason = "the gateway must be of the same family as the destination";
             return Err(Error::unusable("the route", format_args!("{dst}/{prefix}"), reason));
         }
-        self.change(libc::RTM_NEWROUTE, REPLACE, &route((dst, prefix), via, oif), || {
-            let via = via.map(|via| format!(" via {via}")).unwrap_or_default();
-            format!("add route {dst}/{prefix}{via} by interface {}", self.name_of(oif))
-        })
+        let gateway = via.map(|via| format!(" via {via}")).unwrap_or_default();
+        let what = format_args!("add route {dst}/{prefix}{gateway} by interface {}", self.name_of(oif));
+        self.change(libc::RTM_NEWROUTE, REPLACE, &route((dst, prefix), via, oif), what)
     }
 
     /// Adds routes by the hundred thousand to the main table, each by the gateway if that is of its family, else directly by
@@ -57,24 +106,19 @@ impl Route {
         oif: u32,
         go_on: impl FnMut() -> bool,
     ) -> Result<u64, Error> {
-        let bodies = routes.into_iter().map(|to| {
-            let via = gateway.filter(|gateway| gateway.is_ipv4() == to.0.is_ipv4());
-            route(to, via, oif)
-        });
-        self.change_many(libc::RTM_NEWROUTE, bodies, go_on, |number| {
-            format!("add route number {number} of many by interface {}", self.name_of(oif))
-        })
+        let of_family = |to: Prefix| gateway.filter(|gateway| gateway.is_ipv4() == to.0.is_ipv4());
+        let bodies = routes.into_iter().map(|to| route(to, of_family(to), oif));
+        self.change_many(libc::RTM_NEWROUTE, bodies, go_on, ("add route", oif))
     }
 
     /// The link by which packets to an address leave; `None` where none does.
     pub fn link_towards(&self, address: IpAddr) -> Option<u32> {
         let mut body = Body(vec![0; HEADER]);
         body.0[..2].copy_from_slice(&[family(address), if address.is_ipv4() { 32 } else { 128 }]);
-        let what = || format!("look up a route to {address}");
         // An error is the kernel's answer that nothing leads there (ENETUNREACH, EHOSTUNREACH).
-        let answers = self.ask(libc::RTM_GETROUTE, 0, &body.ip(libc::RTA_DST, address), what);
+        let answers = self.ask(libc::RTM_GETROUTE, 0, &body.ip(libc::RTA_DST, address), "look up a route");
         let link = |body: &Vec<u8>| u32_at(attribute(body, HEADER, libc::RTA_OIF)?, 0);
-        answers.unwrap_or_default().iter().find_map(link)
+        answers.ok()?.iter().find_map(link)
     }
 
     /// The links by which a default route leaves, IPv4 and IPv6, in all tables. Half a default route (`0.0.0.0/1`, as
@@ -95,6 +139,34 @@ impl Route {
         }
         Ok(exits.links.into_iter().collect())
     }
+}
+
+/// The address family of an address.
+fn family(address: IpAddr) -> u8 {
+    (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
+}
+
+fn neighbour(index: u32, address: IpAddr, mac: MacAddr) -> Body {
+    entry(family(address), index, libc::NUD_PERMANENT, 0, mac).ip(libc::NDA_DST, address)
+}
+
+/// `struct ndmsg`, and the Ethernet address.
+fn entry(family: u8, index: u32, state: u16, flags: u8, mac: MacAddr) -> Body {
+    let mut body = Body(vec![family, 0, 0, 0]);
+    body.0.extend(index.to_ne_bytes());
+    body.0.extend(state.to_ne_bytes());
+    body.0.extend([flags, libc::RTN_UNICAST]);
+    body.with(libc::NDA_LLADDR, &mac)
+}
+
+fn parse_addresses(body: &[u8]) -> Vec<(u32, IpAddr, u8)> {
+    let (Some(index), Some(&prefix)) = (u32_at(body, 4), body.get(1)) else { return Vec::new() };
+    let own_or_peer = attributes(body, ADDRESS_HEADER)
+        .filter(|(kind, _)| matches!(*kind, libc::IFA_ADDRESS | libc::IFA_LOCAL))
+        .filter_map(|(_, value)| ip(value));
+    let mut addresses: Vec<_> = own_or_peer.map(|address| (index, address, prefix)).collect();
+    addresses.dedup();
+    addresses
 }
 
 /// `struct rtmsg` and its attributes.
@@ -192,8 +264,14 @@ mod tests {
                 read_default(&bytes, &mut Exits::default());
                 hop_links(&bytes);
                 parse_next_hop(&bytes);
+                assert!(length >= 8 || parse_addresses(&bytes).is_empty());
             }
         }
+    }
+
+    #[test]
+    fn hostile_addresses_give_nothing() {
+        assert!(parse_addresses(&[0xff; 40]).is_empty());
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) const DUMP: u16 = libc::NLM_F_DUMP as u16;
 /// Asks for an answer without an error as well.
 const ACK: u16 = libc::NLM_F_ACK as u16;
 /// Make an object, or put it in the place of one that is there.
-pub(super) const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
+pub(crate) const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
 const ERROR: u16 = libc::NLMSG_ERROR as u16;
 const DONE: u16 = libc::NLMSG_DONE as u16;
 /// `struct nlmsghdr`.
