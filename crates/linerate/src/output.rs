@@ -2,7 +2,7 @@
 
 use crate::args::Printed;
 use anyhow::Result;
-use linerate_linux::descriptors::stdout_was_writable;
+use linerate_linux::files::stdout_was_writable;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_plan::Diagnostic;
 use linerate_report::document::Document;

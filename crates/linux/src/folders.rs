@@ -3,13 +3,12 @@
 //! Each folder and file is opened by its name in the folder above, which is already open, so that no link can be inserted on the
 //! way: everything that is read is below the named folder. Files that are not read are listed with the reason.
 
-use crate::descriptors::{NOT_REGULAR, cannot_read, open_in};
 use crate::error::{Doing, Error};
+use crate::files::{Entry, NOT_REGULAR, cannot_read, list, open_in};
 use linerate_import::benchlab::{File as SmallFile, Folder, MOST_BYTES};
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -27,7 +26,7 @@ const MOST_TOTAL: usize = 64 << 20;
 pub fn read_folder(path: &Path) -> Result<Folder, Error> {
     let open = || {
         let root = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)?;
-        Ok::<_, io::Error>((names(&root)?, root))
+        Ok::<_, io::Error>((list(&root, MOST_ENTRIES + 1)?, root))
     };
     let (entries, root) = open().doing(format_args!("read the folder {}", path.display()))?;
     let mut reader = Reader { folder: Folder::default(), entries: 0, bytes: 0 };
@@ -46,10 +45,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn below(&mut self, folder: &File, mut names: Vec<OsString>, prefix: &str, depth: usize) {
-        // Which ones a bound leaves out does not depend on how the disk lists them.
-        names.sort_unstable();
-        for name in names {
+    fn below(&mut self, folder: &File, entries: Vec<Entry>, prefix: &str, depth: usize) {
+        for (name, _) in entries {
             let path = format!("{prefix}{}", name.to_string_lossy());
             self.entries += 1;
             if self.entries > MOST_ENTRIES {
@@ -65,13 +62,13 @@ impl Reader {
     }
 
     /// Reads a file, or all files below a folder. The error is the reason why it is not read.
-    fn entry(&mut self, folder: &File, name: &OsString, path: &str, depth: usize) -> Result<(), String> {
+    fn entry(&mut self, folder: &File, name: &OsStr, path: &str, depth: usize) -> Result<(), String> {
         let (opened, metadata) = open_in(folder, name)?;
         if metadata.is_dir() {
             if depth == DEEPEST {
                 return Err(format!("not read: more than {DEEPEST} folders deep"));
             }
-            let entries = names(&opened).map_err(cannot_read)?;
+            let entries = list(&opened, MOST_ENTRIES + 1).map_err(cannot_read)?;
             self.below(&opened, entries, &format!("{path}/"), depth + 1);
             return Ok(());
         }
@@ -97,15 +94,10 @@ impl Reader {
     }
 }
 
-/// The names in an open folder, few more than may be read at most.
-fn names(folder: &File) -> io::Result<Vec<OsString>> {
-    let listed = std::fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
-    listed.take(MOST_ENTRIES + 1).map(|entry| Ok(entry?.file_name())).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
     use std::fs;
     use std::os::unix::ffi::OsStringExt;
     use std::os::unix::fs::symlink;

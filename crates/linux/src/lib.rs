@@ -4,7 +4,6 @@
 
 pub mod agent;
 pub mod bpf;
-pub mod descriptors;
 mod error;
 pub mod files;
 pub mod folders;

@@ -4,13 +4,13 @@
 //! never has, folders down to a depth that no archive has. A file that cannot be read is recorded as a problem.
 
 use crate::Error;
-use crate::descriptors::{NOT_REGULAR, cannot_read, open_in};
+use crate::files::{Entry, NOT_REGULAR, cannot_read, list, open_in};
 use linerate_import::netbenches::assemble::Assembly;
 use linerate_import::netbenches::config::Configs;
 use linerate_import::netbenches::layout::{self, Kind, Reading};
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
-use std::ffi::{OsStr, OsString};
-use std::fs::{File, FileType, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -127,14 +127,13 @@ impl<F> Reader<'_, F> {
             self.problem(path, "folder", format!("more than {DEEPEST} folders deep: not read"));
             return Vec::new();
         }
-        let (handle, mut entries) = match list(&self.root.join(path)) {
+        let (handle, entries) = match listed(&self.root.join(path)) {
             Ok(listed) => listed,
             Err(error) => {
                 self.problem(path, "folder", cannot_read(error));
                 return Vec::new();
             }
         };
-        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let mut folders = Vec::new();
         let mut sub = if path == "." { String::new() } else { format!("{path}/") };
         let prefix = sub.len();
@@ -225,18 +224,11 @@ impl<F> Reader<'_, F> {
     }
 }
 
-/// A folder's entry: its name and its type.
-type Entry = (OsString, io::Result<FileType>);
-
 /// A folder, to open its files by, and its entries.
-fn list(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
+fn listed(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
     let mut options = OpenOptions::new();
     let handle = options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(folder)?;
-    let mut entries = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        entries.push((entry.file_name(), entry.file_type()));
-    }
+    let entries = list(&handle, usize::MAX)?;
     Ok((handle, entries))
 }
 

@@ -4,18 +4,19 @@
 pub mod pipes;
 
 use linerate_plan::rules::own::told_of;
+use pipes::Outlet;
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,8 +57,6 @@ fn parse_start(stat: &str) -> Option<u64> {
 const ADMINISTRATION: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 /// Most time to wait for more of a program's output after its end, if one of its children holds its pipes open.
 const GRACE: Duration = Duration::from_millis(100);
-/// Most pieces of output that are read after its end: more than its pipes and the threads that read them can hold.
-const MOST_LATE: usize = 64;
 /// How often is looked whether a program has ended, which its pipes usually say first.
 const LOOK: Duration = Duration::from_millis(5);
 /// Requested size of the pipe to a program that reads in large pieces; the kernel may give less by the user's limit.
@@ -200,16 +199,15 @@ impl Job {
         let mut command = command(&program);
         command.args(&self.args);
         let mut running = Running::start(command, &self.input).map_err(system)?;
-        let (mut stderr, mut ended, mut late) = (Kept::default(), None, 0);
+        let (mut stderr, mut ended) = (Kept::default(), None);
         let status = loop {
-            let read = running.read(stdout, &mut stderr);
-            let is_closed = read == Err(RecvTimeoutError::Disconnected);
-            if ended.is_some() && read.is_ok() {
-                (ended, late) = (ended.map(|(status, _)| (status, Instant::now())), late + 1);
-            }
+            running.wait().map_err(system)?;
+            // Before the output is read: what a program has written by its end is in its pipes.
             ended = ended.or(running.ended().map_err(system)?.map(|status| (status, Instant::now())));
+            let [output, errors] = &mut running.outlets;
+            output.read(stdout).and_then(|()| errors.read(&mut |bytes| stderr.add(bytes))).map_err(system)?;
             match ended {
-                Some((status, at)) if is_closed || at.elapsed() > GRACE || late > MOST_LATE => break status,
+                Some((status, at)) if running.is_silent() || at.elapsed() > GRACE => break status,
                 Some(_) => {}
                 None if cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) => {
                     return Err(ProcessError::Unfinished(format!("{name} was ended by an interrupt")));
@@ -296,18 +294,13 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(runs)
 }
 
-/// A piece of a program's output, or of its error output.
-enum Piece {
-    Output(Vec<u8>),
-    Error(Vec<u8>),
-}
-
-/// A running program; the rest of its process group is killed with it. Its pipes have threads of their own: none of them can hold
-/// the program up or be held up by it, and they end with the pipes.
+/// A running program; the rest of its process group is killed with it. Its input has a thread of its own, which ends with the pipe:
+/// it cannot hold the program up or be held up by it.
 struct Running {
     child: Child,
     reaped: Option<ExitStatus>,
-    pieces: Receiver<Piece>,
+    /// Its output and its error output.
+    outlets: [Outlet; 2],
     /// Whether it has taken its input.
     fed: Option<Receiver<io::Result<()>>>,
 }
@@ -324,9 +317,7 @@ impl Running {
         // SAFETY: the closure makes one system call and neither allocates nor locks.
         unsafe { command.pre_exec(die_with_us) };
         let mut child = command.spawn()?;
-        let (to, pieces) = mpsc::sync_channel(16);
-        child.stdout.take().into_iter().for_each(|pipe| pass_on(pipe, to.clone(), Piece::Output));
-        child.stderr.take().into_iter().for_each(|pipe| pass_on(pipe, to.clone(), Piece::Error));
+        let pipes = [child.stdout.take().map(Into::into), child.stderr.take().map(Into::into)];
         let fed = child.stdin.take().zip(input.0.clone()).map(|(pipe, write)| {
             let (to, fed) = mpsc::channel();
             thread::spawn(move || {
@@ -337,23 +328,18 @@ impl Running {
             });
             fed
         });
-        Ok(Running { child, reaped: None, pieces, fed })
+        Ok(Running { child, reaped: None, outlets: pipes.map(Outlet::new), fed })
     }
 
-    /// Waits a moment for a piece of output and passes it on.
-    fn read(&mut self, stdout: &mut dyn FnMut(&[u8]), stderr: &mut Kept) -> Result<(), RecvTimeoutError> {
-        match self.pieces.recv_timeout(LOOK) {
-            Ok(Piece::Output(bytes)) => stdout(&bytes),
-            Ok(Piece::Error(bytes)) => stderr.add(&bytes),
-            Err(error) => {
-                // It may run on with its output closed.
-                if error == RecvTimeoutError::Disconnected && self.reaped.is_none() {
-                    thread::sleep(Duration::from_millis(1));
-                }
-                return Err(error);
-            }
-        }
-        Ok(())
+    /// Waits a moment for output.
+    fn wait(&self) -> io::Result<()> {
+        // It may run on with its output closed.
+        pipes::wait(&self.outlets, if self.is_silent() { Duration::from_millis(1) } else { LOOK })
+    }
+
+    /// Whether nothing can come any more.
+    fn is_silent(&self) -> bool {
+        self.outlets.iter().all(Outlet::is_closed)
     }
 
     fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
@@ -362,20 +348,6 @@ impl Running {
         }
         Ok(self.reaped)
     }
-}
-
-/// Passes on what a pipe brings, until it is closed or nobody listens.
-fn pass_on(mut pipe: impl Read + Send + 'static, to: SyncSender<Piece>, piece: fn(Vec<u8>) -> Piece) {
-    thread::spawn(move || {
-        let mut buffer = vec![0; KEPT];
-        loop {
-            match pipe.read(&mut buffer) {
-                Ok(length) if length > 0 && to.send(piece(buffer[..length].to_vec())).is_ok() => {}
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                _ => return,
-            }
-        }
-    });
 }
 
 impl Drop for Running {

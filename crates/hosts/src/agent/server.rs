@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 
 /// An event.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event<'a> {
-    /// A line was read.
-    Line(&'a [u8]),
+pub enum Event {
+    /// A line was read, at this time.
+    Line { bytes: Vec<u8>, heard_ns: u64 },
     /// The input has ended, or cannot be read on.
     Closed,
     /// The other side does not read the answers.
@@ -32,8 +32,8 @@ pub enum Event<'a> {
 pub enum Action {
     /// Say this.
     Send(u64, Reply),
-    /// Send the time of this clock; the event has the time of the question.
-    SendTime(u64),
+    /// Send the time of this clock, and when the question was heard.
+    SendTime { id: u64, heard_ns: u64 },
     /// Do this, which takes time, and report it by [`Event::Done`]. Of a go: run the load. Of a goodbye: give all ports up.
     Do(Request),
     /// Cut short the load that is under way. [`Event::Done`] follows as ever.
@@ -111,11 +111,11 @@ impl Session {
     }
 
     /// Takes an event at `now_ns`, and returns actions, to be done in this order.
-    pub fn handle(&mut self, event: Event<'_>, now_ns: u64) -> Vec<Action> {
+    pub fn handle(&mut self, event: Event, now_ns: u64) -> Vec<Action> {
         let mut todo = Vec::new();
         match event {
             _ if self.phase == Phase::Gone => {}
-            Event::Line(line) => self.line(line, now_ns, &mut todo),
+            Event::Line { bytes, heard_ns } => self.line(&bytes, heard_ns, now_ns, &mut todo),
             Event::Closed => self.end("the connection ended", &mut todo),
             Event::Unheard => self.end("the controller does not read the answers", &mut todo),
             Event::Interrupted => self.end("the agent was told to end by a signal", &mut todo),
@@ -130,7 +130,7 @@ impl Session {
         todo
     }
 
-    fn line(&mut self, line: &[u8], now_ns: u64, todo: &mut Vec<Action>) {
+    fn line(&mut self, line: &[u8], heard_ns: u64, now_ns: u64, todo: &mut Vec<Action>) {
         if !matches!(self.phase, Phase::Greeting | Phase::Open) {
             return;
         }
@@ -147,6 +147,7 @@ impl Session {
         };
         self.silence = Silence::since(now_ns);
         match request {
+            Request::Clock {} if self.phase == Phase::Open => todo.push(Action::SendTime { id, heard_ns }),
             request if self.phase == Phase::Open => self.request(id, request, todo),
             Request::Hello { protocol: SPOKEN, .. } => {
                 self.phase = Phase::Open;
@@ -169,7 +170,6 @@ impl Session {
     fn request(&mut self, id: u64, request: Request, todo: &mut Vec<Action>) {
         match request {
             Request::Heartbeat {} => {}
-            Request::Clock {} => todo.push(Action::SendTime(id)),
             Request::Stop {} if self.runs() && self.stops.len() < MOST_STOPS => {
                 self.stops.push(id);
                 todo.push(Action::Cancel);

@@ -68,9 +68,12 @@ fn requests() -> Vec<Request> {
     ]
 }
 
+fn heard(bytes: &[u8]) -> Event {
+    Event::Line { bytes: bytes.strip_suffix(b"\n").unwrap_or(bytes).to_vec(), heard_ns: 0 }
+}
+
 fn say(session: &mut Session, id: u64, request: &Request, now: u64) -> Vec<Action> {
-    let line = encode(id, request);
-    session.handle(Event::Line(line.strip_suffix(b"\n").unwrap()), now)
+    session.handle(heard(&encode(id, request)), now)
 }
 
 fn fault(actions: &[Action]) -> &Fault {
@@ -136,7 +139,7 @@ fn what_a_newer_side_adds_is_passed_over() {
         (0, Request::Stop {})
     );
     let mut session = opened();
-    let actions = session.handle(Event::Line(br#"{"id":9,"what":"sing","with":{}}"#), 0);
+    let actions = session.handle(heard(br#"{"id":9,"what":"sing","with":{}}"#), 0);
     assert!(matches!(&actions[..], [Action::Send(9, Reply::Error(_))]), "{actions:?}");
     assert_eq!(fault(&actions).code, Code::Unknown);
     assert!(
@@ -179,11 +182,11 @@ fn nothing_starts_without_being_armed_or_while_something_is_under_way() {
 #[test]
 fn whatever_ends_a_session_ends_the_load_first() {
     let silent = SILENCE_NS + 1;
-    let ends: [(Event<'_>, u64); 5] = [
+    let ends: [(Event, u64); 5] = [
         (Event::Closed, 0),
         (Event::Unheard, 0),
         (Event::Interrupted, 0),
-        (Event::Line(b"garbage"), 0),
+        (heard(b"garbage"), 0),
         (Event::Tick, silent),
     ];
     for (event, now) in ends {
@@ -262,7 +265,7 @@ proptest! {
                     id += 1;
                     say(&mut session, id, &requests[number], now)
                 }
-                Happens::Bytes(bytes) => session.handle(Event::Line(&bytes), now),
+                Happens::Bytes(bytes) => session.handle(heard(&bytes), now),
                 Happens::Closed => session.handle(Event::Closed, now),
                 Happens::Interrupted => session.handle(Event::Interrupted, now),
                 Happens::Passes(ns) => {
@@ -304,7 +307,7 @@ proptest! {
                     Action::Send(to, Reply::Began { .. } | Reply::Ended { .. } | Reply::Heartbeat {}) => {
                         prop_assert!(to <= id);
                     }
-                    Action::Send(to, _) | Action::SendTime(to) => *answers.entry(to).or_default() += 1,
+                    Action::Send(to, _) | Action::SendTime { id: to, .. } => *answers.entry(to).or_default() += 1,
                     Action::Cancel => prop_assert!(under.is_some()),
                     Action::Finish => finished = true,
                 }
@@ -353,8 +356,8 @@ proptest! {
 fn a_client_and_an_agent_understand_each_other() {
     let mut agent = fresh();
     let mut client = client::Session::new(0);
-    let exchange = |agent: &mut Session, client: &mut client::Session, line: Vec<u8>| {
-        let actions = agent.handle(Event::Line(line.strip_suffix(b"\n").unwrap()), 0);
+    let exchange = |agent: &mut Session, client: &mut client::Session, said: Vec<u8>| {
+        let actions = agent.handle(heard(&said), 0);
         for action in actions {
             if let Action::Send(id, reply) = action {
                 client.line(encode(id, &reply).strip_suffix(b"\n").unwrap(), 0);

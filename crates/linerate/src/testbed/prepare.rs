@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use linerate_linux::host::changes::Consent;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::Setup;
-use linerate_linux::lab::support::{self, Need};
+use linerate_linux::lab::support;
 use linerate_measure::record::{Direction, Mode, Roles, Skipped, Slot};
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement};
@@ -215,7 +215,7 @@ impl Prepared {
         let longest = longest.filter(|longest| *longest > most);
         let too_long =
             longest.map(|longest| format!("frames have {longest} bytes, and XDP's at most {most}"));
-        let reason = no_xdp.map(str::to_string).or_else(|| support::lacking(&Need::Xdp)).or(too_long);
+        let reason = no_xdp.map(str::to_string).or_else(support::no_xdp).or(too_long);
         if let Some(reason) = reason {
             self.backend = Backend::AfPacket;
             let note = format!(

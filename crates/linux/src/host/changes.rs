@@ -54,9 +54,14 @@ impl Change {
         Change { at_least: true, ..self }
     }
 
+    /// The path of a sysctl below /proc/sys.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.file.strip_prefix("proc/sys/")
+    }
+
     /// The command that makes the change by hand.
     pub fn by_hand(&self) -> String {
-        match self.file.strip_prefix("proc/sys/") {
+        match self.key() {
             Some(key) => {
                 let quote = if self.value.contains(char::is_whitespace) { "'" } else { "" };
                 format!("sysctl -w {}={quote}{}{quote}", sysctl::swapped(key), self.value)

@@ -1,15 +1,19 @@
-//! The DUT's side of a lane: its interfaces, sysctls, addresses and routes, and the parts that can be exchanged while it stands.
+//! The DUT's side of a lane: its interfaces, sysctls, addresses and routes, the parts that can be exchanged while it stands, and
+//! the eBPF programs that forward in place of the kernel or keep an interface polled.
 
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use super::rules::RuleSet;
-use super::{Interface, Node, Setup, filler, room};
-use crate::bpf::MappedArray;
+use super::{Interface, LabSpec, Node, Setup, cards, filler, room};
+use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::host::changes::Change;
 use crate::net::{MacAddr, Netns, sysctl};
+use crate::ports::xdp_receiver::attach as attach_xdp;
 use aya::Ebpf;
-use linerate_plan::settings::{End, Settings};
+use aya::programs::{Program, TcAttachType};
+use linerate_plan::settings::{Dut, End, Settings};
 use linerate_wire::Family;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,8 +47,10 @@ pub struct DutEnd {
     pub(super) room: Option<room::Room>,
     /// Attached while they are here.
     pub(super) programs: Vec<Ebpf>,
-    /// Sysctls that were set, and their values before.
-    sysctls: Vec<Sysctl>,
+    /// Sysctls that were set, with their values before.
+    sysctls: Vec<Change>,
+    /// Set when the user wants to stop.
+    interrupted: Option<&'static AtomicBool>,
     /// Namespaces that have names are left to themselves.
     kept: AtomicBool,
 }
@@ -57,31 +63,38 @@ impl DutEnd {
 
     /// A DUT with these cards, towards generator and receiver. `router`: the interfaces by which the first of `nodes` forwards (for
     /// a bridge, the cards as well).
-    pub(super) fn new(nodes: Vec<Arc<Node>>, cards: [Interface; 2], router: [Interface; 2]) -> DutEnd {
-        let [inside, outside] = cards;
+    pub(super) fn new(
+        nodes: Vec<Arc<Node>>,
+        [inside, outside]: [Interface; 2],
+        router: [Interface; 2],
+        interrupted: Option<&'static AtomicBool>,
+    ) -> DutEnd {
+        let namespace = nodes[0].namespace.clone();
         DutEnd {
-            namespace: nodes[0].namespace.clone(),
+            rules: RuleSet::new(&namespace, interrupted),
+            namespace,
             inside,
             outside,
             router,
             nodes,
             known: None,
-            rules: RuleSet::default(),
             room: None,
             programs: Vec::new(),
             sysctls: Vec::new(),
+            interrupted,
             kept: AtomicBool::new(false),
         }
     }
 
     /// Writes the files and runs the commands.
-    pub(super) fn furnish(&mut self, setup: &Setup, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
+    pub(super) fn furnish(&mut self, setup: &Setup) -> Result<(), Error> {
         if setup.settings.files.is_empty() && setup.settings.commands.is_empty() {
             return Ok(());
         }
         // In place before the first command: if one fails, the commands before it are undone.
-        let room = self.room.insert(room::Room::new(&self.namespace, &setup.settings.files)?);
-        setup.settings.commands.iter().try_for_each(|step| room.run_step(step, interrupted))
+        let room = room::Room::new(&self.namespace, &setup.settings.files, self.interrupted)?;
+        let room = self.room.insert(room);
+        setup.settings.commands.iter().try_for_each(|step| room.run_step(step))
     }
 
     /// Whether the DUT can be left to itself: its programs are held by this process, and go with it.
@@ -97,7 +110,7 @@ impl DutEnd {
 
     /// Gives the router its addresses, and the routes and neighbours that the traffic needs. `tester`: the Ethernet addresses of
     /// generator and receiver.
-    pub(super) fn addresses(&self, tester: [MacAddr; 2]) -> Result<(), Error> {
+    fn addresses(&self, tester: [MacAddr; 2]) -> Result<(), Error> {
         let route = &self.nodes[0].route;
         let families = if self.nodes[0].has_ipv6() { 2 } else { 1 };
         for ((interface, side), mac) in self.router.iter().zip([&GENERATOR_SIDE, &RECEIVER_SIDE]).zip(tester)
@@ -112,7 +125,7 @@ impl DutEnd {
     }
 
     /// Routes and neighbours beyond those that the traffic needs.
-    pub(super) fn tables(&self, setup: &Setup, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
+    fn tables(&self, setup: &Setup) -> Result<(), Error> {
         let route = &self.nodes[0].route;
         let end = |end: End| match end {
             End::In => (self.router[0].index, &GENERATOR_SIDE),
@@ -129,7 +142,7 @@ impl DutEnd {
             let via = wanted.via.unwrap_or_else(|| tester(side, network.is_ipv4()));
             route.add_route(network, length, Some(via), interface)?;
         }
-        let go_on = || !interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
+        let go_on = || !self.interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
         let (outside, _) = end(End::Out);
         let [routes, neighbours] = [routes.count, neighbours.count].map(Option::unwrap_or_default);
         for family in setup.families.iter().copied() {
@@ -143,54 +156,61 @@ impl DutEnd {
         }
     }
 
-    /// Sets those of a setup's sysctls that are the namespace's, and returns the others.
-    pub(super) fn set_sysctls(&mut self, setup: &Setup) -> Result<Vec<Sysctl>, Error> {
-        let wanted = |(key, value): (&String, &String)| {
-            sysctl::check_value(key, value)?;
-            Ok(Sysctl { path: sysctl::path_of(key)?, value: value.trim().to_owned() })
-        };
-        self.set(setup.settings.sysctls.iter().map(wanted).collect::<Result<_, Error>>()?)
+    /// Applies all settings except those of the host, and returns these. `tester`: the Ethernet addresses of generator and receiver.
+    pub(super) fn configure(
+        &mut self,
+        setup: &Setup,
+        spec: &LabSpec,
+        tester: [MacAddr; 2],
+    ) -> Result<BTreeSet<Change>, Error> {
+        for interface in [&self.inside, &self.outside].into_iter().chain(&self.router) {
+            interface.set_up()?;
+        }
+        self.inside.enable_napi()?;
+        let host = self.load(setup)?;
+        if setup.settings.dut.routes() {
+            self.addresses(tester)?;
+            self.tables(setup)?;
+        }
+        cards::set_queues(self, setup, spec)?;
+        attach_programs(self, setup)?;
+        cards::apply(self, setup, spec)?;
+        Ok(host)
     }
 
-    fn set(&mut self, wanted: Vec<Sysctl>) -> Result<Vec<Sysctl>, Error> {
+    /// Sets a setup's sysctls and loads its rules. Returns the settings that are the host's.
+    fn load(&mut self, setup: &Setup) -> Result<BTreeSet<Change>, Error> {
+        let later = self.set_sysctls(setup.sysctls()?)?;
+        self.rules.load(setup)?;
+        // Some come with the modules of the rules.
+        let of_host = self.set_sysctls(later)?;
+        Ok(of_host.into_iter().chain(setup.host_changes()?).collect())
+    }
+
+    /// Exchanges rules and sysctls. Returns the settings that are the host's.
+    pub(super) fn exchange(&mut self, setup: &Setup) -> Result<BTreeSet<Change>, Error> {
+        self.rules.clear()?;
+        while let Some(before) = self.sysctls.pop() {
+            sysctl::set(&self.namespace, before.key().unwrap_or_default(), &before.value)?;
+        }
+        self.load(setup)
+    }
+
+    /// Sets those sysctls that are the namespace's, and returns the others.
+    fn set_sysctls(&mut self, wanted: Vec<Change>) -> Result<Vec<Change>, Error> {
         let mut others = Vec::new();
-        for one in wanted {
-            if !sysctl::is_settable(&self.namespace, &one.path)? {
-                others.push(one);
+        for wanted in wanted {
+            let key = wanted.key().unwrap_or_default();
+            if !sysctl::is_settable(&self.namespace, key)? {
+                others.push(wanted);
                 continue;
             }
-            let value = sysctl::get(&self.namespace, &one.path)?;
-            sysctl::set(&self.namespace, &one.path, &one.value)?;
-            self.sysctls.push(Sysctl { path: one.path, value });
+            let value = sysctl::get(&self.namespace, key)?;
+            sysctl::set(&self.namespace, key, &wanted.value)?;
+            self.sysctls.push(Change { value, ..wanted });
         }
         Ok(others)
     }
-
-    /// Restores the sysctls that were set.
-    pub(super) fn restore_sysctls(&mut self) -> Result<(), Error> {
-        while let Some(changed) = self.sysctls.pop() {
-            sysctl::set(&self.namespace, &changed.path, &changed.value)?;
-        }
-        Ok(())
-    }
-
-    /// Loads a setup's rules, and sets the sysctls that come with their modules. Returns the rest, as settings of the host.
-    pub(super) fn load_rules(
-        &mut self,
-        setup: &Setup,
-        sysctls: Vec<Sysctl>,
-        interrupted: Option<&AtomicBool>,
-    ) -> Result<Vec<Change>, Error> {
-        self.rules.load(&self.namespace, setup, interrupted)?;
-        let of_host = self.set(sysctls)?;
-        of_host.iter().map(|Sysctl { path, value }| Change::sysctl(path, value)).collect()
-    }
-}
-
-/// A sysctl with a value.
-pub(super) struct Sysctl {
-    path: String,
-    value: String,
 }
 
 impl Drop for DutEnd {
@@ -202,4 +222,70 @@ impl Drop for DutEnd {
             }
         }
     }
+}
+
+/// The program of dut.bpf.c that forwards in place of the kernel, or disturbs it, with its constants; none for most kinds.
+fn program(dut: Dut) -> Option<(&'static str, Constants)> {
+    Some(match dut {
+        Dut::Xdp => ("xdp_forward", [0; 3]),
+        Dut::KnownRate(rate) => ("known_rate", [rate, 0, 0]),
+        Dut::KnownLoss(one_in) => ("known_loss", [0, one_in, 0]),
+        Dut::KnownDuplication(one_in) => ("known_duplication", [0, one_in, 0]),
+        Dut::KnownDelay(ns) => ("known_delay", [0, 0, ns as u32]),
+        _ => return None,
+    })
+}
+
+/// Frames a second, one in this many frames, nanoseconds.
+type Constants = [u32; 3];
+
+fn load(constants: Constants) -> Result<Ebpf, Error> {
+    let cpus = bpf::possible_cpus() as u32;
+    let [rate, one_in, delay_ns] = constants;
+    let numbers = [("RATE", rate), ("ONE_IN", one_in), ("DELAY_NS", delay_ns)];
+    bpf::DUT.load(&numbers, &[], &[("known", cpus), ("buckets", cpus)])
+}
+
+/// Loads and attaches the programs that a setup needs. They are detached when the DUT goes.
+pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup) -> Result<(), Error> {
+    let pass = setup.needs_pass().then_some(("pass", [0; 3]));
+    for (name, constants) in program(setup.settings.dut).into_iter().chain(pass) {
+        let mut ebpf = load(constants)?;
+        match name {
+            "known_duplication" => attach_egress(&mut ebpf, name, dut)?,
+            _ => attach_xdp(&mut ebpf, name, &dut.inside.node.namespace, dut.inside.index)?,
+        }
+        match name {
+            "xdp_forward" => {
+                dut.namespace.run(|| bpf::set_devmap(&mut ebpf, "egress", 0, dut.outside.index))?;
+            }
+            "pass" => {}
+            _ => dut.known = Some(MappedArray::take(&mut ebpf, "known", bpf::possible_cpus())?),
+        }
+        dut.programs.push(ebpf);
+    }
+    Ok(())
+}
+
+fn attach_egress(ebpf: &mut Ebpf, name: &str, dut: &DutEnd) -> Result<(), Error> {
+    let Some(Program::SchedClassifier(program)) = ebpf.program_mut(name) else {
+        return Err(Error::Refused(format!("there is no classifier '{name}'")));
+    };
+    program.load().map_err(|e| bpf::program_error(name, &e))?;
+    let attached = dut.namespace.enter(|| {
+        // Kernels before 6.6 need the qdisc that later ones do without.
+        let _ = aya::programs::tc::qdisc_add_clsact(&dut.outside.name);
+        program.attach(&dut.outside.name, TcAttachType::Egress)
+    })?;
+    attached.map(drop).map_err(|e| bpf::program_error(name, &e))
+}
+
+/// Attaches the program that passes everything, to find out whether this kernel can.
+///
+/// # Errors
+/// The kernel refuses the program.
+pub(super) fn try_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, Error> {
+    let mut ebpf = load([0; 3])?;
+    attach_xdp(&mut ebpf, "pass", namespace, ifindex)?;
+    Ok(ebpf)
 }

@@ -203,7 +203,7 @@ fn is_reason(counter: &str, known: bool) -> bool {
 
 /// Rule sets count the frames that they drop.
 fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
-    let Some(dropped) = dut.rules.dropped_since(&dut.namespace) else { return };
+    let Some(dropped) = dut.rules.dropped_since() else { return };
     if dropped >= loss.frames {
         (loss.place, loss.cause) = (dut.rules.place(), Cause::Dropped);
     }

@@ -71,19 +71,25 @@ impl Door {
 pub struct Room {
     /// The way into it.
     pub door: Door,
+    /// Set when the user wants to stop.
+    interrupted: Option<&'static AtomicBool>,
     undo: Vec<Job>,
 }
 
 impl Room {
     /// Makes the room, with these files in its scratch folder.
-    pub(super) fn new(namespace: &Netns, files: &[TextFile]) -> Result<Room, Error> {
-        Ok(Room { door: Door::new(namespace, files)?, undo: Vec::new() })
+    pub(super) fn new(
+        namespace: &Netns,
+        files: &[TextFile],
+        interrupted: Option<&'static AtomicBool>,
+    ) -> Result<Room, Error> {
+        Ok(Room { door: Door::new(namespace, files)?, interrupted, undo: Vec::new() })
     }
 
-    pub(super) fn run_step(&mut self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
+    pub(super) fn run_step(&mut self, step: &Step) -> Result<(), Error> {
         // Even a command that fails may have done half of its work.
         self.undo.extend(step.undo.as_ref().map(|line| shell(step, line)));
-        self.run(&shell(step, &step.run), interrupted)
+        self.run(&shell(step, &step.run), self.interrupted)
     }
 
     fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<(), Error> {

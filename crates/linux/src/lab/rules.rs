@@ -34,8 +34,11 @@ enum Loader {
 }
 
 /// The rule set of a DUT.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RuleSet {
+    namespace: Netns,
+    /// Set when the user wants to stop.
+    interrupted: Option<&'static AtomicBool>,
     loaders: BTreeSet<Loader>,
     tracks: bool,
     /// The value of its own counters when they were last read.
@@ -43,43 +46,54 @@ pub(super) struct RuleSet {
 }
 
 impl RuleSet {
+    pub fn new(namespace: &Netns, interrupted: Option<&'static AtomicBool>) -> RuleSet {
+        let (namespace, drops) = (namespace.clone(), AtomicU64::new(0));
+        RuleSet { namespace, interrupted, loaders: BTreeSet::new(), tracks: false, drops }
+    }
+
     /// Runs a setup's loaders.
-    pub fn load(
-        &mut self,
-        namespace: &Netns,
-        setup: &Setup,
-        interrupted: Option<&AtomicBool>,
-    ) -> Result<(), Error> {
+    pub fn load(&mut self, setup: &Setup) -> Result<(), Error> {
         self.tracks |= setup.tracks;
         for job in &setup.rules {
             // Noted before it runs: if it fails, the rules that it has loaded by then must be removed as well.
             self.loaders.extend(loader(job));
-            let run = job.run(|path| namespace.command(path), interrupted);
+            let run = job.run(|path| self.namespace.command(path), self.interrupted);
             run.map_err(|e| Error::Refused(format!("cannot load the rule set of {}: {e}", setup.name)))?;
         }
         Ok(())
     }
 
     /// Removes all rules, and forgets the connections that they tracked: a state of one rule set must not affect the next.
-    pub fn clear(&mut self, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
+    pub fn clear(&mut self) -> Result<(), Error> {
         while let Some(loader) = self.loaders.first() {
-            match loader {
-                Loader::IpSet => run_clear(&Job::new("ipset", &["destroy"]), namespace, interrupted)?,
-                Loader::IpTables { legacy: true, family, program } => {
-                    clear_legacy(family, &brother(program, family, "restore"), namespace, interrupted)?;
-                }
+            let job = match loader {
+                Loader::IpSet => Some(Job::new("ipset", &["destroy"])),
+                Loader::IpTables { legacy: true, family, program } => self.clear_legacy(family, program)?,
                 Loader::Nft | Loader::IpTables { .. } => {
-                    let job = Job::new("nft", &["-f", "-"]).with_input(Input::text("flush ruleset\n"));
-                    run_clear(&job, namespace, interrupted)?;
+                    Some(Job::new("nft", &["-f", "-"]).with_input(Input::text("flush ruleset\n")))
                 }
+            };
+            if let Some(job) = job.map(|job| job.within(CLEAR_WITHIN)) {
+                let run = job.run(|path| self.namespace.command(path), self.interrupted);
+                run.map_err(|e| Error::Refused(format!("cannot take the rule set away: {e}")))?;
             }
             self.loaders.pop_first();
         }
         if std::mem::take(&mut self.tracks) {
-            conntrack::flush(namespace)?;
+            conntrack::flush(&self.namespace)?;
         }
         self.drops.store(0, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Restores the tables that are in use to nothing, if there are any. They are listed in /proc/net of the namespace.
+    fn clear_legacy(&self, family: &str, program: &str) -> Result<Option<Job>, Error> {
+        let list = if family == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
+        let path = format!("/proc/thread-self/net/{list}");
+        let tables = self.namespace.enter(|| std::fs::read_to_string(&path))?.unwrap_or_default();
+        let text: String = tables.lines().map(empty_table).collect();
+        let restore = Job::new(brother(program, family, "restore"), &[]);
+        Ok((!text.is_empty()).then(|| restore.with_input(Input::text(text))))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -88,11 +102,11 @@ impl RuleSet {
 
     /// Frames that the rules have dropped since the last call. The call takes milliseconds, so it is made only when frames are
     /// missing: all growth since then belongs to this trial.
-    pub fn dropped_since(&self, namespace: &Netns) -> Option<u64> {
+    pub fn dropped_since(&self) -> Option<u64> {
         let counts = self.loaders.iter().map(|loader| match loader {
-            Loader::Nft => nft_drops(namespace),
+            Loader::Nft => nft_drops(&self.namespace),
             Loader::IpTables { program, family, .. } => {
-                saved_drops(&brother(program, family, "save"), namespace)
+                saved_drops(&brother(program, family, "save"), &self.namespace)
             }
             Loader::IpSet => Some(0),
         });
@@ -137,28 +151,6 @@ fn brother(program: &str, family: &str, verb: &str) -> String {
 
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-fn run_clear(job: &Job, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
-    let run = job.clone().within(CLEAR_WITHIN).run(|path| namespace.command(path), interrupted);
-    run.map(drop).map_err(|e| Error::Refused(format!("cannot take the rule set away: {e}")))
-}
-
-/// Restores the tables that are in use to nothing. They are listed in /proc/net of the namespace.
-fn clear_legacy(
-    family: &str,
-    restore: &str,
-    namespace: &Netns,
-    interrupted: Option<&AtomicBool>,
-) -> Result<(), Error> {
-    let list = if family == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
-    let path = format!("/proc/thread-self/net/{list}");
-    let tables = namespace.enter(|| std::fs::read_to_string(&path))?.unwrap_or_default();
-    let text: String = tables.lines().map(empty_table).collect();
-    if text.is_empty() {
-        return Ok(());
-    }
-    run_clear(&Job::new(restore, &[]).with_input(Input::text(text)), namespace, interrupted)
 }
 
 /// A table without rules, in the words of iptables-restore: chains of users go by being left out.

@@ -146,16 +146,18 @@ impl Setup {
         rest(self) == rest(other) && self.families == other.families && self.host == other.host
     }
 
+    /// Its sysctls, of namespaces and of the host.
+    pub(super) fn sysctls(&self) -> Result<Vec<Change>, Error> {
+        self.settings.sysctls.iter().map(|(key, value)| Change::sysctl(key, value)).collect()
+    }
+
     /// Settings of the host that the setup implies or names. How much room the states need is known once the rules are loaded.
     pub(super) fn host_changes(&self) -> Result<Vec<Change>, Error> {
-        let mut changes = self.host.clone();
-        let Settings { inside, outside, .. } = &self.settings;
-        let flows = inside.rfs.max(outside.rfs);
-        if let Some(flows) = flows.filter(|f| *f > 0) {
-            // Without the host's table of flows, a queue's is not looked at (Documentation/networking/scaling.rst).
-            changes.push(Change::sysctl("net.core.rps_sock_flow_entries", &flows.to_string())?.or_more());
-        }
-        Ok(changes)
+        let flows = self.settings.inside.rfs.max(self.settings.outside.rfs).filter(|flows| *flows > 0);
+        // Without the host's table of flows, a queue's is not looked at (Documentation/networking/scaling.rst).
+        let table = flows.map(|flows| Change::sysctl("net.core.rps_sock_flow_entries", &flows.to_string()));
+        let table = table.transpose()?.map(Change::or_more);
+        Ok(self.host.iter().cloned().chain(table).collect())
     }
 }
 

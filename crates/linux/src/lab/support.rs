@@ -1,7 +1,7 @@
 //! Needs of a setup from this kernel and machine, tried in a throw-away namespace, so that a plan skips lanes that cannot be
 //! built here, with the reason and before anything is measured.
 
-use super::{Setup, addresses, program};
+use super::{Setup, addresses, dut};
 use crate::error::Error;
 use crate::host::changes::{Change, Host, check_module};
 use crate::host::{self, cpu};
@@ -11,25 +11,12 @@ use crate::process::{self, Input, Job, ProcessError};
 use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
 use linerate_wire::Family;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-
-/// Something that a setup cannot do without.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
-    /// A program that loads rules or sets, and its kernel features: nft, ipset, an iptables-restore or ip6tables-restore.
-    Loader(String),
-    Conntrack,
-    /// XDP programs on a veth.
-    Xdp,
-    Ipv6,
-    /// One that plans can state as well.
-    Requirement(Requirement),
-}
 
 /// The kinds of links that a lab is made of, and the kernel's configuration for them.
 const LINKS: [(&str, &str); 5] = [
@@ -53,8 +40,8 @@ pub enum Module {
 const TOOL_WITHIN: Duration = Duration::from_secs(10);
 
 impl Setup {
-    /// Needs of the setup.
-    pub fn needs(&self) -> Vec<Need> {
+    /// What it needs and this machine lacks, each with the reason; empty if the lane can be built.
+    pub fn lacking(&self) -> Vec<String> {
         let links: &[&str] = match self.settings.dut {
             Dut::Bridge | Dut::RoutedBridge | Dut::Nested => &["veth", "bridge"],
             Dut::Macvlan => &["veth", "macvlan"],
@@ -62,28 +49,17 @@ impl Setup {
             Dut::Vxlan => &["veth", "vxlan", "bridge"],
             _ => &["veth"],
         };
-        let mut needs: Vec<Need> = links.iter().map(|kind| link(kind)).collect();
-        needs.extend(self.rules.iter().map(|job| match trifle(&job.program) {
-            Some(_) => Need::Loader(job.program.clone()),
-            None => tool(&job.program),
-        }));
+        let tools = self.rules.iter().map(|job| job.program.as_str());
+        let tools = tools.chain((!self.settings.commands.is_empty()).then_some("sh"));
+        let mut needs: BTreeSet<Requirement> = links.iter().map(|kind| link(kind)).collect();
+        needs.extend(tools.map(|name| Requirement::Tool(name.into())));
+        needs.extend(self.settings.modules.iter().cloned().map(Requirement::Module));
+        needs.extend((self.tracks || self.room.is_some()).then(conntrack));
         let filled = self.settings.routes.count.max(self.settings.neighbours.count).unwrap_or(0) > 0;
-        let v6 = filled && self.families.contains(&Family::V6);
-        needs.extend(self.is_program().then_some(Need::Xdp));
-        needs.extend((self.tracks || self.room.is_some()).then_some(Need::Conntrack));
-        needs.extend(v6.then_some(Need::Ipv6));
-        needs.extend(
-            self.settings.modules.iter().cloned().map(|name| Need::Requirement(Requirement::Module(name))),
-        );
-        needs.extend((!self.settings.commands.is_empty()).then(|| tool("sh")));
-        needs.sort();
-        needs.dedup();
-        needs
-    }
-
-    /// The needs that this machine does not meet, each with the reason; empty if the lane can be built.
-    pub fn lacking(&self) -> Vec<String> {
-        self.needs().iter().filter_map(lacking).collect()
+        let v6 = filled && self.families.contains(&Family::V6) && !Path::new("/proc/sys/net/ipv6").exists();
+        let no_v6 = v6.then(|| "this kernel has no IPv6".to_string());
+        let no_xdp = self.is_program().then(no_xdp).flatten();
+        needs.iter().filter_map(unmet).chain(no_v6).chain(no_xdp).collect()
     }
 
     /// The changes to the host that it needs, as commands for a user; they need consent. `flows`: connections that must find room
@@ -92,11 +68,9 @@ impl Setup {
     /// # Errors
     /// The name of a sysctl is not valid.
     pub fn outstanding(&self, flows: u64) -> Result<Vec<String>, Error> {
-        let mut changes = self.host_changes()?;
-        let of_host = self.settings.sysctls.iter().filter(|(key, _)| !linerate_plan::is_namespaced(key));
-        for (key, value) in of_host {
-            changes.push(Change::sysctl(key, value)?);
-        }
+        let mut changes = self.sysctls()?;
+        changes.retain(|change| !change.key().is_some_and(linerate_plan::is_namespaced));
+        changes.extend(self.host_changes()?);
         let states = self.room.unwrap_or(0).max(if self.tracks { flows } else { 0 });
         if states > 0 {
             changes.push(Change::sysctl("net.netfilter.nf_conntrack_max", &states.to_string())?.or_more());
@@ -111,44 +85,35 @@ impl Setup {
     }
 }
 
-/// Why a need is not met here; `None` if it is. Tried once for each process.
-pub fn lacking(need: &Need) -> Option<String> {
-    static FOUND: LazyLock<Mutex<BTreeMap<Need, Option<String>>>> = LazyLock::new(Mutex::default);
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    found.entry(need.clone()).or_insert_with(|| attempt(need).err()).clone()
-}
-
-/// Why a plan's requirement is not met here; `None` if it is.
+/// Why a requirement is not met here; `None` if it is. Tried once for each process.
 pub fn unmet(requirement: &Requirement) -> Option<String> {
-    lacking(&Need::Requirement(requirement.clone()))
+    static FOUND: Mutex<BTreeMap<Requirement, Option<String>>> = Mutex::new(BTreeMap::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found.entry(requirement.clone()).or_insert_with(|| attempt(requirement).err()).clone()
 }
 
-fn link(kind: &str) -> Need {
-    Need::Requirement(Requirement::Link(kind.into()))
+/// Why XDP programs cannot be attached to a veth here; `None` if they can.
+pub fn no_xdp() -> Option<String> {
+    static FOUND: OnceLock<Option<String>> = OnceLock::new();
+    let attempt = || probe().and_then(|(namespace, _, index)| dut::try_pass(&namespace, index));
+    FOUND.get_or_init(|| attempt().err().map(|e| e.to_string())).clone()
 }
 
-fn tool(name: &str) -> Need {
-    Need::Requirement(Requirement::Tool(name.into()))
+fn link(kind: &str) -> Requirement {
+    Requirement::Link(kind.into())
 }
 
-fn attempt(need: &Need) -> Result<(), String> {
+fn conntrack() -> Requirement {
+    Requirement::Sysctl("net.netfilter.nf_conntrack_max".into())
+}
+
+fn attempt(requirement: &Requirement) -> Result<(), String> {
     let met = |met: bool, otherwise: String| if met { Ok(()) } else { Err(otherwise) };
-    let requirement = match need {
-        Need::Requirement(requirement) => requirement,
-        Need::Loader(program) => return trifle(program).map_or(Ok(()), |(job, what)| try_tool(&job, what)),
-        Need::Conntrack => {
-            // Where it is a module, rules load it.
-            let _ = try_tool(&chain("ct state new accept"), "nf_conntrack");
-            let there = Path::new("/proc/sys/net/netfilter/nf_conntrack_max").exists();
-            return met(there, "this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into());
-        }
-        Need::Xdp => return try_xdp().map_err(|e| e.to_string()),
-        Need::Ipv6 => return met(Path::new("/proc/sys/net/ipv6").exists(), "this kernel has no IPv6".into()),
-    };
     match requirement {
-        Requirement::Tool(name) => {
-            met(process::find(name).is_some(), ProcessError::NotInstalled(name.clone()).to_string())
-        }
+        Requirement::Tool(name) => match trifle(name) {
+            Some((job, what)) => try_tool(&job, what),
+            None => met(process::find(name).is_some(), ProcessError::NotInstalled(name.clone()).to_string()),
+        },
         Requirement::Link(kind) => try_link(kind).map_err(|e| missing_link(kind, &e)),
         Requirement::Module(name) => module(name).map(drop),
         Requirement::Sysctl(name) => try_sysctl(name),
@@ -241,16 +206,17 @@ fn try_tool(job: &Job, what: &str) -> Result<(), String> {
     })
 }
 
-fn try_xdp() -> Result<(), Error> {
-    let (namespace, _, index) = probe()?;
-    program::try_pass(&namespace, index).map(drop)
-}
-
 fn try_sysctl(name: &str) -> Result<(), String> {
     let path = sysctl::path_of(name).map_err(|e| e.to_string())?;
+    let tracking = path.starts_with("net/netfilter/nf_conntrack");
+    if tracking {
+        // Where connection tracking is a module, rules load it.
+        let _ = try_tool(&chain("ct state new accept"), "nf_conntrack");
+    }
     let inside = || probe().and_then(|(namespace, ..)| sysctl::get(&namespace, &path)).is_ok();
     match Path::new("/proc/sys").join(&path).exists() || inside() {
         true => Ok(()),
+        false if tracking => Err("this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into()),
         false => Err(format!("this kernel has no sysctl {name}")),
     }
 }
@@ -295,10 +261,10 @@ fn works(plain: &str) -> bool {
     let need = match plain {
         "8021q" => link("vlan"),
         "macvlan" | "vxlan" | "bridge" | "veth" => link(plain),
-        "nf_tables" => Need::Loader("nft".into()),
-        "nf_conntrack" => Need::Conntrack,
-        "ip_tables" | "iptable_filter" => Need::Loader("iptables-legacy-restore".into()),
-        "ip_set" => Need::Loader("ipset".into()),
+        "nf_tables" => Requirement::Tool("nft".into()),
+        "nf_conntrack" => conntrack(),
+        "ip_tables" | "iptable_filter" => Requirement::Tool("iptables-legacy-restore".into()),
+        "ip_set" => Requirement::Tool("ipset".into()),
         _ => return false,
     };
     attempt(&need).is_ok()
@@ -312,22 +278,6 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::setup::tests::built_in;
-
-    #[test]
-    fn setups_say_what_they_need() {
-        let of = |dut| Setup::of(dut).needs();
-        assert_eq!(of(Dut::Forwarding), [link("veth")]);
-        assert_eq!(of(Dut::Vxlan), [link("bridge"), link("veth"), link("vxlan")]);
-        assert_eq!(of(Dut::Xdp), [Need::Xdp, link("veth")]);
-        let nat = built_in("nat").needs();
-        assert_eq!(nat, [Need::Loader("nft".into()), Need::Conntrack, link("veth")]);
-        let mut rules = Setup::of(Dut::Forwarding);
-        rules.rules = vec![Job::new("/x/ip6tables-legacy-restore", &[]), Job::new("ipset", &["restore"])];
-        let needs = rules.needs();
-        assert!(needs.contains(&Need::Loader("/x/ip6tables-legacy-restore".into())), "{needs:?}");
-        assert!(needs.contains(&Need::Loader("ipset".into())));
-    }
 
     #[test]
     fn what_needs_no_namespace_is_found_out_without_one() {

@@ -133,7 +133,7 @@ impl Wiring<'_> {
         }
         let cards = [inside.interface(&cards[0])?, outside.interface(&cards[1])?];
         let router = [nodes[0].interface(&names[0])?, nodes[0].interface(&names[1])?];
-        Ok(Some(DutEnd::new(nodes, cards, router)))
+        Ok(Some(DutEnd::new(nodes, cards, router, self.spec.interrupted)))
     }
 
     /// Macvlans or VLANs on the cards.

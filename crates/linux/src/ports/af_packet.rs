@@ -34,7 +34,7 @@ const WAIT_MS: i64 = 50;
 /// # Errors
 /// Frames longer than an interface takes; no privilege (CAP_NET_RAW).
 pub(super) fn generator(namespace: &Netns, targets: &[Target], traffic: &Traffic, cpus: &[u32]) -> Made {
-    UserGenerator::new(Backend::AfPacket, targets, traffic, cpus, |&Target { ifindex, .. }, _, longest| {
+    UserGenerator::boxed(Backend::AfPacket, targets, traffic, cpus, |&Target { ifindex, .. }, _, longest| {
         let socket = namespace.enter(|| PacketSender::open(ifindex))?;
         let socket = socket.doing(format_args!("open an AF_PACKET socket on interface number {ifindex}"))?;
         let (buffers, vectors, messages) = (Vec::new(), Vec::new(), Vec::new());

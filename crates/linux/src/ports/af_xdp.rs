@@ -56,15 +56,21 @@ const WAIT_MS: i64 = 50;
 /// # Errors
 /// Frames too long for the interface, fewer queues than CPUs, no privilege (CAP_NET_RAW).
 pub(super) fn generator(namespace: &Netns, targets: &[Target], traffic: &Traffic, cpus: &[u32]) -> Made {
-    UserGenerator::new(Backend::AfXdp, targets, traffic, cpus, |&Target { ifindex, .. }, thread, longest| {
-        let mut sender = namespace.run(|| XdpSender::open(ifindex, thread as u32, longest))?;
-        // Drivers such as i40e do not send from zero-copy queues before an XDP program is attached. Where another one is attached
-        // already, or none may be, this is no error: the first load shows whether frames leave.
-        if sender.socket.zero_copy && thread + 1 == cpus.len() {
-            sender.program = attach_pass(namespace, ifindex).ok();
-        }
-        Ok(sender)
-    })
+    UserGenerator::boxed(
+        Backend::AfXdp,
+        targets,
+        traffic,
+        cpus,
+        |&Target { ifindex, .. }, thread, longest| {
+            let mut sender = namespace.run(|| XdpSender::open(ifindex, thread as u32, longest))?;
+            // Drivers such as i40e do not send from zero-copy queues before an XDP program is attached. Where another one is attached
+            // already, or none may be, this is no error: the first load shows whether frames leave.
+            if sender.socket.zero_copy && thread + 1 == cpus.len() {
+                sender.program = attach_pass(namespace, ifindex).ok();
+            }
+            Ok(sender)
+        },
+    )
 }
 
 fn attach_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, Error> {

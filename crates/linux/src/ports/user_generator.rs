@@ -347,7 +347,7 @@ impl<T: Transmit> UserGenerator<T> {
     ///
     /// # Errors
     /// Traffic that cannot be sent, or the error of `transmitter`.
-    pub(super) fn new(
+    pub(super) fn boxed(
         backend: Backend,
         targets: &[Target],
         traffic: &Traffic,

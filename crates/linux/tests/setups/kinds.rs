@@ -1,7 +1,7 @@
 //! Every kind of DUT, end to end.
 
 use super::bench::{Frames, ask, built_in, lab, refusal, send, spec};
-use linerate_linux::lab::support::{self, Need};
+use linerate_linux::lab::support;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_measure::record::Mode;
 use linerate_plan::campaign::Requirement;
@@ -146,14 +146,15 @@ fn probes_say_what_this_kernel_lacks_and_leave_nothing() {
     let namespaces = || std::fs::read_dir("/run/netns").map_or(0, |names| names.count());
     let before = namespaces();
     let loaders = ["iptables-legacy-restore", "iptables-nft-restore", "nft", "ipset"];
-    let loaders = loaders.map(|name| Need::Loader(name.into()));
+    let loaders = loaders.map(|name| Requirement::Tool(name.into()));
     let links = ["bridge", "macvlan", "vlan", "vxlan"].map(|kind| Requirement::Link(kind.into()));
-    let others = [Need::Conntrack, Need::Xdp, Need::Ipv6];
-    for need in others.into_iter().chain(loaders).chain(links.map(Need::Requirement)) {
-        let lacking = support::lacking(&need);
-        println!("{need:?}: {}", lacking.as_deref().unwrap_or("there"));
+    let tracking = Requirement::Sysctl("net.netfilter.nf_conntrack_max".into());
+    let needs = loaders.into_iter().chain(links).chain([tracking]);
+    let xdp = ("XDP".to_string(), support::no_xdp());
+    for (need, lacking) in needs.map(|need| (format!("{need:?}"), support::unmet(&need))).chain([xdp]) {
+        println!("{need}: {}", lacking.as_deref().unwrap_or("there"));
         if let Some(reason) = lacking {
-            assert!(reason.len() > 10, "{need:?}: {reason}");
+            assert!(reason.len() > 10, "{need}: {reason}");
         }
     }
     assert_eq!(namespaces(), before);

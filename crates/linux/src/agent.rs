@@ -1,52 +1,167 @@
-//! Slow tasks: ports and loads. One after the other, on a thread of its own.
+//! `linerate agent`: serves the protocol of `linerate_hosts::agent` on two pipes, with the ports of this host.
+//!
+//! Four threads: one reads lines, one writes them, one carries out slow tasks ([`Worker`]), and this one decides. It never waits
+//! for the others, so that silence, a signal or the end of the input always stop a load.
 
-use super::ports::{self, Made, Options};
+mod ports;
+
 use crate::error::Error;
-use crate::host::cpu::CpuTimes;
+use crate::host::cpu::{self, CpuTimes};
 use crate::ports::answer::Answerer;
-use crate::ports::monotonic_ns;
-use linerate_hosts::agent::message::{Fault, Order, Reply, Request, Sample};
+use crate::ports::{go_first, monotonic_ns};
+use linerate_hosts::agent::message::{Fault, Lines, Order, Reply, Request, Sample, encode};
+use linerate_hosts::agent::server::{Action, Event, Session};
 use linerate_measure::counters::PortCounters;
 use linerate_wire::Load;
+use ports::Made;
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::Duration;
 
-/// Input of the deciding thread.
-pub(super) enum Input {
-    Line(u64, Vec<u8>),
-    Closed,
-    Flood,
-    Said(Reply),
-    Done(Result<Reply, Fault>),
+pub use ports::{Connection, Options};
+
+/// How often the deciding thread looks at the clock and for signals.
+const LOOK: Duration = Duration::from_millis(10);
+/// A worker's wait is not longer than this, so that a stop is noticed.
+const NAP: Duration = Duration::from_millis(2);
+/// Generators are started this much before their moment: setting up a call of BPF_PROG_RUN takes 13 to 33 ms.
+const AHEAD_NS: u64 = 80_000_000;
+/// How long the first frame may take from then on.
+const START_WITHIN_NS: u64 = 5_000_000_000;
+/// Lines that may wait to be read…
+const UNREAD: usize = 64;
+/// …and to be written. With more, the controller has stopped reading.
+const UNWRITTEN: usize = 1024;
+/// How long the last lines may take to be written.
+const PARTING: Duration = Duration::from_millis(500);
+
+/// Serves one session, to its end; `true` if it ended by a goodbye. Nothing is left running, whatever ended it.
+pub fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    options: Options,
+    interrupted: &AtomicBool,
+) -> bool {
+    let (inputs, events) = mpsc::sync_channel(UNREAD);
+    let (tasks, todo) = mpsc::channel();
+    let cancel = Arc::new(AtomicBool::new(false));
+    let session = Session::new(&options.linerate, cpu::online_cpus().unwrap_or_default(), monotonic_ns());
+    let (to, cancelled) = (inputs.clone(), Arc::clone(&cancel));
+    let mut worker = Worker { options, to, cancel: cancelled, ports: BTreeMap::new(), armed: None };
+    std::thread::spawn(move || worker.run(&todo));
+    // After the worker, whose programs and threads should run as any other. This one must run when a load is to be stopped.
+    // Before the generator's threads, which are at -20 themselves and have all of a CPU each: a stop must come through.
+    go_first();
+    let (lines, written) = write_on_thread(output);
+    read_on_thread(input, inputs);
+    let clean = Loop { session, tasks, lines, cancel }.run(&events, interrupted);
+    let _ = written.recv_timeout(PARTING);
+    clean
 }
 
-/// Does tasks.
-pub(super) struct Worker {
+/// The deciding thread.
+struct Loop {
+    session: Session,
+    tasks: Sender<Request>,
+    lines: SyncSender<Vec<u8>>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Loop {
+    fn run(mut self, events: &Receiver<Event>, interrupted: &AtomicBool) -> bool {
+        while !self.session.is_over() {
+            if interrupted.load(Ordering::Relaxed) {
+                self.handle(Event::Interrupted);
+            }
+            match events.recv_timeout(LOOK) {
+                Ok(event) => self.handle(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                // The worker holds one end for as long as it lives.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.handle(Event::Tick);
+        }
+        self.session.was_clean()
+    }
+
+    fn handle(&mut self, event: Event) {
+        for action in self.session.handle(event, monotonic_ns()) {
+            match action {
+                Action::Send(id, reply) => self.send(id, &reply),
+                Action::SendTime { id, heard_ns } => {
+                    self.send(id, &Reply::Time { heard_ns, answered_ns: monotonic_ns() });
+                }
+                Action::Do(task) => {
+                    // The worker is idle, so no task sees the flag now.
+                    self.cancel.store(false, Ordering::Relaxed);
+                    let _ = self.tasks.send(task);
+                }
+                Action::Cancel => self.cancel.store(true, Ordering::Relaxed),
+                Action::Finish => {}
+            }
+        }
+    }
+
+    fn send(&mut self, id: u64, reply: &Reply) {
+        if self.lines.try_send(encode(id, reply)).is_err() && !self.session.is_over() {
+            // Reported once the actions at hand are done: the session ends in the same turn.
+            self.handle(Event::Unheard);
+        }
+    }
+}
+
+fn read_on_thread(mut input: impl Read + Send + 'static, to: SyncSender<Event>) {
+    std::thread::spawn(move || {
+        let mut lines = Lines::default();
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            let length = match input.read(&mut piece) {
+                Ok(length) if length > 0 => length,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                _ => break,
+            };
+            let heard_ns = monotonic_ns();
+            let pass_on = |line: &[u8]| drop(to.send(Event::Line { bytes: line.to_vec(), heard_ns }));
+            if lines.take(&piece[..length], pass_on).is_err() {
+                return pass_on(b"a line that is longer than any message");
+            }
+        }
+        let _ = to.send(Event::Closed);
+    });
+}
+
+/// Writes on a thread of its own, because a full pipe blocks its writer. Returns the channel for lines, and one that reports the
+/// end.
+fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Vec<u8>>, Receiver<()>) {
+    let (lines, waiting) = mpsc::sync_channel::<Vec<u8>>(UNWRITTEN);
+    let (over, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in waiting {
+            if output.write_all(&line).and_then(|()| output.flush()).is_err() {
+                break;
+            }
+        }
+        let _ = over.send(());
+    });
+    (lines, ended)
+}
+
+/// Does the slow tasks, ports and loads: one after the other, on a thread of its own.
+struct Worker {
     options: Options,
-    to: SyncSender<Input>,
+    to: SyncSender<Event>,
     cancel: Arc<AtomicBool>,
     ports: BTreeMap<String, Made>,
     armed: Option<(Vec<String>, Order)>,
 }
 
-/// Generators are started this much before their moment: setting up a call of BPF_PROG_RUN takes 13 to 33 ms.
-const AHEAD_NS: u64 = 80_000_000;
-/// How long the first frame may take from then on.
-const START_WITHIN_NS: u64 = 5_000_000_000;
-/// A wait is not longer than this, so that a stop is noticed.
-const LOOK: Duration = Duration::from_millis(2);
-
 impl Worker {
-    pub fn new(options: Options, to: SyncSender<Input>, cancel: Arc<AtomicBool>) -> Worker {
-        Worker { options, to, cancel, ports: BTreeMap::new(), armed: None }
-    }
-
-    pub fn run(&mut self, todo: &Receiver<Request>) {
+    fn run(&mut self, todo: &Receiver<Request>) {
         for request in todo {
             let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(request)));
             let done = done.unwrap_or_else(|_| {
@@ -57,7 +172,7 @@ impl Worker {
                     "linerate is at fault: report it with what the agent wrote",
                 ))
             });
-            if self.to.send(Input::Done(done)).is_err() {
+            if self.to.send(Event::Done(done)).is_err() {
                 return;
             }
         }
@@ -146,7 +261,7 @@ struct Flight<'a> {
     at_ns: u64,
     order: Order,
     flown: Vec<(&'a String, &'a mut Made)>,
-    to: &'a SyncSender<Input>,
+    to: &'a SyncSender<Event>,
     cancel: &'a AtomicBool,
 }
 
@@ -229,13 +344,13 @@ impl Flight<'_> {
         while !self.cancelled() && !over() {
             match at_ns.saturating_sub(monotonic_ns()) {
                 0 => return,
-                ns => std::thread::sleep(Duration::from_nanos(ns).min(LOOK)),
+                ns => std::thread::sleep(Duration::from_nanos(ns).min(NAP)),
             }
         }
     }
 }
 
-fn say(to: &SyncSender<Input>, reply: Reply) {
+fn say(to: &SyncSender<Event>, reply: Reply) {
     // Without a deciding thread, the process is about to end.
-    let _ = to.send(Input::Said(reply));
+    let _ = to.send(Event::Said(reply));
 }
