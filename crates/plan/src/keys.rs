@@ -1,13 +1,14 @@
 //! The keys of a plan: the only place where they are listed.
 
-mod variant;
-
 use super::backend::OF_THIS_MACHINE;
-use super::forms::{CPU_LIST, FLOW_ORDER, RATE, SHARE, SIZE, SPEED};
-use super::grammar::{Kind, Table, key, required};
+use super::forms::{
+    ADDRESS, CPU_LIST, FLOW_ORDER, LENGTH, MAC, MEMORY, MODULE, NETWORK, RATE, SHARE, SIZE, SPEED, TEMPLATE,
+    VERSION,
+};
+use super::grammar::{Key, Kind, Table, key, required};
+use crate::rules::own::Meaning;
+use crate::rules::{MAX_ENTRIES, MAX_RULES, MAX_STATES};
 use linerate_measure::strategy::ORDERS;
-use variant::SYSTEMS;
-pub(super) use variant::{REQUIRES, SETTINGS, VARIANT};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
@@ -213,5 +214,260 @@ static QUICK: Table = Table {
             Kind::Named(&Kind::Levels, "factors, each with the levels that it has in the quick form"),
         )
         .about("Levels of factors, instead of theirs."),
+    ]],
+};
+
+const US: u64 = 1000;
+
+pub(super) static VARIANT: Table = Table { what: "a variant", keys: &[&DESCRIPTION, &FIELDS, &SECTIONS] };
+
+/// Settings that are allowed in a variant and in each of its sections for an operating system.
+pub(super) static SETTINGS: Table = Table { what: "the settings for one operating system", keys: &[&FIELDS] };
+
+static DESCRIPTION: [Key; 5] = [
+    key("about", Kind::Line).about("What it is, in words."),
+    key("from", Kind::Line).about(
+        "The variant whose settings it takes over: one of the plan, or one that comes with linerate \
+            (nft-stateful, known-loss=1000). What it says itself wins; lists are added to.",
+    ),
+    key("systems", Kind::List(&Kind::Choice(&SYSTEMS)))
+        .about("The operating systems that it exists on. Default: all of the plan's."),
+    key("apart", Kind::Flag).about(
+        "Whether it stands in a lane of its own although another variant's settings are the same: \
+            for A/A comparisons. Default: false.",
+    ),
+    key("requires", Kind::Table(&REQUIRES))
+        .about("Requirements. If one is missing, the variant is skipped with the reason."),
+];
+
+static FIELDS: [Key; 13] = [
+    key("dut", Kind::Dut).about("Kind of DUT between the tester's ends. Default: forwarding."),
+    key("cpus", Kind::CpuCount)
+        .about("How many CPUs forward: a number, or \"all\". Default: the lab's choice."),
+    key("sysctls", Kind::Named(&Kind::Setting, "kernel settings by name")).about(
+        "Kernel settings. Names may contain {in}, {out}, {in.driver}, {in.unit}, {out.driver} and \
+            {out.unit}.",
+    ),
+    key("boot", Kind::Named(&Kind::Setting, "boot settings by name")).about(
+        "Settings that take effect at boot: loader tunables on FreeBSD, the kernel's command line \
+            on Linux.",
+    ),
+    key("image", Kind::Table(&IMAGE)).about(
+        "A system image or a kernel that is installed and booted; afterwards the old one is put \
+            back. Needs a real lab.",
+    ),
+    key("interface", Kind::Table(&INTERFACE)).about("Settings of both interfaces of the device under test."),
+    key("routes", Kind::Table(&ROUTES)).about("Routes beyond those that the traffic needs."),
+    key("neighbours", Kind::Table(&NEIGHBOURS))
+        .about("ARP and neighbour entries beyond those that the traffic needs."),
+    key("rules", Kind::Table(&RULES)).about("The firewall's rule set."),
+    key("states", Kind::Choice(&STATES)).about(
+        "How far the connections of the test traffic are, where rules keep states. Default: \
+            established.",
+    ),
+    key("modules", Kind::List(&Kind::Form(&MODULE))).about("Kernel modules to load."),
+    key("files", Kind::Tables(&FILE)).about("Files to write. What was there comes back afterwards."),
+    key("commands", Kind::Tables(&COMMAND))
+        .about("Commands to run before the trials, in this order, after everything else."),
+];
+
+pub(super) static SYSTEMS: [(&str, &str); 6] = [
+    ("linux", "Linux"),
+    ("vyos", "VyOS: the settings for linux, then its own"),
+    ("freebsd", "FreeBSD"),
+    ("pfsense", "pfSense: the settings for freebsd, then its own"),
+    ("opnsense", "OPNsense: the settings for freebsd, then its own"),
+    ("openbsd", "OpenBSD"),
+];
+
+static SECTIONS: [Key; 6] = [
+    key("linux", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on Linux."),
+    key("vyos", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on VyOS than on Linux."),
+    key("freebsd", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on FreeBSD."),
+    key("pfsense", Kind::Table(&SETTINGS))
+        .about("Settings that differ, or are added, on pfSense than on FreeBSD."),
+    key("opnsense", Kind::Table(&SETTINGS))
+        .about("Settings that differ, or are added, on OPNsense than on FreeBSD."),
+    key("openbsd", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on OpenBSD."),
+];
+
+static INTERFACE: Table = Table { what: "[interface]", keys: &[&ENDS, &END_FIELDS] };
+
+static END: Table = Table { what: "the settings of one interface", keys: &[&END_FIELDS] };
+
+static ENDS: [Key; 2] = [
+    key("in", Kind::Table(&END)).about("Settings that differ at the interface towards the generator."),
+    key("out", Kind::Table(&END)).about("Settings that differ at the interface towards the receiver."),
+];
+
+static END_FIELDS: [Key; 23] = [
+    key("mtu", Kind::Within(&LENGTH, 576, 15_982)).about("Largest packet, without Ethernet header and FCS."),
+    key("gro", Kind::Flag).about("Generic receive offload (Linux)."),
+    key("gso", Kind::Flag).about("Generic segmentation offload (Linux)."),
+    key("tso", Kind::Flag).about("TCP segmentation offload."),
+    key("lro", Kind::Flag).about("Large receive offload: to be off on a router."),
+    key("rx-checksum", Kind::Flag).about("The card verifies checksums."),
+    key("tx-checksum", Kind::Flag).about("The card writes checksums."),
+    key("vlan-offload", Kind::Flag).about("The card takes VLAN tags off and puts them on."),
+    key("vlan-tso", Kind::Flag).about("TCP segmentation offload of tagged frames (FreeBSD: vlanhwtso)."),
+    key("udp-gro-forwarding", Kind::Flag).about("UDP frames of a flow are merged to be forwarded (Linux)."),
+    key("flow-control", Kind::Flag).about("Ethernet pause frames (Linux)."),
+    key("adaptive-interrupts", Kind::Flag).about("The interrupt rate adapts itself (Linux)."),
+    key("threaded-napi", Kind::Flag).about("NAPI polls in kernel threads instead of softirqs (Linux)."),
+    key("private-flags", Kind::Named(&Kind::Flag, "a driver's private flags by name"))
+        .about("Features of this driver alone (Linux)."),
+    key("queues", Kind::count(1, 1024)).about("Receive and transmit queues (Linux)."),
+    key("rx-ring", Kind::count(1, 65_536)).about("Descriptors of each receive queue (Linux)."),
+    key("tx-ring", Kind::count(1, 65_536)).about("Descriptors of each transmit queue (Linux)."),
+    key("rx-wait", Kind::duration(US, S))
+        .about("A receive interrupt waits at most this long for more frames (Linux)."),
+    key("rx-wait-frames", Kind::count(1, 65_535))
+        .about("A receive interrupt waits for at most this many frames (Linux)."),
+    key("rps", Kind::Form(&CPU_LIST)).about("CPUs that received frames are spread over in software (Linux)."),
+    key("rfs", Kind::count(0, 1 << 24)).about("Flows that each queue remembers the CPU of (Linux)."),
+    key("xps", Kind::Form(&CPU_LIST))
+        .about("CPUs that use the transmit queues: queue n serves the n-th of them (Linux)."),
+    key("irq", Kind::Form(&CPU_LIST))
+        .about("CPUs that serve the queues, in turn: their interrupts or NAPI threads (Linux)."),
+];
+
+static IMAGE: Table = Table {
+    what: "[image]",
+    keys: &[&[
+        key("file", Kind::Line).about(
+            "The image or package, on the machine that linerate runs on; relative to the plan's \
+                folder.",
+        ),
+        key("install", Kind::Form(&TEMPLATE)).about(
+            "A line for the shell of the device under test that installs what it reads from its \
+                standard input; may contain placeholders.",
+        ),
+        key("undo", Kind::Form(&TEMPLATE)).about("The line that puts the old one back, for the next boot."),
+    ]],
+};
+
+static ROUTES: Table = Table {
+    what: "[routes]",
+    keys: &[&[
+        key("count", Kind::count(0, 1_000_000)).about("Routes to generate that no frame takes."),
+        key("explicit", Kind::Tables(&ROUTE)).about("Routes by hand."),
+    ]],
+};
+
+static ROUTE: Table = Table {
+    what: "a route",
+    keys: &[&[
+        required("to", Kind::Form(&NETWORK)).about("The network."),
+        key("via", Kind::Form(&ADDRESS)).about("The next hop. Default: the tester's address at that end."),
+        key("end", Kind::Choice(&END_NAMES)).about("The interface that it leaves through. Default: out."),
+    ]],
+};
+
+static END_NAMES: [(&str, &str); 2] = [("in", "towards the generator"), ("out", "towards the receiver")];
+
+static NEIGHBOURS: Table = Table {
+    what: "[neighbours]",
+    keys: &[&[
+        key("count", Kind::count(0, 1_000_000)).about("Entries to generate that no frame is sent to."),
+        key("explicit", Kind::Tables(&NEIGHBOUR)).about("Entries by hand."),
+    ]],
+};
+
+static NEIGHBOUR: Table = Table {
+    what: "a neighbour",
+    keys: &[&[
+        required("address", Kind::Form(&ADDRESS)).about("Its IP address."),
+        required("mac", Kind::Form(&MAC)).about("Its Ethernet address."),
+        key("end", Kind::Choice(&END_NAMES)).about("The interface that it is at. Default: out."),
+    ]],
+};
+
+static RULES: Table = Table {
+    what: "[rules]",
+    keys: &[&[
+        key("tool", Kind::Choice(&TOOLS)).about("Which firewall. Default for a file: seen by its text."),
+        key("file", Kind::Line).about(
+            "A rule file of your own instead of a rule set that linerate writes, relative to the \
+                plan: nft, iptables-save, pf.conf, ipfw.",
+        ),
+        key("map", Kind::Named(&Kind::Choice(&Meaning::NAMES), "interfaces and networks of the file")).about(
+            "Interfaces and networks that the file names, and the end of the lab that each of them \
+                is: in, out, or elsewhere (networks). Default: guessed, and said.",
+        ),
+        key("filter", Kind::Choice(&FILTERS)).about("Handling of a frame."),
+        key("before", Kind::count(0, MAX_RULES as u64))
+            .about("Rules that match nothing, in front of the last, which lets everything pass. Default: 0."),
+        key("table", Kind::count(0, MAX_ENTRIES as u64)).about(
+            "Entries of a table (set) that match nothing, looked up for each frame: networks, on \
+                Linux addresses.",
+        ),
+        key("states", Kind::count(1, MAX_STATES)).about("Connections that the state table is to hold."),
+        key("hash", Kind::Choice(&HASHES))
+            .about("Whether the state table's hash is sized for them. Default: sized."),
+        key("optimize", Kind::Flag).about(
+            "pf: whether it may make a table of rules that differ in their addresses alone. \
+                Default: true.",
+        ),
+    ]],
+};
+
+static TOOLS: [(&str, &str); 5] = [
+    ("nftables", "Linux"),
+    ("iptables", "Linux; tables are ipsets"),
+    ("ipfw", "FreeBSD"),
+    ("pf", "FreeBSD and OpenBSD"),
+    ("ipf", "FreeBSD; has no tables"),
+];
+
+static FILTERS: [(&str, &str); 4] = [
+    ("none", "no firewall, although the variant that this one is from has one"),
+    ("stateless", "looks at each frame by itself"),
+    ("stateful", "keeps a state for each connection"),
+    ("nat", "keeps states, and replaces the source address by its own"),
+];
+
+static HASHES: [(&str, &str); 2] = [("sized", "for the states"), ("default", "left as the system has it")];
+
+static STATES: [(&str, &str); 3] = [
+    ("established", "each flow has been seen in both directions before the trials, and is kept so"),
+    ("new", "no flow is known when a trial begins: each opens a connection with its first frame"),
+    ("one-way", "each flow has been seen before the trials, and is never answered"),
+];
+
+static FILE: Table = Table {
+    what: "a file",
+    keys: &[&[
+        required("path", Kind::Form(&TEMPLATE)).about(
+            "Its path: from the root, or in the embedded lab a name in the folder where commands \
+                run.",
+        ),
+        required("text", Kind::Text).about("Its content; may contain placeholders."),
+    ]],
+};
+
+static COMMAND: Table = Table {
+    what: "a command",
+    keys: &[&[
+        required("run", Kind::Form(&TEMPLATE))
+            .about("A line for the system's shell; may contain placeholders."),
+        key("undo", Kind::Form(&TEMPLATE)).about("The line that undoes it."),
+        key("within", Kind::duration(MS, 24 * H)).about(
+            "How long it may take, and its undoing. Default: 1 min in the embedded lab, 5 min on a \
+                host.",
+        ),
+        key("undone-by-reboot", Kind::Flag).about("Instead of `undo`: a reboot undoes it. Default: false."),
+    ]],
+};
+
+pub(super) static REQUIRES: Table = Table {
+    what: "[requires]",
+    keys: &[&[
+        key("tools", Kind::List(&Kind::Line)).about("Programs on the path."),
+        key("modules", Kind::List(&Kind::Line)).about("Kernel modules, loaded, built in or loadable."),
+        key("sysctls", Kind::List(&Kind::Line)).about("Kernel settings that exist."),
+        key("files", Kind::List(&Kind::Line)).about("Files or devices that exist."),
+        key("kernel", Kind::Form(&VERSION)).about("Kernel version, at least."),
+        key("cpus", Kind::count(1, 8192)).about("CPUs, at least."),
+        key("memory", Kind::Form(&MEMORY)).about("Memory, at least."),
     ]],
 };

@@ -6,6 +6,7 @@ use crate::progress::Progress;
 use anyhow::{Context, Result};
 use clap::Args;
 use linerate_plan::Diagnostic;
+use linerate_plan::names::Named;
 use linerate_plan::rules::{
     EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part, RuleSet,
 };
@@ -43,6 +44,7 @@ docs/rules.md describes each set and its source.
 Exit status: 0 written; 1 it cannot be written; 2 bad arguments, or no such set.")]
 pub struct Rules {
     /// Whose rules: nftables, iptables, pf, openbsd-pf, ipfw or ipf
+    #[arg(value_parser = |name: &str| Firewall::parse_name(name, "a firewall"))]
     pub firewall: Firewall,
 
     #[command(flatten)]
@@ -89,7 +91,7 @@ pub struct Rules {
     pub commands: bool,
 
     /// Part to write: rules, ipset, sysctl (lines of sysctl.conf) or loader (lines of /boot/loader.conf)
-    #[arg(long, value_name = "PART", default_value = "rules")]
+    #[arg(long, value_name = "PART", default_value = "rules", value_parser = |name: &str| Part::parse_name(name, "a part"))]
     pub part: Part,
 
     /// Write no comments: BSD sets are then those of the archive, byte for byte

@@ -1,9 +1,9 @@
 //! Addresses that no test traffic comes from: by number or drawn, each once, one after the other in constant memory.
 
+use crate::lab::HostAddress;
 use linerate_wire::SplitMix64;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The kind of entries in rules and tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,42 +27,9 @@ pub struct Entries {
     pub seed: Option<u64>,
 }
 
-/// An entry of a table, or a rule's source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Entry {
-    /// An IPv4 network.
-    NetworkV4(Ipv4Addr),
-    /// An IPv4 address.
-    HostV4(Ipv4Addr),
-    /// An IPv6 network.
-    NetworkV6(Ipv6Addr),
-    /// An IPv6 address.
-    HostV6(Ipv6Addr),
-    /// A test network: this one matches.
-    Test(&'static str),
-}
-
-impl Entry {
-    /// Whether it is one of IPv6.
-    pub fn is_v6(&self) -> bool {
-        match self {
-            Entry::NetworkV4(_) | Entry::HostV4(_) => false,
-            Entry::NetworkV6(_) | Entry::HostV6(_) => true,
-            Entry::Test(network) => network.contains(':'),
-        }
-    }
-}
-
-impl fmt::Display for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Entry::NetworkV4(address) => write!(f, "{address}/24"),
-            Entry::HostV4(address) => address.fmt(f),
-            Entry::NetworkV6(address) => write!(f, "{address}/64"),
-            Entry::HostV6(address) => address.fmt(f),
-            Entry::Test(network) => f.write_str(network),
-        }
-    }
+/// An entry of a table, or a rule's source: a network or a host.
+fn entry(address: impl Into<IpAddr>, length: Option<u8>) -> HostAddress {
+    HostAddress { address: address.into(), length }
 }
 
 /// IPv4 networks without entries: sources that no packet has, the test networks, and the private networks, because a DUT is often
@@ -90,7 +57,7 @@ fn left_out_v6(network: u64) -> bool {
 
 impl Entries {
     /// Those of IPv4. Counted, they are the archive's: 1.1.1.0/24, 1.1.2.0/24, ... 1.1.255.0/24, 1.2.1.0/24, ...
-    pub fn v4(self) -> impl Iterator<Item = Entry> {
+    pub fn v4(self) -> impl Iterator<Item = HostAddress> {
         let (counted, drawn) = match self.seed {
             None => (Some(counted_v4()), None),
             Some(seed) => (None, Some(self.drawn_v4(seed))),
@@ -99,10 +66,8 @@ impl Entries {
         let addresses = counted.into_iter().flatten().chain(drawn.into_iter().flatten());
         addresses.filter(|address| !left_out_v4(*address)).take(self.count as usize).map(move |address| {
             match kind {
-                EntryKind::Networks => Entry::NetworkV4(Ipv4Addr::from_bits(address)),
-                EntryKind::Hosts => {
-                    Entry::HostV4(Ipv4Addr::from_bits(address | u32::from(address & 255 == 0)))
-                }
+                EntryKind::Networks => entry(Ipv4Addr::from_bits(address), Some(24)),
+                EntryKind::Hosts => entry(Ipv4Addr::from_bits(address | u32::from(address & 255 == 0)), None),
             }
         })
     }
@@ -120,7 +85,7 @@ impl Entries {
     }
 
     /// Those of IPv6. Counted, they are of the prefix for documents (RFC 3849): 2001:db8:0:1::/64, 2001:db8:0:2::/64, ...
-    pub fn v6(self) -> impl Iterator<Item = Entry> {
+    pub fn v6(self) -> impl Iterator<Item = HostAddress> {
         let permutation = self.seed.map(|seed| Permutation::new(seed, DRAWN_V6_BITS));
         let networks = (1u64..).map(move |index| match permutation {
             None => 0x2001_0db8_0000_0000 + index,
@@ -131,8 +96,8 @@ impl Entries {
             let host = seed.map_or(1, |seed| SplitMix64::new(seed ^ network).next_u64() | 1);
             let address = |host: u64| Ipv6Addr::from_bits(u128::from(network) << 64 | u128::from(host));
             match kind {
-                EntryKind::Networks => Entry::NetworkV6(address(0)),
-                EntryKind::Hosts => Entry::HostV6(address(host)),
+                EntryKind::Networks => entry(address(0), Some(64)),
+                EntryKind::Hosts => entry(address(host), None),
             }
         })
     }
@@ -181,7 +146,7 @@ mod tests {
         Entries { count, kind, seed }
     }
 
-    fn texts(entries: impl Iterator<Item = Entry>) -> Vec<String> {
+    fn texts(entries: impl Iterator<Item = HostAddress>) -> Vec<String> {
         entries.map(|e| e.to_string()).collect()
     }
 
@@ -218,10 +183,10 @@ mod tests {
         }
     }
 
-    fn address_v4(entry: Entry) -> Ipv4Addr {
-        match entry {
-            Entry::NetworkV4(address) | Entry::HostV4(address) => address,
-            _ => panic!("{entry} is no IPv4"),
+    fn address_v4(entry: HostAddress) -> Ipv4Addr {
+        match entry.address {
+            IpAddr::V4(address) => address,
+            IpAddr::V6(_) => panic!("{entry} is no IPv4"),
         }
     }
 
@@ -266,12 +231,11 @@ mod tests {
             let entries = of(count, kind, seed);
             for all in [entries.v4().collect::<Vec<_>>(), entries.v6().collect()] {
                 prop_assert_eq!(all.len(), count as usize);
-                prop_assert_eq!(all.iter().collect::<HashSet<_>>().len(), count as usize);
+                prop_assert_eq!(all.iter().map(|e| e.address).collect::<HashSet<_>>().len(), count as usize);
                 for entry in &all {
-                    let clear = match entry {
-                        Entry::NetworkV4(a) | Entry::HostV4(a) => !left_out_v4(a.to_bits()),
-                        Entry::NetworkV6(a) | Entry::HostV6(a) => !left_out_v6((a.to_bits() >> 64) as u64),
-                        Entry::Test(_) => false,
+                    let clear = match entry.address {
+                        IpAddr::V4(a) => !left_out_v4(a.to_bits()),
+                        IpAddr::V6(a) => !left_out_v6((a.to_bits() >> 64) as u64),
                     };
                     prop_assert!(clear, "{}", entry);
                 }

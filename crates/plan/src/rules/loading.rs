@@ -4,11 +4,9 @@ use super::sizing::{
     IPFW_DEFAULT_BUCKETS, PF_DEFAULT_REQUEST, conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes,
 };
 use super::{Firewall, IpfwFormat, RuleSet, TEST_NETWORKS};
-use crate::names::Named;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{Result, Write};
-use std::str::FromStr;
 
 /// A text of a rule set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,14 +25,6 @@ pub enum Part {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
-    }
-}
-
-impl FromStr for Part {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        Part::parse_name(text, "a part")
     }
 }
 

@@ -4,30 +4,27 @@
 //! of the BSD firewalls are byte for byte those of the netbenches archive (github.com/ocochard/netbenches) where it has them;
 //! docs/rules.md names the source of each.
 
+mod bsd;
 mod entries;
 mod faults;
-mod ipf;
-mod ipfw;
-mod iptables;
+mod linux;
 mod loading;
-mod nftables;
 pub mod own;
-mod pf;
 pub mod sizing;
 #[cfg(test)]
 mod tests;
 
-pub use entries::{Entries, Entry, EntryKind};
+use entries::Entries;
+pub use entries::EntryKind;
 pub use loading::{Load, Part};
 
 use crate::diagnostic::Diagnostic;
-use crate::names::Named;
+use crate::lab::HostAddress;
 use linerate_measure::experiment::System;
 use linerate_wire::Family;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
-use std::str::FromStr;
 
 /// Rules that match nothing, at most.
 pub const MAX_RULES: u32 = 100_000;
@@ -91,14 +88,6 @@ impl Firewall {
 impl fmt::Display for Firewall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
-    }
-}
-
-impl FromStr for Firewall {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Firewall::parse_name(text, "a firewall")
     }
 }
 
@@ -267,13 +256,13 @@ impl RuleSet {
         comments.iter().try_for_each(|line| writeln!(out, "# {line}"))?;
         match part {
             Part::Rules => match self.firewall {
-                Firewall::Nftables => nftables::write(self, &mut out),
-                Firewall::Iptables => iptables::write(self, &mut out),
-                Firewall::Pf | Firewall::OpenbsdPf => pf::write(self, &mut out),
-                Firewall::Ipfw => ipfw::write(self, &mut out),
-                Firewall::Ipf => ipf::write(self, &mut out),
+                Firewall::Nftables => linux::nftables(self, &mut out),
+                Firewall::Iptables => linux::iptables(self, &mut out),
+                Firewall::Pf | Firewall::OpenbsdPf => bsd::pf(self, &mut out),
+                Firewall::Ipfw => bsd::ipfw(self, &mut out),
+                Firewall::Ipf => bsd::ipf(self, &mut out),
             },
-            Part::Ipset => iptables::write_ipset(self, &mut out),
+            Part::Ipset => linux::write_ipset(self, &mut out),
             Part::Sysctl => loading::write_settings(&self.sysctls(), "", &mut out),
             Part::Loader => loading::write_settings(&self.loader_settings(), "\"", &mut out),
         }?;
@@ -299,20 +288,21 @@ impl RuleSet {
     }
 
     /// Entries of one IP version that match nothing.
-    fn misses(&self, count: u32, version: usize) -> impl Iterator<Item = Entry> + use<> {
+    fn misses(&self, count: u32, version: usize) -> impl Iterator<Item = HostAddress> + use<> {
         let entries = Entries { count, kind: self.entries, seed: self.seed };
         let only = |asked: usize| if version == asked { usize::MAX } else { 0 };
         entries.v4().take(only(0)).chain(entries.v6().take(only(1)))
     }
 
     /// The entries of the table for an IP version, with its last one.
-    fn table_of(&self, version: usize) -> impl Iterator<Item = Entry> + use<> {
+    fn table_of(&self, version: usize) -> impl Iterator<Item = HostAddress> + use<> {
         let misses = self.table.unwrap_or(0).saturating_sub(u32::from(self.hit));
-        self.misses(misses, version).chain(self.hit.then_some(Entry::Test(TEST_NETWORKS[version])))
+        let hit = TEST_NETWORKS[version].parse().ok().filter(|_| self.hit);
+        self.misses(misses, version).chain(hit)
     }
 
     /// The rules that match nothing, of all IP versions.
-    fn all_rules(&self) -> impl Iterator<Item = Entry> {
+    fn all_rules(&self) -> impl Iterator<Item = HostAddress> {
         self.versions().flat_map(|version| self.misses(self.rules_before, version))
     }
 }

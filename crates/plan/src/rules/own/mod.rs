@@ -4,23 +4,18 @@
 //! A file is read as words, not as rules. Names are replaced word by word and line by line, so that line numbers in the
 //! firewall's messages are those of the file.
 
-mod counts;
-mod formats;
 mod names;
 #[cfg(test)]
 mod tests;
-mod tokens;
-
-pub use counts::{counts, grown};
 
 use super::Firewall;
 use crate::diagnostic::{Diagnostic, Lines, Span, listed};
-use formats::{first_words, recognised, refuse};
+use linerate_measure::record::RuleCount;
 pub use names::{LabEnd, Meaning};
 use names::{Names, net};
+use names::{Token, TokenKind, tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tokens::Token;
 
 /// Most bytes of a rule file. Readers of files enforce it.
 pub const MOST_BYTES: usize = 4 << 20;
@@ -69,7 +64,7 @@ impl RuleFile {
             return Err(Diagnostic::at(at, "this file is not text").remedy("name a rule file"));
         }
         let firewall = firewall.map_or_else(|| recognised(text), Ok)?;
-        let tokens = tokens::tokens(text, firewall)?;
+        let tokens = tokens(text, firewall)?;
         refuse(firewall, &tokens)?;
         let mut read = RuleFile {
             file: file.into(),
@@ -191,7 +186,7 @@ impl RuleFile {
             there.into_iter().for_each(|there| back.entry(there).or_default().push(name));
         }
         let (mut said, mut from) = (String::new(), 0);
-        for token in tokens::tokens(rule, self.firewall).unwrap_or_default() {
+        for token in tokens(rule, self.firewall).unwrap_or_default() {
             if let Some([name]) = back.get(token.text).map(Vec::as_slice) {
                 said += &rule[from..token.at];
                 said += name;
@@ -203,7 +198,7 @@ impl RuleFile {
 
     /// Tokens of the text. [`RuleFile::read`] has already read it without a fault.
     fn tokens(&self) -> Vec<Token<'_>> {
-        tokens::tokens(&self.text, self.firewall).unwrap_or_default()
+        tokens(&self.text, self.firewall).unwrap_or_default()
     }
 
     fn has(&self, words: &[&str]) -> bool {
@@ -292,4 +287,168 @@ pub fn told_of(file: &str, said: &str) -> String {
         }
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The counters in a listing of `nft list ruleset` or `iptables-save -c`, in its order.
+pub fn counts(firewall: Firewall, listing: &str) -> Vec<RuleCount> {
+    if firewall == Firewall::Nftables { nftables(listing) } else { iptables(listing) }
+}
+
+/// Growth of the rules' counters between two listings, without rules that did not count.
+pub fn grown(before: &[RuleCount], after: &[RuleCount]) -> Vec<RuleCount> {
+    if before.len() != after.len() {
+        return Vec::new();
+    }
+    let since = |(before, after): (&RuleCount, &RuleCount)| RuleCount {
+        rule: after.rule.clone(),
+        frames: after.frames.saturating_sub(before.frames),
+    };
+    before.iter().zip(after).map(since).filter(|count| count.frames > 0).collect()
+}
+
+fn nftables(listing: &str) -> Vec<RuleCount> {
+    let mut counts = Vec::new();
+    let mut blocks: Vec<&str> = Vec::new();
+    let mut rule = String::new();
+    for line in listing.lines().map(str::trim) {
+        match line {
+            "}" => _ = blocks.pop(),
+            header if header.ends_with('{') => blocks.push(header.trim_end_matches(['{', ' '])),
+            line => {
+                // A long list of addresses goes on in the next line.
+                rule.push_str(line);
+                if line.ends_with(',') {
+                    rule.push(' ');
+                    continue;
+                }
+                counts.extend(of_nft_rule(&blocks, &rule));
+                rule.clear();
+            }
+        }
+    }
+    counts
+}
+
+fn of_nft_rule(blocks: &[&str], rule: &str) -> Option<RuleCount> {
+    let table = blocks.first()?.strip_prefix("table ")?;
+    let block = blocks.get(1)?;
+    let (before, counted) = match block.strip_prefix("chain ") {
+        Some(_) => rule.split_once("counter packets ")?,
+        None => ("", rule.strip_prefix("packets ").filter(|_| block.starts_with("counter "))?),
+    };
+    let mut words = counted.splitn(4, ' ');
+    let frames = words.next()?.parse().ok()?;
+    let rest = words.nth(2).map_or(String::new(), |rest| format!(" {rest}"));
+    let rule = match block.strip_prefix("chain ") {
+        Some(chain) => format!("{table} {chain}: {before}counter{rest}"),
+        None => format!("{table}: {block}"),
+    };
+    Some(RuleCount { rule, frames })
+}
+
+fn iptables(listing: &str) -> Vec<RuleCount> {
+    let mut table = "";
+    let mut counts = Vec::new();
+    for line in listing.lines() {
+        if let Some(name) = line.strip_prefix('*') {
+            table = name;
+        } else if let Some((counted, rule)) = line.strip_prefix('[').and_then(|l| l.split_once("] ")) {
+            let frames = counted.split(':').next().and_then(|n| n.parse().ok());
+            counts.extend(frames.map(|frames| RuleCount { rule: format!("{table}: {rule}"), frames }));
+        } else if let Some(policy) = line.strip_prefix(':') {
+            let words: Vec<&str> = policy.split(' ').collect();
+            let [chain, verdict @ ("ACCEPT" | "DROP"), counted] = words[..] else { continue };
+            let frames = counted.trim_start_matches('[').split(':').next().and_then(|n| n.parse().ok());
+            let rule = format!("{table}: policy of {chain}, {verdict}");
+            counts.extend(frames.map(|frames| RuleCount { rule, frames }));
+        }
+    }
+    counts
+}
+
+/// Refuses statements that reach beyond the file.
+fn refuse(firewall: Firewall, tokens: &[Token<'_>]) -> Result<(), Diagnostic> {
+    match firewall {
+        Firewall::Nftables | Firewall::Pf | Firewall::OpenbsdPf => {
+            let Some(token) = tokens.iter().find(|t| t.is(&["include"])) else { return Ok(()) };
+            let help = match firewall {
+                Firewall::Nftables => {
+                    "put its lines here, or load all of it and save it as one file: nft list ruleset"
+                }
+                _ => "put its lines here",
+            };
+            let message = "this file includes another, which linerate does not read";
+            Err(Diagnostic::at(token.span(), message).remedy(help))
+        }
+        Firewall::Iptables => {
+            // A program of the file's choice, run as root.
+            let starts = |t: &&Token<'_>| {
+                t.kind == TokenKind::Word && (t.text.starts_with("--mod") || cluster_has_m(t.text))
+            };
+            let Some(token) = tokens.iter().find(starts) else { return Ok(()) };
+            let message = format!("'{}' would run a program", token.text);
+            Err(Diagnostic::at(token.span(), message).remedy("leave it out"))
+        }
+        Firewall::Ipfw => Ok(()),
+        Firewall::Ipf => Err(Diagnostic::new("rule files of IP Filter cannot be measured")
+            .remedy("there are nftables, iptables (iptables-save), pf and ipfw")),
+    }
+}
+
+/// `-M`, alone or behind options that take no argument.
+fn cluster_has_m(word: &str) -> bool {
+    let Some(options) = word.strip_prefix('-').filter(|o| !o.starts_with('-')) else { return false };
+    options.trim_start_matches(['v', 'n', 'x', 'f', '4', '6', 'w', 'c', 'h']).starts_with('M')
+}
+
+/// The words of the first line that is neither blank nor a comment.
+fn first_words(text: &str) -> Vec<&str> {
+    let first = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#'));
+    first.map(|line| line.split_whitespace().collect()).unwrap_or_default()
+}
+
+/// Whose rules a text is.
+fn recognised(text: &str) -> Result<Firewall, Diagnostic> {
+    let shebang = text.lines().next().filter(|l| l.starts_with("#!")).unwrap_or_default();
+    if shebang.contains("nft") {
+        return Ok(Firewall::Nftables);
+    }
+    let words = first_words(text);
+    let first = words.first().copied().unwrap_or_default();
+    let second = words.get(1).copied().unwrap_or_default();
+    let nft_object = ["table", "chain", "rule", "set", "map", "element", "counter", "flowtable", "ruleset"];
+    let runs = |program: &str| {
+        text.lines().any(|l| l.split_whitespace().any(|w| w.trim_matches(['"', '\'']).ends_with(program)))
+    };
+    if shebang.contains("sh") {
+        for (program, save) in [("nft", "nft list ruleset"), ("iptables", "iptables-save")] {
+            if runs(program) && !runs("ipfw") {
+                let message = format!("this is a shell script that runs {program}, not a rule file");
+                let remedy = format!("run it where it belongs, and save what it makes: {save} > FILE");
+                return Err(Diagnostic::at(Span { start: 0, end: shebang.len() }, message).remedy(remedy));
+            }
+        }
+    }
+    match first {
+        "table" if second.starts_with('<') => Ok(Firewall::Pf),
+        "table"
+            if !["create", "add", "flush", "destroy"]
+                .contains(&words.get(2).copied().unwrap_or_default()) =>
+        {
+            Ok(Firewall::Nftables)
+        }
+        "define" | "include" | "destroy" => Ok(Firewall::Nftables),
+        "add" | "create" | "insert" | "delete" | "flush" if nft_object.contains(&second) => {
+            Ok(Firewall::Nftables)
+        }
+        "add" | "-f" | "-q" | "flush" | "table" | "nat" if second != "on" => Ok(Firewall::Ipfw),
+        _ if first.starts_with('*') && text.lines().any(|l| l.trim() == "COMMIT") => Ok(Firewall::Iptables),
+        _ if runs("ipfw") => Ok(Firewall::Ipfw),
+        "set" | "scrub" | "match" | "block" | "pass" | "anchor" | "antispoof" | "nat" | "rdr" | "table"
+        | "queue" => Ok(Firewall::Pf),
+        _ if words.get(1) == Some(&"=") || first.contains('=') => Ok(Firewall::Pf),
+        "" => Err(Diagnostic::new("the file has no rules").remedy("name a file with rules")),
+        _ => Err(Diagnostic::new("nothing shows which firewall reads this file")
+            .remedy("say so: tool = \"nftables\", \"iptables\", \"pf\" or \"ipfw\"")),
+    }
 }
