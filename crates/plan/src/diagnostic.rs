@@ -225,30 +225,10 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, Diagnostic> {
 
 /// The name among `names` that was probably meant by `word`.
 pub fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower: Vec<char> = word.to_lowercase().replace('_', "-").chars().take(60).collect();
-    let allowed = (lower.len() / 3).min(3);
-    let near = names
-        .into_iter()
-        .map(|name| (distance(&lower, &name.to_lowercase().chars().collect::<Vec<_>>()), name));
+    let lower: String = word.to_lowercase().replace('_', "-").chars().take(60).collect();
+    let allowed = (lower.chars().count() / 3).min(3);
+    let near = names.into_iter().map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name));
     near.filter(|(far, _)| *far <= allowed).min_by_key(|(far, _)| *far).map(|(_, name)| name)
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours that make one word of the other (optimal string alignment).
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
-            }
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 /// The replacement for a word that is not among `names`: the nearest name, or else the list of all names.

@@ -13,7 +13,6 @@ mod checks;
 pub mod diagnostic;
 mod draft;
 mod expand;
-mod field;
 mod forms;
 mod grammar;
 pub mod keys;

@@ -2,7 +2,7 @@
 
 use super::Draft;
 use crate::diagnostic::{Diagnostic, Problems, Span, suggestion};
-use crate::field::Field;
+use crate::schema::Field;
 use crate::value::{Entry, Node, Tree, Value, label};
 use serde_json::Value as Json;
 

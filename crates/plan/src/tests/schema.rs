@@ -105,18 +105,18 @@ fn the_schema_has_every_key_of_the_reader() {
 /// Every setting of a plan takes effect: no key of the grammar is lost on its way into the types.
 #[test]
 fn every_key_that_a_factor_can_set_reaches_its_type() {
-    use crate::{field, lower, value};
+    use crate::{lower, schema, value};
     let base = "rules = { tool = \"nftables\", filter = \"stateless\" }\nimage = { file = \"x\", install = \"x\", undo = \"x\" }";
     let (base, problems) = reader::read(base, &SETTINGS);
     assert!(problems.is_empty());
     let texts = ["1000 B", "imix", "20 ms", "5.17", "1,3", "random", "5 kpps", "on-the-way", "bridge", "all"];
-    for (path, kind) in field::all() {
+    for (path, kind) in schema::all() {
         // A file takes the place of the rules that are written, and is read elsewhere.
         if path == "rules.file" || path == "rules.map." {
             continue;
         }
         let path = if path.ends_with('.') { path + "name" } else { path };
-        let field = field::Field::parse(&path).unwrap();
+        let field = schema::Field::parse(&path).unwrap();
         let words = match kind {
             Kind::Choice(words) => words.iter().map(|(word, _)| Value::from(*word)).collect(),
             _ => texts.map(Value::from).to_vec(),

@@ -47,34 +47,28 @@ impl RuleFile {
         firewall: Option<Firewall>,
         map: &BTreeMap<String, Meaning>,
     ) -> Result<RuleFile, Diagnostic> {
-        Self::of_text(file, text, firewall, map).map_err(|fault| match fault.span.end {
+        let read = || {
+            if let Some(at) = text.find('\0') {
+                let at = Span { start: at, end: at + 1 };
+                return Err(Diagnostic::at(at, "this file is not text").remedy("name a rule file"));
+            }
+            let firewall = firewall.map_or_else(|| recognised(text), Ok)?;
+            let tokens = tokens(text, firewall)?;
+            refuse(firewall, &tokens)?;
+            let mut read = RuleFile {
+                file: file.into(),
+                firewall,
+                map: map.clone(),
+                guessed: BTreeMap::new(),
+                text: text.into(),
+            };
+            read.complete(&Names::new(firewall, tokens))?;
+            Ok(read)
+        };
+        read().map_err(|fault: Diagnostic| match fault.span.end {
             0 => fault.of(file),
             _ => Lines::new(text).locate(fault.of(file)),
         })
-    }
-
-    fn of_text(
-        file: &str,
-        text: &str,
-        firewall: Option<Firewall>,
-        map: &BTreeMap<String, Meaning>,
-    ) -> Result<RuleFile, Diagnostic> {
-        if let Some(at) = text.find('\0') {
-            let at = Span { start: at, end: at + 1 };
-            return Err(Diagnostic::at(at, "this file is not text").remedy("name a rule file"));
-        }
-        let firewall = firewall.map_or_else(|| recognised(text), Ok)?;
-        let tokens = tokens(text, firewall)?;
-        refuse(firewall, &tokens)?;
-        let mut read = RuleFile {
-            file: file.into(),
-            firewall,
-            map: map.clone(),
-            guessed: BTreeMap::new(),
-            text: text.into(),
-        };
-        read.complete(&Names::new(firewall, tokens))?;
-        Ok(read)
     }
 
     /// Guesses the missing entries of the map.
