@@ -16,7 +16,7 @@ use linerate_linux::process::pipes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Something that a caller may want to write down or show.
@@ -360,7 +360,7 @@ enum Change {
 enum State {
     Connected(ExecutionTarget),
     Lost,
-    Connecting(Receiver<Result<ExecutionTarget>>),
+    Connecting(JoinHandle<Result<ExecutionTarget>>),
 }
 
 impl Site {
@@ -384,12 +384,8 @@ impl Site {
     /// Begins to connect again. The thread that does it is not waited for: it ends within the limit of the connection.
     fn connect(&mut self) {
         if let (State::Lost, Some(target)) = (&self.state, self.target.clone()) {
-            let (answer, answers) = channel();
-            self.state = State::Connecting(answers);
-            std::thread::spawn(move || {
-                // The campaign is over and no longer waits for it: the connection ends here.
-                let _ = answer.send(ExecutionTarget::connect(&target, None));
-            });
+            self.state =
+                State::Connecting(std::thread::spawn(move || ExecutionTarget::connect(&target, None)));
         }
     }
 
@@ -400,28 +396,23 @@ impl Site {
 
     /// Whether something has changed. `told`: its connection has output.
     fn look(&mut self, told: bool) -> Option<Change> {
-        match &self.state {
-            State::Connected(place) => {
-                if !told && self.looked.elapsed() < LOOK_AT_SILENT {
-                    return None;
-                }
-                self.looked = Instant::now();
-                place.lost().map(Change::Lost)
-            }
-            State::Lost => None,
-            State::Connecting(answers) => match answers.try_recv() {
+        match std::mem::replace(&mut self.state, State::Lost) {
+            State::Connecting(thread) if thread.is_finished() => match thread.join() {
                 Ok(Ok(place)) => {
                     self.state = State::Connected(place);
-                    Some(Change::Back)
+                    return Some(Change::Back);
                 }
-                Ok(Err(error)) => Some(Change::Lost(error)),
-                Err(TryRecvError::Empty) => None,
-                Err(TryRecvError::Disconnected) => {
-                    self.state = State::Lost;
-                    None
-                }
+                Ok(Err(error)) => return Some(Change::Lost(error)),
+                Err(_) => {}
             },
+            other => self.state = other,
         }
+        let State::Connected(place) = &self.state else { return None };
+        if !told && self.looked.elapsed() < LOOK_AT_SILENT {
+            return None;
+        }
+        self.looked = Instant::now();
+        place.lost().map(Change::Lost)
     }
 }
 

@@ -282,10 +282,6 @@ const LONGEST_NAME: usize = 40;
 /// The kernel's limit on an interface's name, less its end (IFNAMSIZ).
 const LONGEST_INTERFACE: usize = 15;
 
-fn wrong(what: impl Into<String>, why: impl Into<String>) -> Fault {
-    Fault::new(what, why.into(), "the controller asked for what cannot be: report it with this message")
-}
-
 impl Port {
     /// Refuses impossible ports before they are made.
     ///
@@ -294,11 +290,11 @@ impl Port {
     pub fn check(&self) -> Result<(), Fault> {
         let what = || format!("preparing port {}", shown(&self.name));
         if self.name.is_empty() || self.name.len() > LONGEST_NAME || self.name.chars().any(char::is_control) {
-            return Err(wrong(what(), format!("its name must have 1 to {LONGEST_NAME} letters")));
+            return Err(Fault::order(what(), format!("its name must have 1 to {LONGEST_NAME} letters")));
         }
-        check_interface(&self.interface).map_err(|why| wrong(what(), why))?;
+        check_interface(&self.interface).map_err(|why| Fault::order(what(), why))?;
         if self.cpus.len() > MOST_CPUS || self.cpus.iter().any(|cpu| *cpu >= 8192) {
-            return Err(wrong(
+            return Err(Fault::order(
                 what(),
                 format!("it can have at most {MOST_CPUS} CPUs, of numbers below 8192"),
             ));
@@ -307,17 +303,17 @@ impl Port {
         cpus.sort_unstable();
         cpus.dedup();
         if cpus.len() != self.cpus.len() {
-            return Err(wrong(what(), "a CPU is named twice"));
+            return Err(Fault::order(what(), "a CPU is named twice"));
         }
         if !self.backend.is_own() {
-            return Err(wrong(what(), format!("an agent has no backend {}", self.backend)));
+            return Err(Fault::order(what(), format!("an agent has no backend {}", self.backend)));
         }
         match &self.role {
             Role::Generator(traffic) if traffic.stamp_every > MOST_UNSTAMPED => {
-                Err(wrong(what(), format!("one frame in 1 to {MOST_UNSTAMPED} can be stamped")))
+                Err(Fault::order(what(), format!("one frame in 1 to {MOST_UNSTAMPED} can be stamped")))
             }
-            Role::Generator(traffic) => traffic.check().map_err(|e| wrong(what(), e.to_string())),
-            Role::Receiver(filter) => filter.check().map_err(|e| wrong(what(), e.to_string())),
+            Role::Generator(traffic) => traffic.check().map_err(|e| Fault::order(what(), e.to_string())),
+            Role::Receiver(filter) => filter.check().map_err(|e| Fault::order(what(), e.to_string())),
         }
     }
 }
@@ -343,10 +339,10 @@ impl Order {
     /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
         let what = "arming the load";
-        self.load.check().map_err(|e| wrong(what, e.to_string()))?;
+        self.load.check().map_err(|e| Fault::order(what, e.to_string()))?;
         match self.sample_ns >= SHORTEST_SAMPLE_NS {
             true => Ok(()),
-            false => Err(wrong(what, "samples are a millisecond apart at least")),
+            false => Err(Fault::order(what, "samples are a millisecond apart at least")),
         }
     }
 }

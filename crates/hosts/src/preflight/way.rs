@@ -1,6 +1,6 @@
 //! Ways: through the DUT, and between hosts whose tools send by their system's own stack.
 
-use super::{Findings, Port, Station, alike, is_link_local, ports};
+use super::{Findings, Station, alike, is_link_local, ports};
 use crate::systems::question::forwarding;
 use crate::systems::{Facts, Interface};
 use linerate_plan::Backend;
@@ -55,7 +55,7 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, out:
     let Some(way) = dut.facts.ways.get(&to) else { return };
     let family = if to.is_ipv4() { Family::V4 } else { Family::V6 };
     let hop = lab.next_hop(end, family);
-    let Some(interface) = interface(lab, dut, end) else { return };
+    let Some(interface) = found(lab, dut, key(end)).first().copied() else { return };
     // A network that the lab does not use, in a version of IP that its cables do not have, needs no way.
     if hop.is_none() && !interface.addresses.iter().any(|a| a.reaches(to) == Some(true)) {
         return;
@@ -80,20 +80,22 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, out:
     }
 }
 
-/// An interface of the DUT.
-fn interface<'a>(lab: &Lab, dut: &Station<'a>, end: End) -> Option<&'a Interface> {
-    let key = match end {
-        End::In => "in",
-        End::Out => "out",
-    };
-    ports(lab, dut.host).iter().find(|port| port.key == key)?.found(dut.facts).ok()
+/// The interfaces of a host that have this key in the lab file.
+fn found<'a>(lab: &Lab, station: &Station<'a>, key: &str) -> Vec<&'a Interface> {
+    let ports = ports(lab, station.host).into_iter().filter(|port| port.key == key);
+    ports.filter_map(|port| port.found(station.facts).ok()).collect()
+}
+
+/// The key of the DUT's interface at an end.
+fn key(end: End) -> &'static str {
+    if end == End::In { "in" } else { "out" }
 }
 
 fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, out: &mut Findings) {
     let Some(kernel) = dut.facts.kernel() else { return };
     let host: &Host = dut.host;
     let carries = |v4: bool| {
-        let ends = [End::In, End::Out].into_iter().filter_map(|end| interface(lab, dut, end));
+        let ends = ["in", "out"].into_iter().flat_map(|key| found(lab, dut, key));
         ends.flat_map(|i| &i.addresses).any(|a| a.address.is_ipv4() == v4 && !is_link_local(a.address))
     };
     for (key, wanted) in forwarding(kernel).into_iter().zip([carries(true), six && carries(false)]) {
@@ -109,10 +111,9 @@ fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, out: &mut Findings) {
 /// interfaces' addresses must be known. Not more than 16 for a host.
 pub fn ways(lab: &Lab, facts: &BTreeMap<String, Facts>) -> BTreeMap<String, Vec<IpAddr>> {
     let receiver = lab.receiver();
-    let of = |host: &linerate_plan::lab::Host, key: &str| -> Vec<IpAddr> {
+    let of = |host: &Host, key: &str| -> Vec<IpAddr> {
         let Some(facts) = facts.get(&host.name) else { return Vec::new() };
-        let ports: Vec<Port<'_>> = ports(lab, host).into_iter().filter(|port| port.key == key).collect();
-        ports.iter().filter_map(|port| port.found(facts).ok()).flat_map(addresses).take(16).collect()
+        found(lab, &Station { host, facts }, key).into_iter().flat_map(addresses).take(16).collect()
     };
     let mut asked: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
     for generator in lab.generators().filter(|host| host.name != receiver.name) {
@@ -166,16 +167,8 @@ fn reaches(
     needs: &str,
     out: &mut Findings,
 ) {
-    let own = ports(lab, from.host);
-    let names: Vec<&str> = own
-        .iter()
-        .filter(|port| port.key == key)
-        .filter_map(|port| port.found(from.facts).ok())
-        .map(|i| i.name.as_str())
-        .collect();
-    let theirs = ports(lab, to.host);
-    let theirs = theirs.iter().filter(|port| port.key == far).filter_map(|port| port.found(to.facts).ok());
-    for address in theirs.flat_map(addresses) {
+    let names: Vec<&str> = found(lab, from, key).iter().map(|i| i.name.as_str()).collect();
+    for address in found(lab, to, far).into_iter().flat_map(addresses) {
         let Some(way) = from.facts.ways.get(&address) else { continue };
         let what = format!("it has no route to {address} of {} over the lab", to.host.name);
         let evidence = match way {

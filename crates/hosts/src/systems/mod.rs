@@ -5,6 +5,7 @@
 //! of an answer and [`MOST_ENTRIES`] of its entries are read. [`preflight`](crate::preflight) compares the facts with the lab
 //! file.
 
+mod answers;
 mod bsd;
 mod detect;
 mod facts;

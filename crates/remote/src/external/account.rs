@@ -4,33 +4,11 @@ use super::running::Running;
 use super::{Flight, NOTHING_ARRIVED};
 use crate::agents::Flown;
 use linerate_hosts::agent::merge::{Series, merge};
-use linerate_hosts::tools::{Sample, Side};
+use linerate_hosts::tools::Side;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::trial::{self, Timing};
 use linerate_plan::Backend;
 use linerate_wire::Transport;
-
-/// More frames than any generator sends: a host that prints more is not believed, and sums stay in range.
-pub(super) const MOST_FRAMES: u64 = 1 << 56;
-
-/// By how much our clock is ahead of the tool's, at most: for each sample, with the time when it was here.
-pub(super) fn ahead<'a>(samples: &'a [Sample], here: &'a [u64]) -> impl Iterator<Item = i128> + 'a {
-    samples.iter().zip(here).map(|(sample, here)| i128::from(*here) - i128::from(sample.end_us) * 1000)
-}
-
-/// Counts of one tool on our clock. The clock of a tool is ours plus a constant, over so short a time; and no line is here before its
-/// interval has ended. So the quickest line is nearest to the constant, and the others' delays do not matter.
-pub(super) fn counts(samples: &[Sample], here: &[u64], frames: impl Fn(&Sample) -> u64) -> Series {
-    let Some(constant) = ahead(samples, here).min() else { return Series::default() };
-    let moment = |us: u64| u64::try_from(i128::from(us) * 1000 + constant).unwrap_or(0);
-    let first = moment(samples[0].end_us).saturating_sub(samples[0].interval_us.saturating_mul(1000));
-    let mut sum = 0u64;
-    let ends = samples.iter().map(|sample| {
-        sum = sum.saturating_add(frames(sample)).min(MOST_FRAMES);
-        (moment(sample.end_us), sum)
-    });
-    Series::new([(first, 0)].into_iter().chain(ends))
-}
 
 /// When a trial's window is, on our clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,7 +176,9 @@ fn doubt(tool: &Running<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::running::counts;
     use super::*;
+    use linerate_hosts::tools::Sample;
     use proptest::prelude::*;
 
     const S: u64 = 1_000_000_000;

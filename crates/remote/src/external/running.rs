@@ -1,6 +1,5 @@
 //! One tool on one host: its session and its output.
 
-use super::account::{MOST_FRAMES, ahead, counts};
 use crate::error::{Fault as Why, RemoteError};
 use crate::{ExecutionTarget, Heard, Kind, Result, Session, line};
 use linerate_hosts::agent::merge::Series;
@@ -261,4 +260,26 @@ impl<'a> Running<'a> {
         };
         self.report().faults.iter().filter(ours).map(words).collect()
     }
+}
+
+/// More frames than any generator sends: a host that prints more is not believed, and sums stay in range.
+const MOST_FRAMES: u64 = 1 << 56;
+
+/// By how much our clock is ahead of the tool's, at most: for each sample, with the time when it was here.
+fn ahead<'a>(samples: &'a [Sample], here: &'a [u64]) -> impl Iterator<Item = i128> + 'a {
+    samples.iter().zip(here).map(|(sample, here)| i128::from(*here) - i128::from(sample.end_us) * 1000)
+}
+
+/// Counts of one tool on our clock. The clock of a tool is ours plus a constant, over so short a time; and no line is here before its
+/// interval has ended. So the quickest line is nearest to the constant, and the others' delays do not matter.
+pub(super) fn counts(samples: &[Sample], here: &[u64], frames: impl Fn(&Sample) -> u64) -> Series {
+    let Some(constant) = ahead(samples, here).min() else { return Series::default() };
+    let moment = |us: u64| u64::try_from(i128::from(us) * 1000 + constant).unwrap_or(0);
+    let first = moment(samples[0].end_us).saturating_sub(samples[0].interval_us.saturating_mul(1000));
+    let mut sum = 0u64;
+    let ends = samples.iter().map(|sample| {
+        sum = sum.saturating_add(frames(sample)).min(MOST_FRAMES);
+        (moment(sample.end_us), sum)
+    });
+    Series::new([(first, 0)].into_iter().chain(ends))
 }
