@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::host::cpu::{self, CpuTimes};
 use crate::ports::answer::Answerer;
 use crate::ports::{go_first, monotonic_ns};
+use crate::trial::sleep_until;
 use linerate_hosts::agent::message::{Fault, Lines, Order, Reply, Request, Sample, encode};
 use linerate_hosts::agent::server::{Action, Event, Session};
 use linerate_measure::counters::PortCounters;
@@ -341,12 +342,7 @@ impl Flight<'_> {
     }
 
     fn sleep_until(&self, at_ns: u64, over: impl Fn() -> bool) {
-        while !self.cancelled() && !over() {
-            match at_ns.saturating_sub(monotonic_ns()) {
-                0 => return,
-                ns => std::thread::sleep(Duration::from_nanos(ns).min(NAP)),
-            }
-        }
+        sleep_until(at_ns, NAP, || self.cancelled() || over());
     }
 }
 

@@ -1,12 +1,18 @@
 //! Files that a user names, files in folders that are open already, documents that are there whole or not at all, and the
 //! descriptor that a program prints to.
+//!
+//! Folders of small files, as configuration sets are, are read whole, within bounds, and never through a link: each folder and file
+//! is opened by its name in the folder above, which is already open, so that no link can be inserted on the way. Files that are not
+//! read are listed with the reason.
 
+use crate::error::{Doing, Error};
+use linerate_import::benchlab::{File as SmallFile, Folder, MOST_BYTES};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, openat};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -121,9 +127,94 @@ pub(crate) fn list(folder: &File, most: usize) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
+/// Folders below each other at most.
+const DEEPEST: usize = 32;
+/// Files and folders at most.
+const MOST_ENTRIES: usize = 20_000;
+/// Bytes of all files at most.
+const MOST_TOTAL: usize = 64 << 20;
+
+/// Reads all files below a folder. A link is followed only if it is `path` itself.
+///
+/// # Errors
+/// `path` is not a folder, or cannot be read. Unreadable files below it are in [`Folder::unread`].
+pub fn read_folder(path: &Path) -> Result<Folder, Error> {
+    let open = || {
+        let root = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)?;
+        Ok::<_, io::Error>((list(&root, MOST_ENTRIES + 1)?, root))
+    };
+    let (entries, root) = open().doing(format_args!("read the folder {}", path.display()))?;
+    let mut reader = Reader { folder: Folder::default(), entries: 0, bytes: 0 };
+    reader.below(&root, entries, "", 0);
+    let mut folder = reader.folder;
+    folder.path = path.to_string_lossy().into_owned();
+    folder.files.sort_by(|a, b| a.path.cmp(&b.path));
+    folder.unread.sort();
+    Ok(folder)
+}
+
+struct Reader {
+    folder: Folder,
+    entries: usize,
+    bytes: usize,
+}
+
+impl Reader {
+    fn below(&mut self, folder: &File, entries: Vec<Entry>, prefix: &str, depth: usize) {
+        for (name, _) in entries {
+            let path = format!("{prefix}{}", name.to_string_lossy());
+            self.entries += 1;
+            if self.entries > MOST_ENTRIES {
+                self.unread(path, format!("not read: more than {MOST_ENTRIES} files and folders"));
+                return;
+            }
+            if name.to_str().is_none() {
+                self.unread(path, "not read: its name is not UTF-8".into());
+            } else if let Err(reason) = self.entry(folder, &name, &path, depth) {
+                self.unread(path, reason);
+            }
+        }
+    }
+
+    /// Reads a file, or all files below a folder. The error is the reason why it is not read.
+    fn entry(&mut self, folder: &File, name: &OsStr, path: &str, depth: usize) -> Result<(), String> {
+        let (opened, metadata) = open_in(folder, name)?;
+        if metadata.is_dir() {
+            if depth == DEEPEST {
+                return Err(format!("not read: more than {DEEPEST} folders deep"));
+            }
+            let entries = list(&opened, MOST_ENTRIES + 1).map_err(cannot_read)?;
+            self.below(&opened, entries, &format!("{path}/"), depth + 1);
+            return Ok(());
+        }
+        if !metadata.is_file() {
+            return Err(NOT_REGULAR.into());
+        }
+        let mut bytes = Vec::new();
+        opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
+        if bytes.len() > MOST_BYTES {
+            return Err(format!("not read: larger than {} MiB", MOST_BYTES >> 20));
+        }
+        if self.bytes + bytes.len() > MOST_TOTAL {
+            return Err(format!("not read: all files have more than {} MiB", MOST_TOTAL >> 20));
+        }
+        self.bytes += bytes.len();
+        let executable = metadata.permissions().mode() & 0o111 != 0;
+        self.folder.files.push(SmallFile { path: path.into(), bytes, executable });
+        Ok(())
+    }
+
+    fn unread(&mut self, path: String, reason: String) {
+        self.folder.unread.push((path, reason));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
 
     #[test]
     fn paths_that_lead_elsewhere_are_not_plain() {
@@ -131,5 +222,76 @@ mod tests {
             assert!(!is_plain(path), "{path:?}");
         }
         assert!(is_plain("class/net/g0.5/threaded"));
+    }
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("linerate-folders-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).unwrap();
+            Scratch(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn reason<'f>(folder: &'f Folder, path: &str) -> &'f str {
+        let found = folder.unread.iter().find(|(p, _)| p == path);
+        &found.unwrap_or_else(|| panic!("{path} is not among {:?}", folder.unread)).1
+    }
+
+    #[test]
+    fn files_are_read_whole_and_in_the_order_of_their_paths() {
+        let scratch = Scratch::new("whole");
+        let root = &scratch.0;
+        fs::create_dir_all(root.join("b/etc")).unwrap();
+        fs::write(root.join("b/etc/rc.conf"), "x=1\n").unwrap();
+        fs::write(root.join("a"), [0xff, 0]).unwrap();
+        fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o755)).unwrap();
+        let folder = read_folder(root).unwrap();
+        let files: Vec<(&str, usize, bool)> =
+            folder.files.iter().map(|f| (f.path.as_str(), f.bytes.len(), f.executable)).collect();
+        assert_eq!(files, [("a", 2, true), ("b/etc/rc.conf", 4, false)]);
+        assert!(folder.unread.is_empty());
+        // The folder itself may be named by a link.
+        let link = root.with_extension("link");
+        let _ = fs::remove_file(&link);
+        symlink(root, &link).unwrap();
+        assert_eq!(read_folder(&link).unwrap().files, folder.files);
+        fs::remove_file(&link).unwrap();
+        let error = read_folder(&root.join("a")).unwrap_err().to_string();
+        assert!(error.contains("cannot read the folder") && error.contains("Not a directory"), "{error}");
+    }
+
+    #[test]
+    fn what_leaves_the_folder_or_has_no_end_is_told_and_not_read() {
+        let scratch = Scratch::new("hostile");
+        let root = &scratch.0;
+        symlink("/etc/passwd", root.join("file")).unwrap();
+        symlink("/etc", root.join("folder")).unwrap();
+        symlink(".", root.join("loop")).unwrap();
+        let fifo = std::process::Command::new("mkfifo").arg(root.join("pipe")).status().unwrap();
+        assert!(fifo.success());
+        fs::write(root.join(OsString::from_vec(b"\xff".to_vec())), "x").unwrap();
+        fs::File::create(root.join("large")).unwrap().set_len(100 << 30).unwrap();
+        let mut deep = root.clone();
+        (0..DEEPEST + 2).for_each(|_| deep.push("d"));
+        fs::create_dir_all(&deep).unwrap();
+        let folder = read_folder(root).unwrap();
+        assert!(folder.files.is_empty(), "{:?}", folder.files);
+        for link in ["file", "folder", "loop"] {
+            assert_eq!(reason(&folder, link), "a link: links are not followed");
+        }
+        assert_eq!(reason(&folder, "pipe"), "not a regular file: not read");
+        assert_eq!(reason(&folder, "\u{fffd}"), "not read: its name is not UTF-8");
+        assert_eq!(reason(&folder, "large"), "not read: larger than 1 MiB");
+        assert!(folder.unread.iter().any(|(_, why)| why.contains("32 folders deep")));
+        assert_eq!(folder.unread.len(), 7);
     }
 }

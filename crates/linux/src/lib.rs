@@ -6,7 +6,6 @@ pub mod agent;
 pub mod bpf;
 mod error;
 pub mod files;
-pub mod folders;
 pub mod host;
 pub mod journal;
 pub mod lab;

@@ -72,10 +72,6 @@ pub struct Input(Option<Arc<Writer>>);
 type Writer = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync;
 
 impl Input {
-    pub fn none() -> Input {
-        Input(None)
-    }
-
     pub fn text(text: impl Into<Arc<str>>) -> Input {
         let text = text.into();
         Input::writer(move |out| out.write_all(text.as_bytes()))
@@ -114,7 +110,7 @@ impl Job {
         Job {
             program: program.into(),
             args,
-            input: Input::none(),
+            input: Input::default(),
             file: None,
             limit: Duration::from_secs(30),
         }
@@ -145,7 +141,7 @@ impl Job {
         Path::new(&self.program).file_name().and_then(OsStr::to_str).unwrap_or(&self.program)
     }
 
-    /// Runs it as `command` makes it from the program's path (see [`Netns::command`](crate::net::Netns::command)).
+    /// Runs it and returns the beginning of its output, at most 64 KiB. `command` makes it from the program's path (see [`Netns::command`](crate::net::Netns::command)).
     ///
     /// # Errors
     /// It is not there, fails, takes too long, does not read its input, or `cancelled` became true.
@@ -153,10 +149,10 @@ impl Job {
         &self,
         command: impl FnOnce(&Path) -> Command,
         cancelled: Option<&AtomicBool>,
-    ) -> Result<Finished, ProcessError> {
+    ) -> Result<String, ProcessError> {
         let mut stdout = Kept::default();
-        let stderr = self.drive(command, cancelled, &mut |bytes| stdout.add(bytes))?;
-        Ok(Finished { stdout: stdout.text(), stderr: stderr.text() })
+        self.drive(command, cancelled, &mut |bytes| stdout.add(bytes))?;
+        Ok(stdout.text())
     }
 
     /// As [`Job::run`], with every line of the output handed to `each` instead of kept.
@@ -186,13 +182,13 @@ impl Job {
         Ok(())
     }
 
-    /// Runs it and returns its error output.
+    /// Runs it with its output handed to `stdout`.
     fn drive(
         &self,
         command: impl FnOnce(&Path) -> Command,
         cancelled: Option<&AtomicBool>,
         stdout: &mut dyn FnMut(&[u8]),
-    ) -> Result<Kept, ProcessError> {
+    ) -> Result<(), ProcessError> {
         let (began, name, limit) = (Instant::now(), &self.program, self.limit);
         let system = |source: io::Error| ProcessError::Unfinished(format!("cannot run {name}: {source}"));
         let program = find(name).ok_or_else(|| ProcessError::NotInstalled(name.clone()))?;
@@ -231,17 +227,8 @@ impl Job {
             .take()
             .map_or(Ok(()), |fed| fed.recv_timeout(GRACE).unwrap_or(Err(io::ErrorKind::BrokenPipe.into())));
         let starved = |e| ProcessError::Unfinished(format!("{name} did not get all of its input: {e}"));
-        fed.map(|()| stderr).map_err(starved)
+        fed.map_err(starved)
     }
-}
-
-/// The output of a program that has succeeded.
-#[derive(Debug, Clone)]
-pub struct Finished {
-    /// Its beginning, at most 64 KiB.
-    pub stdout: String,
-    /// The beginning of its error output.
-    pub stderr: String,
 }
 
 /// Reasons why a program failed.

@@ -2,24 +2,22 @@
 //!
 //! Files: `campaign.json`, `host.json`, `trials.jsonl` (one line per trial, only ever appended to), `summary.json`.
 
-mod imported;
-mod log;
 mod reader;
 
-use crate::Error;
+use crate::error::{Doing, Error};
 use crate::files;
+use linerate_import::netbenches::records::Records;
 use linerate_measure::calendar;
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
-use log::Writer;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use imported::ImportStore;
-pub use log::TrialLog;
 pub use reader::{StoredCampaign, find, read};
 
 const CAMPAIGN: &str = "campaign.json";
@@ -31,7 +29,9 @@ const SUMMARY: &str = "summary.json";
 #[derive(Debug)]
 pub struct RecordStore {
     directory: PathBuf,
-    writer: Writer,
+    /// To the thread that puts trials on the disk while the next one runs.
+    lines: Option<SyncSender<Line>>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl RecordStore {
@@ -50,7 +50,7 @@ impl RecordStore {
         if let Some(parent) = directory.parent().filter(|p| !p.as_os_str().is_empty()) {
             sync_directory(parent)?;
         }
-        Ok(RecordStore { writer: Writer::start(file, directory.join(TRIALS), 0)?, directory })
+        RecordStore::start(directory, file, 0)
     }
 
     /// Opens the folder of a stopped campaign, to resume it, and reads its records. An incomplete last line is cut away;
@@ -63,19 +63,26 @@ impl RecordStore {
         let file = open_trials(directory, OpenOptions::new().create(true))?;
         let (path, stored) = (directory.join(TRIALS), read(directory)?);
         file.set_len(reader::whole_lines(&path)?).map_err(failed("shorten", &path))?;
-        let writer = Writer::start(file, path, stored.trials.len() as u64)?;
-        Ok((RecordStore { directory: directory.to_path_buf(), writer }, stored))
+        let store = RecordStore::start(directory.to_path_buf(), file, stored.trials.len() as u64)?;
+        Ok((store, stored))
+    }
+
+    /// Starts the thread on a file that was opened for appending and has `trials` whole trials.
+    fn start(directory: PathBuf, file: File, trials: u64) -> Result<Self, Error> {
+        let (lines, receiver) = sync_channel(WAITING);
+        let mut log = TrialLog::new(file, directory.join(TRIALS), trials)?;
+        let thread = Builder::new().name("records".into()).spawn(move || log.run(&receiver));
+        let thread = thread.doing("start the thread that writes trials")?;
+        Ok(RecordStore { directory, lines: Some(lines), thread: Some(thread) })
     }
 
     /// Nothing was measured: takes the folder away again, if nothing has been written into it.
-    pub fn abandon(self) {
-        let RecordStore { directory, writer } = self;
-        drop(writer);
-        let path = directory.join(TRIALS);
-        let untouched = std::fs::metadata(&path).is_ok_and(|m| m.len() == 0);
-        if untouched && std::fs::remove_file(&path).is_ok() {
+    pub fn abandon(mut self) {
+        let path = self.directory.join(TRIALS);
+        let untouched = self.finish().is_ok() && fs::metadata(&path).is_ok_and(|m| m.len() == 0);
+        if untouched && fs::remove_file(&path).is_ok() {
             // Fails, and may, where the folder holds anything else.
-            let _ = std::fs::remove_dir(&directory);
+            let _ = fs::remove_dir(&self.directory);
         }
     }
 
@@ -106,7 +113,14 @@ impl RecordStore {
     /// This or an earlier trial could not be written. Those before it are whole on the disk.
     pub fn append_trial(&mut self, trial: &TrialRecord) -> Result<(), Error> {
         let line = serde_json::to_string(trial).unwrap_or_else(|_| unreachable!("a trial can be written"));
-        self.writer.append(trial.trial, line + "\n")
+        if self.lines.as_ref().is_some_and(|lines| lines.send((trial.trial, line + "\n")).is_ok()) {
+            return Ok(());
+        }
+        // The thread ends before the last line only when it fails.
+        self.finish()?;
+        let path = self.directory.join(TRIALS);
+        let path = path.display();
+        Err(Error::Refused(format!("{path} takes no more trials after the failure that was reported before")))
     }
 
     /// Writes `summary.json`, whole or not at all.
@@ -122,13 +136,188 @@ impl RecordStore {
     /// # Errors
     /// A trial could not be written.
     pub fn finish(&mut self) -> Result<(), Error> {
-        self.writer.finish()
+        drop(self.lines.take());
+        let ended = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     fn write_document(&self, name: &str, document: &impl serde::Serialize) -> Result<(), Error> {
         let path = self.directory.join(name);
         files::replace(&path, document).map_err(failed("write", &path))?;
         sync_directory(&self.directory)
+    }
+}
+
+/// Lines that may wait for the disk. With more, the campaign waits, so that a slow disk does not fill the memory.
+const WAITING: usize = 1024;
+
+/// A trial's number and its line, newline included.
+type Line = (u64, String);
+
+impl Drop for RecordStore {
+    fn drop(&mut self) {
+        drop(self.lines.take());
+        // `finish` reports failures; here it only matters that the lines reach the disk.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A file of trials, one line each. It holds only whole lines, even if the disk fails.
+#[derive(Debug)]
+pub struct TrialLog {
+    file: File,
+    path: PathBuf,
+    /// Length of the whole lines.
+    bytes: u64,
+    /// Their number.
+    trials: u64,
+    /// How many of them the disk has confirmed.
+    safe: u64,
+}
+
+impl TrialLog {
+    /// Makes the file `explicit`, or `<base>/<UTC time>-<name>.jsonl`.
+    ///
+    /// # Errors
+    /// It cannot be made, or `explicit` is there already.
+    pub fn create(base: &Path, name: &str, explicit: Option<&Path>) -> Result<Self, Error> {
+        let make = |path: &Path| OpenOptions::new().append(true).create_new(true).open(path);
+        let (path, file) = match explicit {
+            Some(path) => (path.to_path_buf(), make(path).map_err(failed("make", path))?),
+            None => make_new(base, &stamped(name), ".jsonl", make)?,
+        };
+        TrialLog::new(file, path, 0)
+    }
+
+    /// A file that was opened for appending and has `trials` whole trials.
+    fn new(file: File, path: PathBuf, trials: u64) -> Result<Self, Error> {
+        let bytes = file.metadata().map_err(failed("read", &path))?.len();
+        Ok(TrialLog { file, path, bytes, trials, safe: trials })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts a trial on the disk. `line`: newline included.
+    ///
+    /// # Errors
+    /// It cannot be written; those before it are whole.
+    pub fn write(&mut self, trial: u64, line: &str) -> Result<(), Error> {
+        self.append(trial, line)?;
+        self.sync(trial)
+    }
+
+    fn run(&mut self, lines: &Receiver<Line>) -> Result<(), Error> {
+        while let Ok((mut last, line)) = lines.recv() {
+            self.append(last, &line)?;
+            // Lines that came in meanwhile go to the disk by the same fdatasync.
+            while let Ok((trial, line)) = lines.try_recv() {
+                self.append(trial, &line)?;
+                last = trial;
+            }
+            self.sync(last)?;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, last: u64) -> Result<(), Error> {
+        self.file.sync_data().map_err(|e| self.failure(last, e))?;
+        self.safe = self.trials;
+        Ok(())
+    }
+
+    fn append(&mut self, trial: u64, line: &str) -> Result<(), Error> {
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            // A part of the line may be there. Without it, the file holds whole trials only. Should this fail too, the
+            // reader leaves an incomplete last line out.
+            if self.file.set_len(self.bytes).and_then(|()| self.file.sync_data()).is_ok() {
+                self.safe = self.trials;
+            }
+            return Err(self.failure(trial, error));
+        }
+        self.bytes += line.len() as u64;
+        self.trials += 1;
+        Ok(())
+    }
+
+    fn failure(&self, trial: u64, source: io::Error) -> Error {
+        let operation = format!("write trial {trial} to {}", self.path.display());
+        let detail = format!("; the first {} trials are safe there{}", self.safe, advice(&source));
+        Error::System { operation, source, detail }
+    }
+}
+
+/// The folder that takes the campaigns of one import.
+#[derive(Debug)]
+pub struct ImportStore {
+    directory: PathBuf,
+    /// The folder was not there before.
+    made: bool,
+}
+
+impl ImportStore {
+    /// Makes the folder, which must be new or empty.
+    ///
+    /// # Errors
+    /// It cannot be made, or has something in it.
+    pub fn create(directory: &Path) -> Result<Self, Error> {
+        let made = !directory.exists();
+        Ok(ImportStore { directory: make_empty(directory)?, made })
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Writes a campaign's folder under another name, puts it on the disk with one call, and renames it: a reader sees the
+    /// whole campaign or none.
+    ///
+    /// # Errors
+    /// Something cannot be written. Campaigns written before are whole.
+    pub fn write(&self, records: &Records, summary: &Summary) -> Result<PathBuf, Error> {
+        let draft = self.directory.join(".new");
+        let write = || -> io::Result<()> {
+            fs::create_dir(&draft)?;
+            files::write(&draft.join(CAMPAIGN), &records.campaign)?;
+            files::write(&draft.join(HOST), &records.host)?;
+            let mut trials = BufWriter::new(File::create(draft.join(TRIALS))?);
+            for trial in &records.trials {
+                serde_json::to_writer(&mut trials, trial)?;
+                trials.write_all(b"\n")?;
+            }
+            trials.flush()?;
+            files::write(&draft.join(SUMMARY), summary)?;
+            // One call for all files of a campaign, instead of one for each.
+            Ok(rustix::fs::syncfs(File::open(&draft)?)?)
+        };
+        let rename = |path: &Path| match fs::rename(&draft, path) {
+            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => Err(ErrorKind::AlreadyExists.into()),
+            other => other,
+        };
+        let written = write().map_err(failed("write", &draft));
+        let named =
+            written.and_then(|()| make_new(&self.directory, &sanitised(&records.campaign.name), "", rename));
+        // A part of a campaign is not a record; the error to report is the first one.
+        Ok(named.inspect_err(|_| drop(fs::remove_dir_all(&draft)))?.0)
+    }
+
+    /// Puts the campaigns' names on the disk.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn finish(self) -> Result<(), Error> {
+        sync_directory(&self.directory)
+    }
+}
+
+impl Drop for ImportStore {
+    /// A failed import leaves nothing behind.
+    fn drop(&mut self) {
+        if self.made {
+            // Fails, and may, where anything is in it.
+            let _ = fs::remove_dir(&self.directory);
+        }
     }
 }
 
@@ -193,21 +382,6 @@ fn make_new<T>(
         }
     }
     unreachable!("the loop ends by returning")
-}
-
-impl TrialLog {
-    /// Makes the file `explicit`, or `<base>/<UTC time>-<name>.jsonl`.
-    ///
-    /// # Errors
-    /// It cannot be made, or `explicit` is there already.
-    pub fn create(base: &Path, name: &str, explicit: Option<&Path>) -> Result<Self, Error> {
-        let make = |path: &Path| OpenOptions::new().append(true).create_new(true).open(path);
-        let (path, file) = match explicit {
-            Some(path) => (path.to_path_buf(), make(path).map_err(failed("make", path))?),
-            None => make_new(base, &stamped(name), ".jsonl", make)?,
-        };
-        TrialLog::new(file, path, 0)
-    }
 }
 
 fn make_empty(out: &Path) -> Result<PathBuf, Error> {

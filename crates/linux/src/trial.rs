@@ -150,8 +150,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// …and for the last of a number of frames.
 const LOOK_AT_COUNT: Duration = Duration::from_millis(1);
 
-/// Sleeps until a moment on CLOCK_MONOTONIC, or until it is over.
-fn sleep_until(at_ns: u64, look: Duration, over: impl Fn() -> bool) {
+/// Sleeps until a moment on CLOCK_MONOTONIC, or until it is over; `look`: how often it looks whether it is.
+pub(crate) fn sleep_until(at_ns: u64, look: Duration, over: impl Fn() -> bool) {
     while !over() {
         let now = monotonic_ns();
         if now >= at_ns {

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
 use linerate_import::netbenches::records::records;
 use linerate_import::netbenches::{Archive, FileProblem};
-use linerate_linux::folders::read_folder;
+use linerate_linux::files::read_folder;
 use linerate_linux::netbenches::visit;
 use linerate_linux::records::ImportStore;
 use linerate_measure::summary::summarise;

@@ -26,12 +26,16 @@ pub enum Consent {
     Allowed,
 }
 
+/// The value of a module that is there.
+const LOADED: &str = "loaded";
+
 /// A value that the host should have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
-    /// The file below /: `proc/sys/net/netfilter/nf_conntrack_max`, `sys/module/nf_conntrack/parameters/hashsize`.
+    /// The file below /: `proc/sys/net/netfilter/nf_conntrack_max`, `sys/module/nf_conntrack/parameters/hashsize`; or the folder of a
+    /// module, `sys/module/nf_conntrack`.
     pub file: String,
-    /// The value to write.
+    /// The value to write; of a module, [`LOADED`] or nothing.
     pub value: String,
     /// Whether a larger number will do as well.
     pub at_least: bool,
@@ -46,6 +50,12 @@ impl Change {
         sysctl::check_value(name, value)?;
         let file = format!("proc/sys/{}", sysctl::path_of(name)?);
         Ok(Change { file, value: value.trim().to_owned(), at_least: false })
+    }
+
+    /// A module that is loaded.
+    pub fn module(name: &str) -> Change {
+        let file = format!("sys/module/{}", name.replace('-', "_"));
+        Change { file, value: LOADED.into(), at_least: false }
     }
 
     /// The same, where a larger number will do as well.
@@ -168,15 +178,7 @@ impl Host {
     }
 
     /// Undoes one step; returns what was done, in words, if anything was.
-    fn undo(&self, written: &Written) -> Result<Option<String>, Error> {
-        let (file, old, new) = match &written.step {
-            Step::Set { file, old, new } => (file, old, new),
-            Step::Module(name) if !self.root.join("sys/module").join(name).exists() => return Ok(None),
-            Step::Module(name) => {
-                modprobe("remove", &["-r", name.as_str()], name)?;
-                return Ok(Some(format!("removed kernel module {name}")));
-            }
-        };
+    fn undo(&self, Written { file, old, new, became }: &Written) -> Result<Option<String>, Error> {
         let current = match self.read(file) {
             // Its module is unloaded, and the setting is removed with it.
             Err(error) if error.is_missing() => return Ok(None),
@@ -186,25 +188,39 @@ impl Host {
             return Ok(None);
         }
         // The value that the change led to is known: any other value was set by another program.
-        if written.became.as_ref().is_some_and(|became| !same(&current, became) && !same(&current, new)) {
+        if became.as_ref().is_some_and(|became| !same(&current, became) && !same(&current, new)) {
             return Ok(Some(format!(
                 "/{file} was {old} before linerate made it {new}, and another program has set it to {current} since: left alone"
             )));
         }
         self.write(file, old)?;
-        Ok(Some(format!("/{file} is {old} again")))
+        Ok(Some(match module_of(file) {
+            Some(name) => format!("removed kernel module {name}"),
+            None => format!("/{file} is {old} again"),
+        }))
     }
 
     fn read(&self, file: &str) -> Result<String, Error> {
-        check(file).map_err(|reason| not_a_setting(file, reason))?;
+        check(file).map_err(|reason| Error::Refused(format!("'{file}' is not a host setting: {reason}")))?;
         let path = self.root.join(file);
+        if module_of(file).is_some() {
+            return Ok(if path.exists() { LOADED } else { "" }.to_owned());
+        }
         let text = fs::read_to_string(&path).doing(format_args!("read {}", path.display()))?;
         Ok(text.trim().to_owned())
     }
 
+    /// Writes a value; a module is loaded or removed.
     fn write(&self, file: &str, value: &str) -> Result<(), Error> {
-        let path = self.root.join(file);
-        set_file(&path, value).doing(format_args!("write {}", path.display()))
+        let Some(module) = module_of(file) else {
+            let path = self.root.join(file);
+            return set_file(&path, value).doing(format_args!("write {}", path.display()));
+        };
+        let (operation, args) =
+            if value == LOADED { ("load", vec![module]) } else { ("remove", vec!["-r", module]) };
+        let job = Job::new("modprobe", &args).within(Duration::from_secs(20));
+        let run = job.run(|path| Command::new(path), None);
+        run.map(drop).map_err(|e| Error::Refused(format!("cannot {operation} kernel module {module}: {e}")))
     }
 }
 
@@ -229,8 +245,7 @@ impl HostChanges {
         if change.is_met_by(&old) {
             return Ok(());
         }
-        let step = Step::Set { file: file.clone(), old, new: new.clone() };
-        journal.write(Written { step, became: None })?;
+        journal.write(Written { file: file.clone(), old, new: new.clone(), became: None })?;
         host.write(file, new)?;
         let found = host.read(file)?;
         journal.made(&found)?;
@@ -238,21 +253,6 @@ impl HostChanges {
             return Ok(());
         }
         Err(Error::Refused(format!("/{file} should be {new} and the kernel made it {found}")))
-    }
-
-    /// Loads a module, unless it is there already.
-    ///
-    /// # Errors
-    /// As [`HostChanges::set`].
-    pub fn load_module(&mut self, name: &str) -> Result<(), Error> {
-        check_module(name).map_err(|reason| not_a_setting(name, reason))?;
-        if self.host.root.join("sys/module").join(name.replace('-', "_")).exists() {
-            return Ok(());
-        }
-        let journal = self.journal()?;
-        journal.write(Written { step: Step::Module(name.to_owned()), became: None })?;
-        modprobe("load", &[name], name)?;
-        journal.made("loaded")
     }
 
     /// Undoes everything, the last change first. Returns what was done, in words.
@@ -280,28 +280,15 @@ impl Drop for HostChanges {
     }
 }
 
-/// Something that is done to the host.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Step {
-    /// A setting gets another value.
-    Set {
-        /// The file below /.
-        file: String,
-        /// The value before.
-        old: String,
-        /// The value that is written.
-        new: String,
-    },
-    /// A module is loaded that was not.
-    Module(String),
-}
-
-/// A step as it was written down.
+/// A change as it was written down.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Written {
-    #[serde(flatten)]
-    step: Step,
+    /// The file below /.
+    file: String,
+    /// The value before.
+    old: String,
+    /// The value that is written.
+    new: String,
     /// The value that was found afterwards, if the process lived to read it.
     became: Option<String>,
 }
@@ -333,7 +320,8 @@ fn check(file: &str) -> Result<(), &'static str> {
     }
     match file.split('/').collect::<Vec<&str>>().as_slice() {
         ["proc", "sys", _, _, ..] | ["sys", "module", _, "parameters", _] => Ok(()),
-        _ => Err("only files below /proc/sys and modules' parameters are"),
+        ["sys", "module", name] => check_module(name),
+        _ => Err("only files below /proc/sys, modules and their parameters are"),
     }
 }
 
@@ -345,14 +333,9 @@ pub(crate) fn check_module(name: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn not_a_setting(name: &str, reason: &str) -> Error {
-    Error::Refused(format!("'{name}' is not a host setting: {reason}"))
-}
-
-fn modprobe(operation: &str, args: &[&str], module: &str) -> Result<(), Error> {
-    let job = Job::new("modprobe", args).within(Duration::from_secs(20));
-    let run = job.run(|path| Command::new(path), None);
-    run.map(drop).map_err(|e| Error::Refused(format!("cannot {operation} kernel module {module}: {e}")))
+/// The module that a change is about, and not its parameters.
+fn module_of(file: &str) -> Option<&str> {
+    file.strip_prefix("sys/module/").filter(|name| !name.contains('/'))
 }
 
 #[cfg(test)]

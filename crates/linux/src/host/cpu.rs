@@ -2,7 +2,7 @@
 
 use crate::error::{Doing, Error};
 use linerate_measure::record::{CpuShare, Mode, Roles};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -95,7 +95,11 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
 /// shares with the generator, which it disturbs little; then the receiver shares with the DUT, where the kernel runs it by
 /// default.
 pub fn default_roles(online: &[u32], mode: Mode, asked: Option<Vec<u32>>) -> Roles {
-    let asked = asked.map(|cpus| unique(cpus.into_iter().filter(|c| online.contains(c))));
+    let asked = asked.map(|mut cpus| {
+        let mut seen = BTreeSet::new();
+        cpus.retain(|cpu| online.contains(cpu) && seen.insert(*cpu));
+        cpus
+    });
     let second = usize::from(mode == Mode::Threaded && online.len() >= 4);
     let usual = if mode == Mode::Inline { online.last() } else { online.get(second) };
     let generator =
@@ -114,16 +118,6 @@ pub fn default_roles(online: &[u32], mode: Mode, asked: Option<Vec<u32>>) -> Rol
     };
     let [control, dut, receiver] = [control, dut, receiver].map(|cpu| cpu.into_iter().collect());
     Roles { generator, dut, receiver, control }
-}
-
-fn unique(cpus: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut out: Vec<u32> = Vec::new();
-    for cpu in cpus {
-        if !out.contains(&cpu) {
-            out.push(cpu);
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The DUT's side of a lane: its interfaces, sysctls, addresses and routes, the parts that can be exchanged while it stands, and
 //! the eBPF programs that forward in place of the kernel or keep an interface polled.
 
-use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
+use super::addresses::{self, GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use super::rules::RuleSet;
-use super::{Interface, LabSpec, Node, Setup, cards, filler, room};
+use super::{Interface, LabSpec, Node, Setup, cards, room};
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::host::changes::Change;
@@ -147,8 +147,8 @@ impl DutEnd {
         let [routes, neighbours] = [routes.count, neighbours.count].map(Option::unwrap_or_default);
         for family in setup.families.iter().copied() {
             let gateway = tester(&RECEIVER_SIDE, family == Family::V4);
-            route.add_routes(filler::routes(family, routes), Some(gateway), outside, go_on)?;
-            route.add_neighbours(outside, filler::neighbours(family, neighbours), go_on)?;
+            route.add_routes(addresses::routes(family, routes), Some(gateway), outside, go_on)?;
+            route.add_neighbours(outside, addresses::neighbours(family, neighbours), go_on)?;
         }
         match go_on() {
             true => Ok(()),

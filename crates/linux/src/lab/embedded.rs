@@ -1,5 +1,6 @@
 //! A lab that is up, and its lanes: each a DUT with its links to the tester. A lane's rules can be exchanged while it stands.
 
+use super::rules::listed;
 use super::topology::Wiring;
 use super::{DutEnd, Interface, LabSpec, Node, Setup, support};
 use crate::error::Error;
@@ -9,7 +10,6 @@ use crate::net::{MacAddr, Netns, sysctl};
 use crate::process::Job;
 use linerate_measure::record::RuleCount;
 use linerate_plan::rules::Firewall;
-use linerate_plan::rules::own::counts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -95,23 +95,26 @@ impl EmbeddedLab {
     /// The namespaces by role, with the names that [`EmbeddedLab::persist`] gives them.
     pub fn names(&self, prefix: &str) -> BTreeMap<String, NamespaceRecord> {
         let record = |name, namespace: &Netns| NamespaceRecord { name, inode: namespace.inode() };
-        self.named(prefix).map(|(role, name, namespace)| (role, record(name, namespace))).collect()
+        let named = self.named(prefix).into_iter();
+        named.map(|(role, name, namespace)| (role, record(name, namespace))).collect()
     }
 
-    fn named<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (String, String, &'a Netns)> {
+    /// The namespaces, each with its role and its name.
+    fn named(&self, prefix: &str) -> Vec<(String, String, &Netns)> {
         let tester = [("generator", &self.generator), ("receiver", &self.receiver)];
-        let tester =
-            tester.map(|(role, node)| (role.to_string(), format!("{prefix}-{role}"), &node.namespace));
+        let tester = tester.map(|(role, node)| (role.into(), format!("{prefix}-{role}"), &node.namespace));
+        let mut all = Vec::from(tester);
         let duts = self.lanes.iter().filter_map(|lane| Some((&lane.setup.name, lane.dut.as_ref()?)));
-        let duts = duts.enumerate().flat_map(move |(n, (setup, dut))| {
-            dut.nodes.iter().map(|node| &**node).enumerate().map(
-                move |(part, Node { role, namespace, .. })| match part {
-                    0 => (format!("dut {n} ({setup})"), format!("{prefix}-dut{n}"), namespace),
-                    _ => (format!("dut {n}, {role} ({setup})"), format!("{prefix}-dut{n}-{part}"), namespace),
-                },
-            )
-        });
-        tester.into_iter().chain(duts)
+        for (n, (setup, dut)) in duts.enumerate() {
+            for (part, node) in dut.nodes.iter().enumerate() {
+                let (role, name) = match part {
+                    0 => (format!("dut {n} ({setup})"), format!("{prefix}-dut{n}")),
+                    _ => (format!("dut {n}, {} ({setup})", node.role), format!("{prefix}-dut{n}-{part}")),
+                };
+                all.push((role, name, &node.namespace));
+            }
+        }
+        all
     }
 
     /// Gives the namespaces names, so that they outlive the process and `ip netns exec` reaches them.
@@ -124,7 +127,7 @@ impl EmbeddedLab {
             // Receivers other than XDP programs (tcpdump, sockets) need the NAPI that such a program brings along.
             lane.receiver.enable_napi()?;
         }
-        self.named(prefix).try_for_each(|(_, name, namespace)| namespace.persist(&name))
+        self.named(prefix).iter().try_for_each(|(_, name, namespace)| namespace.persist(name))
     }
 }
 
@@ -136,18 +139,12 @@ fn without_consent(by_hand: &str) -> Error {
 
 /// A module must be there; loading it changes the host.
 fn need_module(host: &mut HostChanges, name: &str, consent: Consent) -> Result<(), Error> {
-    match (support::module(name), consent) {
-        (Ok(support::Module::Present), _) => Ok(()),
-        (Ok(support::Module::Loadable), Consent::Allowed) => host.load_module(name),
-        (Ok(support::Module::Loadable), Consent::Refused) => {
-            Err(without_consent(&format!("modprobe {name}")))
-        }
-        (Err(reason), _) => Err(Error::Refused(reason)),
+    match support::is_present(name).map_err(Error::Refused)? {
+        true => Ok(()),
+        false if consent == Consent::Allowed => host.set(&Change::module(name)),
+        false => Err(without_consent(&format!("modprobe {name}"))),
     }
 }
-
-/// Bytes of a listing of rules that are read: a file of the largest size takes some more when it is listed.
-const MOST_LISTED: usize = 64 << 20;
 
 /// A DUT with its links.
 pub struct Lane {
@@ -229,22 +226,14 @@ impl Lane {
 
     /// The counts of the rules in a user's file, in its own words; `None` without such a file, or if its counters cannot be read.
     pub fn rule_counts(&self) -> Option<Vec<RuleCount>> {
-        let own = self.setup.own.as_ref().filter(|own| own.file.counts())?;
+        let file = self.setup.settings.rule_file.as_ref().filter(|file| file.counts())?;
         let namespace = &self.dut.as_ref()?.namespace;
-        let job = match own.file.firewall {
+        let job = match file.firewall {
             Firewall::Nftables => Job::new("nft", &["-t", "list", "ruleset"]),
-            _ => Job::new(own.file.program().0.replace("-restore", "-save"), &["-c"]),
+            _ => Job::new(file.program().0.replace("-restore", "-save"), &["-c"]),
         };
-        let mut listing = String::new();
-        let mut add = |line: &str| {
-            if listing.len() < MOST_LISTED {
-                listing.push_str(line);
-                listing.push('\n');
-            }
-        };
-        job.run_lines(|path| namespace.command(path), None, &mut add).ok()?;
-        let mut counts = counts(own.file.firewall, &listing);
-        counts.iter_mut().for_each(|count| count.rule = own.file.in_its_words(&count.rule, &own.ends));
+        let (mut counts, ends) = (listed(&job, file.firewall, namespace)?, self.setup.ends());
+        counts.iter_mut().for_each(|count| count.rule = file.in_its_words(&count.rule, &ends));
         Some(counts)
     }
 

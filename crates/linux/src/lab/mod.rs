@@ -9,7 +9,6 @@ mod cards;
 pub mod collectors;
 mod dut;
 mod embedded;
-pub mod filler;
 pub mod ledger;
 mod node;
 pub mod room;

@@ -85,6 +85,31 @@ impl Node {
         Ok(Interface { name: name.into(), index: link.index, mac: link.mac, node: Arc::clone(self) })
     }
 
+    /// Makes a bridge of these ports. Frames to a port's addresses are sent there from the first one on.
+    pub(super) fn bridge(self: &Arc<Node>, name: &str, ports: &[(&str, &[MacAddr])]) -> Result<u32, Error> {
+        let bridge = self.route.create_bridge(name)?;
+        for (port, behind) in ports {
+            let port = self.interface(port)?;
+            port.set_up()?;
+            self.route.set_master(port.index, bridge)?;
+            for address in *behind {
+                self.route.add_fdb(port.index, *address)?;
+            }
+        }
+        self.route.set_up(bridge, true)?;
+        Ok(bridge)
+    }
+
+    /// An interface that others stand on has no IPv6 of its own, and reports nothing.
+    pub(super) fn below(self: &Arc<Node>, name: &str) -> Result<u32, Error> {
+        if self.has_ipv6() {
+            sysctl::set(&self.namespace, &format!("net/ipv6/conf/{name}/disable_ipv6"), "1")?;
+        }
+        let interface = self.interface(name)?;
+        interface.set_up()?;
+        Ok(interface.index)
+    }
+
     /// Waits until all links that are set up can send.
     pub(super) fn wait_running(&self) -> Result<(), Error> {
         self.route.wait_all_running(START_WITHIN)

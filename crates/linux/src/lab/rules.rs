@@ -5,6 +5,9 @@ use crate::error::Error;
 use crate::net::Netns;
 use crate::net::conntrack;
 use crate::process::{self, Input, Job};
+use linerate_measure::record::RuleCount;
+use linerate_plan::rules::Firewall;
+use linerate_plan::rules::own::counts;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,6 +15,9 @@ use std::time::Duration;
 
 /// Name of the nftables counter in front of a drop.
 pub const DROP_COUNTER: &str = "dropped";
+
+/// Bytes of a listing of rules that are read: a million rules have some 100 MB.
+const MOST_LISTED: usize = 256 << 20;
 
 /// Time limit of clearing a rule set: one of a million entries takes a while.
 const CLEAR_WITHIN: Duration = Duration::from_secs(60);
@@ -103,12 +109,15 @@ impl RuleSet {
     /// Frames that the rules have dropped since the last call. The call takes milliseconds, so it is made only when frames are
     /// missing: all growth since then belongs to this trial.
     pub fn dropped_since(&self) -> Option<u64> {
-        let counts = self.loaders.iter().map(|loader| match loader {
-            Loader::Nft => nft_drops(&self.namespace),
-            Loader::IpTables { program, family, .. } => {
-                saved_drops(&brother(program, family, "save"), &self.namespace)
-            }
-            Loader::IpSet => Some(0),
+        let counts = self.loaders.iter().map(|loader| {
+            let (job, firewall) = match loader {
+                Loader::Nft => (Job::new("nft", &["list", "counters"]), Firewall::Nftables),
+                Loader::IpTables { program, family, .. } => {
+                    (Job::new(brother(program, family, "save"), &["-c"]), Firewall::Iptables)
+                }
+                Loader::IpSet => return Some(0),
+            };
+            Some(dropped(&listed(&job, firewall, &self.namespace)?))
         });
         let now: u64 = counts.sum::<Option<u64>>()?;
         Some(now - self.drops.swap(now, Ordering::Relaxed).min(now))
@@ -166,40 +175,30 @@ fn empty_table(table: &str) -> String {
     format!("*{table}\n{chains}COMMIT\n")
 }
 
-fn nft_drops(namespace: &Netns) -> Option<u64> {
-    let job = Job::new("nft", &["-j", "list", "counters"]);
-    let finished = job.run(|path| namespace.command(path), None).ok()?;
-    counted_by_nft(&finished.stdout)
-}
-
-fn counted_by_nft(json: &str) -> Option<u64> {
-    let document: serde_json::Value = serde_json::from_str(json).ok()?;
-    let objects = document.get("nftables")?.as_array()?;
-    let counters = objects.iter().filter_map(|o| o.get("counter"));
-    let dropped = counters.filter(|c| c.get("name").and_then(|n| n.as_str()) == Some(DROP_COUNTER));
-    Some(dropped.filter_map(|c| c.get("packets")?.as_u64()).sum())
-}
-
-fn saved_drops(save: &str, namespace: &Netns) -> Option<u64> {
-    let mut dropped = 0;
-    let job = Job::new(save, &["-c"]);
-    job.run_lines(|path| namespace.command(path), None, |line| dropped += dropped_by_line(line)).ok()?;
-    Some(dropped)
-}
-
-/// Dropped packets by a line of `iptables-save -c`: `:FORWARD DROP [7:420]`, `[7:420] -A FORWARD -j DROP`.
-fn dropped_by_line(line: &str) -> u64 {
-    let packets = |counts: &str| counts.trim_start_matches('[').split(':').next()?.parse::<u64>().ok();
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let counted = match words.as_slice() {
-        [chain, "DROP", counts] if chain.starts_with(':') => packets(counts),
-        [counts, "-A", rule @ ..] if counts.starts_with('[') => {
-            let drops = rule.windows(2).any(|pair| matches!(pair, ["-j", "DROP" | "REJECT"]));
-            if drops { packets(counts) } else { None }
+/// The counters of a namespace's rules, as a program lists them; `None` if it fails.
+pub(super) fn listed(job: &Job, firewall: Firewall, namespace: &Netns) -> Option<Vec<RuleCount>> {
+    let mut listing = String::new();
+    let add = |line: &str| {
+        if listing.len() < MOST_LISTED {
+            listing.push_str(line);
+            listing.push('\n');
         }
-        _ => None,
     };
-    counted.unwrap_or(0)
+    job.run_lines(|path| namespace.command(path), None, add).ok()?;
+    Some(counts(firewall, &listing))
+}
+
+/// The frames that counters of drops have counted: those of nftables by their name, those of iptables by rule or policy.
+fn dropped(counts: &[RuleCount]) -> u64 {
+    let drops = |count: &&RuleCount| match count.rule.split_once(": ").map_or("", |(_, rule)| rule) {
+        policy if policy.starts_with("policy of ") => policy.ends_with(", DROP"),
+        rule if rule.starts_with("-A ") => {
+            let words: Vec<&str> = rule.split_whitespace().collect();
+            words.windows(2).any(|pair| matches!(pair, ["-j", "DROP" | "REJECT"]))
+        }
+        counter => counter.strip_prefix("counter ") == Some(DROP_COUNTER),
+    };
+    counts.iter().filter(drops).map(|count| count.frames).sum()
 }
 
 #[cfg(test)]
@@ -208,11 +207,16 @@ mod tests {
 
     #[test]
     fn nfts_counters_are_read() {
-        let json = r#"{"nftables":[{"metainfo":{}},{"counter":{"name":"dropped","packets":7,"bytes":9}},
-            {"counter":{"name":"other","packets":5}},{"counter":{"name":"dropped","family":"ip6","packets":2}}]}"#;
-        assert_eq!(counted_by_nft(json), Some(9));
-        assert_eq!(counted_by_nft(r#"{"nftables":[]}"#), Some(0));
-        assert_eq!(counted_by_nft("{"), None);
+        let counter =
+            |name: &str, packets| format!("\tcounter {name} {{\n\t\tpackets {packets} bytes 9\n\t}}\n");
+        let text = format!(
+            "table inet a {{\n{}{}}}\ntable ip6 b {{\n{}}}\n",
+            counter("dropped", 7),
+            counter("other", 5),
+            counter("dropped", 2)
+        );
+        let frames = |text: &str| dropped(&counts(Firewall::Nftables, text));
+        assert_eq!((frames(&text), frames(""), frames("{")), (9, 0, 0));
     }
 
     #[test]
@@ -231,7 +235,8 @@ mod tests {
             ("[", 0),
             ("", 0),
         ] {
-            assert_eq!(dropped_by_line(line), dropped, "{line}");
+            let counts = counts(Firewall::Iptables, &format!("*filter\n{line}\n"));
+            assert_eq!(super::dropped(&counts), dropped, "{line}");
         }
     }
 

@@ -9,7 +9,7 @@ use linerate_measure::experiment::System;
 use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::RuleSet;
-use linerate_plan::rules::own::{LabEnd, RuleFile};
+use linerate_plan::rules::own::LabEnd;
 use linerate_plan::settings::{Command, Dut, Feature, File, Settings};
 use linerate_wire::Family;
 use std::time::Duration;
@@ -31,21 +31,14 @@ pub struct Setup {
     pub families: Vec<Family>,
     /// The programs that load the rule set, in this order.
     pub rules: Vec<Job>,
-    /// Where these are a user's own file: whose counters are read after each trial.
-    pub own: Option<OwnRules>,
+    /// Its number in its lab.
+    pub lane: usize,
     /// Whether the rules make the kernel keep a state for each flow.
     pub tracks: bool,
     /// Connections that must find room in the state table; as many as the lab has flows where none are named.
     pub room: Option<u64>,
     /// Settings of the whole host.
     pub host: Vec<Change>,
-}
-
-/// A user's rules on a DUT.
-#[derive(Debug, Clone)]
-pub struct OwnRules {
-    pub(super) file: RuleFile,
-    pub(super) ends: [LabEnd; 2],
 }
 
 impl From<&BuiltIn> for Setup {
@@ -86,11 +79,11 @@ impl Setup {
         if let Some(fault) = rules.iter().flat_map(RuleSet::faults).next() {
             return Err(fault.to_string());
         }
-        let setup = Setup {
+        let mut setup = Setup {
             name: name.to_owned(),
             families: families.to_vec(),
             rules: rules.as_ref().map(jobs).unwrap_or_default(),
-            own: None,
+            lane,
             tracks: settings.tracks(),
             room: rules.as_ref().and_then(|r| r.states),
             host: rules.as_ref().map(host_changes).unwrap_or_default(),
@@ -105,20 +98,18 @@ impl Setup {
                 ..settings.clone()
             },
         };
-        Ok(match &settings.rule_file {
-            Some(file) => setup.with_rule_file(file, lane),
-            None => setup,
-        })
+        if let Some(file) = &settings.rule_file {
+            let (program, arguments) = file.program();
+            let load = Job::new(program, arguments).reading(&file.file, file.mapped(&setup.ends()));
+            setup.rules = vec![load.within(LOAD_WITHIN)];
+        }
+        Ok(setup)
     }
 
-    /// With a user's rules, as lane number `lane` of a lab.
-    #[must_use]
-    pub fn with_rule_file(self, file: &RuleFile, lane: usize) -> Setup {
-        let [inside, outside] = interface_names(lane);
-        let ends = [end(inside, &GENERATOR_SIDE), end(outside, &RECEIVER_SIDE)];
-        let (program, arguments) = file.program();
-        let load = Job::new(program, arguments).reading(&file.file, file.mapped(&ends)).within(LOAD_WITHIN);
-        Setup { rules: vec![load], own: Some(OwnRules { file: file.clone(), ends }), ..self }
+    /// The ends of its DUT, as a user's own rules name them.
+    pub(super) fn ends(&self) -> [LabEnd; 2] {
+        let [inside, outside] = interface_names(self.lane);
+        [end(inside, &GENERATOR_SIDE), end(outside, &RECEIVER_SIDE)]
     }
 
     /// Whether the DUT is an eBPF program, which ends with this process.

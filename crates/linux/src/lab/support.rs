@@ -27,15 +27,6 @@ const LINKS: [(&str, &str); 5] = [
     ("vxlan", "VXLAN (CONFIG_VXLAN)"),
 ];
 
-/// Whether a module has to be loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Module {
-    /// Loaded, or part of the kernel.
-    Present,
-    /// On disk.
-    Loadable,
-}
-
 /// How long a tool may take to show that it works.
 const TOOL_WITHIN: Duration = Duration::from_secs(10);
 
@@ -79,7 +70,7 @@ impl Setup {
         // A setting that is not there yet comes with a module, and may have another value then.
         changes.retain(|c| host.outstanding(std::slice::from_ref(c)).map_or(true, |open| !open.is_empty()));
         let mut wanted: Vec<String> = changes.iter().map(Change::by_hand).collect();
-        let loadable = self.settings.modules.iter().filter(|m| matches!(module(m), Ok(Module::Loadable)));
+        let loadable = self.settings.modules.iter().filter(|m| is_present(m) == Ok(false));
         wanted.extend(loadable.map(|m| format!("modprobe {m}")));
         Ok(wanted)
     }
@@ -115,7 +106,7 @@ fn attempt(requirement: &Requirement) -> Result<(), String> {
             None => met(process::find(name).is_some(), ProcessError::NotInstalled(name.clone()).to_string()),
         },
         Requirement::Link(kind) => try_link(kind).map_err(|e| missing_link(kind, &e)),
-        Requirement::Module(name) => module(name).map(drop),
+        Requirement::Module(name) => is_present(name).map(drop),
         Requirement::Sysctl(name) => try_sysctl(name),
         Requirement::Kernel(major, minor) => {
             let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -168,10 +159,10 @@ fn try_link(kind: &str) -> Result<(), Error> {
 
 /// With the name under which the kernel's configuration knows it.
 fn missing_link(kind: &str, error: &Error) -> String {
-    match (LINKS.iter().find(|(name, _)| *name == kind), error.errno()) {
-        (Some((_, option)), Some(libc::EOPNOTSUPP)) => format!("this kernel has no {option}"),
-        (Some((_, option)), _) => format!("{option}: {error}"),
-        (None, _) => error.to_string(),
+    let option = LINKS.iter().find(|(name, _)| *name == kind).map_or(kind, |(_, option)| option);
+    match error.errno() {
+        Some(libc::EOPNOTSUPP) => format!("this kernel has no {option}"),
+        _ => format!("{option}: {error}"),
     }
 }
 
@@ -221,15 +212,15 @@ fn try_sysctl(name: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a module is there, or can be loaded.
+/// Whether a module is loaded or part of the kernel, and not merely on the disk.
 ///
 /// # Errors
 /// The reason why it cannot be loaded.
-pub fn module(name: &str) -> Result<Module, String> {
+pub fn is_present(name: &str) -> Result<bool, String> {
     check_module(name).map_err(|e| format!("module '{name}': {e}"))?;
     let plain = name.replace('-', "_");
     if Path::new("/sys/module").join(&plain).exists() || built_in(&plain) || works(&plain) {
-        return Ok(Module::Present);
+        return Ok(true);
     }
     if !Path::new("/proc/modules").exists() {
         return Err(format!(
@@ -238,7 +229,7 @@ pub fn module(name: &str) -> Result<Module, String> {
     }
     let look = Job::new("modprobe", &["-n", "-q", name]).within(TOOL_WITHIN);
     match look.run(|path| Command::new(path), None) {
-        Ok(_) => Ok(Module::Loadable),
+        Ok(_) => Ok(false),
         Err(ProcessError::Failed(_)) => Err(format!("there is no module {name} for this kernel")),
         Err(e) => Err(e.to_string()),
     }
@@ -289,7 +280,7 @@ mod tests {
         assert!(unmet(&Requirement::Cpus(100_000)).is_some());
         assert!(unmet(&Requirement::Memory(u64::MAX)).is_some());
         assert!(unmet(&Requirement::File("/nonexistent".into())).is_some());
-        assert!(module("../x").is_err());
+        assert!(is_present("../x").is_err());
         assert_eq!(unmet(&Requirement::Cpus(1)), None);
     }
 

@@ -18,8 +18,8 @@ use super::addresses::mac;
 use super::setup::interface_names;
 use super::{DutEnd, Interface, LabSpec, Node, Setup};
 use crate::error::Error;
+use crate::net::MacAddr;
 use crate::net::netlink::{VethEnd, VxlanSpec};
-use crate::net::{MacAddr, sysctl};
 use linerate_plan::settings::Dut;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -35,33 +35,6 @@ const UNDERLAY_PREFIX: u8 = 30;
 const VXLAN_OVERHEAD: u32 = 50;
 const VXLAN_ID: u32 = 100;
 const VXLAN_PORT: u16 = 4789;
-
-impl Node {
-    /// Makes a bridge of these ports. Frames to a port's addresses are sent there from the first one on.
-    fn bridge(self: &Arc<Node>, name: &str, ports: &[(&str, &[MacAddr])]) -> Result<u32, Error> {
-        let bridge = self.route.create_bridge(name)?;
-        for (port, behind) in ports {
-            let port = self.interface(port)?;
-            port.set_up()?;
-            self.route.set_master(port.index, bridge)?;
-            for address in *behind {
-                self.route.add_fdb(port.index, *address)?;
-            }
-        }
-        self.route.set_up(bridge, true)?;
-        Ok(bridge)
-    }
-
-    /// An interface that others stand on has no IPv6 of its own, and reports nothing.
-    fn below(self: &Arc<Node>, name: &str) -> Result<u32, Error> {
-        if self.has_ipv6() {
-            sysctl::set(&self.namespace, &format!("net/ipv6/conf/{name}/disable_ipv6"), "1")?;
-        }
-        let interface = self.interface(name)?;
-        interface.set_up()?;
-        Ok(interface.index)
-    }
-}
 
 /// A lane under construction.
 pub(super) struct Wiring<'a> {

@@ -12,9 +12,9 @@ use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::netlink::Route;
-use super::netlink::attributes::{Body, attribute, u16_at, u32_at};
 use super::netlink::check_name;
 use super::netlink::socket::{DUMP, Failure, Socket};
+use super::netlink::{Body, attribute, u16_at, u32_at};
 use super::{Netns, sysfs};
 use crate::error::{Doing, Error};
 

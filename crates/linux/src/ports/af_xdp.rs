@@ -2,14 +2,12 @@
 //! everywhere else in copy mode, which needs no privilege beyond a namespace of one's own. To receive, an XDP program hands every
 //! frame of a queue to the queue's socket.
 //!
-//! Reading order: af_xdp/rings.rs, af_xdp/socket.rs, then generator and receiver here.
+//! af_xdp/socket.rs has the sockets with their memory and rings.
 
-mod rings;
 mod socket;
 
 use self::socket::{Receiving, Transmitting, dropped};
-use super::Made;
-use super::port::{Arrival, Target, monotonic_ns};
+use super::port::{Arrival, Made, Target, monotonic_ns};
 use super::user_generator::{FrameSource, Pacer, Tally, Transmit, UserGenerator};
 use super::user_receiver::{Receive, Shared, UserReceiver};
 use super::xdp_receiver::attach;
@@ -196,13 +194,12 @@ impl Transmit for XdpSender {
         Ok(frames)
     }
 
-    fn idle(&mut self, tally: &Tally) -> u64 {
+    fn idle(&mut self, tally: &Tally) {
         if self.under_way() > 0 {
             // An error comes back with the next frame.
             let _ = self.kick(tally);
             self.reap(tally);
         }
-        u64::MAX
     }
 
     fn finish(&mut self, tally: &Tally) -> Result<(), Error> {

@@ -4,7 +4,6 @@
 mod af_packet;
 mod af_xdp;
 pub mod answer;
-mod flow_table;
 pub mod live;
 pub mod memory;
 mod port;
@@ -18,12 +17,12 @@ use crate::net::netlink::Route;
 use linerate_plan::Backend;
 use linerate_wire::{FCS_LEN, Filter, Traffic};
 use live::LiveFrames;
+use port::Made;
 use xdp_receiver::XdpReceiver;
 
 pub(crate) use port::go_first;
 pub use port::{Arrival, Port, Target, ThreadCounters, monotonic_ns, pin_to_cpu};
 
-type Made = Result<Box<dyn Port>, Error>;
 type MakeGenerator = fn(&Netns, &[Target], &Traffic, &[u32]) -> Made;
 type MakeReceiver = fn(&Netns, Arrival, Filter, Option<u32>) -> Made;
 

@@ -132,6 +132,9 @@ pub trait Port: Send {
     fn stop(&mut self) -> Result<(), Error>;
 }
 
+/// A port that was made, or the reason why not.
+pub(super) type Made = Result<Box<dyn Port>, Error>;
+
 /// CLOCK_MONOTONIC in nanoseconds: the clock of all time stamps.
 pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)

@@ -4,8 +4,7 @@
 //! included. generator.bpf.c does the same for XDP live frames: change both. [`UserGenerator`] has one thread per CPU: each asks
 //! its pacer for the frames due and hands them to its transmitter.
 
-use super::Made;
-use super::port::{Port, Target, ThreadCounters, Worker, monotonic_ns};
+use super::port::{Made, Port, Target, ThreadCounters, Worker, monotonic_ns};
 use crate::error::Error;
 use linerate_plan::Backend;
 use linerate_wire::{
@@ -253,10 +252,8 @@ pub(super) trait Transmit: Send + 'static {
         tally: &Tally,
     ) -> Result<u32, Error>;
 
-    /// Nothing is due for a moment. Returns the nanoseconds after which it has something to do all the same.
-    fn idle(&mut self, _tally: &Tally) -> u64 {
-        u64::MAX
-    }
+    /// Nothing is due for a moment.
+    fn idle(&mut self, _tally: &Tally) {}
 
     /// The load is over: sees to the frames that are still on their way.
     ///
@@ -330,6 +327,8 @@ pub(super) struct UserGenerator<T: Transmit> {
     /// By target.
     members: Vec<Vec<Member<T>>>,
     aim: usize,
+    /// The threads of the load under way.
+    threads: Vec<Worker>,
 }
 
 struct Member<T> {
@@ -338,7 +337,6 @@ struct Member<T> {
     tally: Arc<Tally>,
     /// Locked by the thread while it runs.
     work: Arc<Mutex<(FrameSource, T)>>,
-    thread: Option<Worker>,
 }
 
 impl<T: Transmit> UserGenerator<T> {
@@ -362,11 +360,11 @@ impl<T: Transmit> UserGenerator<T> {
                 let source = FrameSource::new(&traffic, thread, cpus.len())?;
                 let (stream, longest) = (source.stream, source.longest());
                 let work = Arc::new(Mutex::new((source, transmitter(target, thread, longest)?)));
-                crew.push(Member { cpu: *cpu, stream, tally: Arc::default(), work, thread: None });
+                crew.push(Member { cpu: *cpu, stream, tally: Arc::default(), work });
             }
             members.push(crew);
         }
-        Ok(Box::new(UserGenerator { backend, members, aim: 0 }))
+        Ok(Box::new(UserGenerator { backend, members, aim: 0, threads: Vec::new() }))
     }
 
     fn crew(&self) -> &[Member<T>] {
@@ -376,9 +374,8 @@ impl<T: Transmit> UserGenerator<T> {
     fn join(&mut self) -> Result<(), Error> {
         self.members.iter().flatten().for_each(|m| m.tally.stop.store(true, Ordering::Relaxed));
         let mut result = Ok(());
-        for member in self.members.iter_mut().flatten() {
-            let ended = member.thread.take().map_or(Ok(()), |mut thread| thread.join());
-            result = result.and(ended);
+        for mut thread in self.threads.drain(..) {
+            result = result.and(thread.join());
         }
         result
     }
@@ -425,8 +422,8 @@ fn run<T: Transmit>(
         match pacer.due(now_ns, batch) {
             Due::Over => break,
             Due::Wait(ns) => {
-                let own = transmit.idle(tally);
-                rest(ns.min(own));
+                transmit.idle(tally);
+                rest(ns);
             }
             Due::Frames(due) => {
                 let used = transmit.send(source, due, &pacer, tally);
@@ -463,7 +460,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
         self.join()?;
         self.crew().iter().for_each(|m| m.tally.reset());
         for thread in 0..self.crew().len() {
-            self.members[self.aim][thread].thread = Some(self.spawn(thread, load)?);
+            self.threads.push(self.spawn(thread, load)?);
         }
         Ok(())
     }
@@ -487,10 +484,10 @@ impl<T: Transmit> Port for UserGenerator<T> {
     }
 
     fn finished(&self) -> bool {
-        let ended = |m: &Member<T>| m.thread.as_ref().is_none_or(Worker::has_ended);
-        let done = |m: &Member<T>| m.tally.finished.load(Ordering::Acquire);
+        let done: Vec<bool> = self.crew().iter().map(|m| m.tally.finished.load(Ordering::Acquire)).collect();
         // A thread that ended early has failed: the load is no longer the requested one.
-        self.crew().iter().any(|m| ended(m) && !done(m)) || self.crew().iter().all(done)
+        let ended = |thread: usize| self.threads.get(thread).is_none_or(Worker::has_ended);
+        (0..done.len()).any(|thread| ended(thread) && !done[thread]) || done.iter().all(|done| *done)
     }
 
     fn stop(&mut self) -> Result<(), Error> {

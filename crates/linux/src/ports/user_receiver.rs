@@ -1,8 +1,7 @@
 //! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): the counters of the XDP receiver's program,
 //! under the same names, from the same bytes.
 
-use super::Made;
-use super::port::{Port, Worker};
+use super::port::{Made, Port, Worker};
 use crate::error::Error;
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;

@@ -16,27 +16,15 @@ use linerate_wire::{Filter, Load, STREAMS};
 /// Words of a stream's window; `WINDOW_WORDS` in receiver.bpf.c.
 const WINDOW_WORDS: usize = 8192;
 
-/// `struct queue` in receiver.bpf.c.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Queue {
-    frames: u64,
-    bytes: u64,
-    foreign: [u64; 6],
-}
+/// `struct queue` in receiver.bpf.c: frames, bytes, and foreign frames by kind.
+type Queue = [u64; 2 + FOREIGN.len()];
 
-/// `struct stream` in receiver.bpf.c.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Stream {
-    received: u64,
-    duplicates: u64,
-    reordered: u64,
-    too_late: u64,
-    next: u64,
-    first_ns: u64,
-    last_ns: u64,
-    bytes: u64,
+/// `struct stream` in receiver.bpf.c: received, duplicates, reordered, too late, and the next sequence number; the rest is not read.
+type Stream = [u64; 8];
+
+/// What has been added since `base`.
+fn grown<const N: usize>(now: &[u64; N], base: &[u64; N]) -> [u64; N] {
+    std::array::from_fn(|i| now[i] - base[i])
 }
 
 /// `struct sample` in receiver.bpf.c.
@@ -136,12 +124,13 @@ impl XdpReceiver {
             let stream = u16::from(self.filter.campaign) << 8 | id;
             let mut counters = StreamCounters { stream, ..StreamCounters::default() };
             for at in (0..self.cpus).map(|cpu| cpu * STREAMS + usize::from(id)) {
-                let (now, base) = (now.streams[at], self.base.streams[at]);
-                counters.frames += now.received - base.received;
-                counters.duplicates += now.duplicates - base.duplicates;
-                counters.reordered += now.reordered - base.reordered;
-                counters.too_late += now.too_late - base.too_late;
-                counters.next_sequence = counters.next_sequence.max(now.next);
+                let (now, base) = (&now.streams[at], &self.base.streams[at]);
+                let [received, duplicates, reordered, too_late, ..] = grown(now, base);
+                counters.frames += received;
+                counters.duplicates += duplicates;
+                counters.reordered += reordered;
+                counters.too_late += too_late;
+                counters.next_sequence = counters.next_sequence.max(now[4]);
             }
             counters
         };
@@ -190,7 +179,7 @@ impl Port for XdpReceiver {
     }
 
     fn frames(&self) -> u64 {
-        self.queues.iter().zip(&self.base.queues).map(|(now, base)| now.frames - base.frames).sum()
+        self.queues.iter().zip(&self.base.queues).map(|(now, base)| now[0] - base[0]).sum()
     }
 
     fn counters(&self) -> PortCounters {
@@ -198,10 +187,10 @@ impl Port for XdpReceiver {
         let mut counters = PortCounters::default();
         let mut foreign = [0; FOREIGN.len()];
         for (i, (now, base)) in now.queues.iter().zip(&self.base.queues).enumerate() {
-            let frames = now.frames - base.frames;
+            let [frames, bytes, kinds @ ..] = grown(now, base);
             counters.frames += frames;
-            counters.bytes += now.bytes - base.bytes;
-            (0..FOREIGN.len()).for_each(|k| foreign[k] += now.foreign[k] - base.foreign[k]);
+            counters.bytes += bytes;
+            foreign.iter_mut().zip(kinds).for_each(|(sum, n)| *sum += n);
             if frames > 0 {
                 let (cpu, queue) = (i as u32 / self.queue_count, i as u32 % self.queue_count);
                 counters.queues.push(QueueCounters { cpu, queue, frames });

@@ -282,3 +282,49 @@ fn agrees_with_the_c_library() {
         assert_eq!(rfc3339_utc(UNIX_EPOCH + Duration::from_secs(seconds)), theirs);
     }
 }
+
+mod imported {
+    use super::*;
+    use crate::records::read;
+    use linerate_import::netbenches::{
+        ImportedSlot, Published, ResultDirectory, Set, layout::Place, records::records,
+    };
+    use linerate_measure::record::Stopped;
+    use linerate_measure::summary::summarise;
+
+    fn example(label: &str) -> Records {
+        let published = Published { values: vec![1e6, 2e6], file: "a.pps".into(), ..Published::default() };
+        let slot = ImportedSlot { set: "a".into(), published: Some(published), ..ImportedSlot::default() };
+        let set = Set { slot, ..Set::default() };
+        let directory = ResultDirectory {
+            place: Place { machine: Some("M_4Cores".into()), label: Some(label.into()), ..Place::default() },
+            sets: vec![set],
+            ..ResultDirectory::default()
+        };
+        records(directory, "0.1.0").unwrap()
+    }
+
+    #[test]
+    fn campaigns_of_any_name_are_written_and_read_back() {
+        let scratch = std::env::temp_dir().join(format!("linerate-import-{}", std::process::id()));
+        let out = scratch.join("records");
+        let store = ImportStore::create(&out).unwrap();
+        let names = ["a/b", "a/b", "../../up", &"x".repeat(400)];
+        let mut written = Vec::new();
+        for label in names {
+            let records = example(label);
+            let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
+            let path = store.write(&records, &summary).unwrap();
+            assert_eq!(path.parent(), Some(out.as_path()));
+            let back = read(&path).unwrap();
+            assert_eq!((back.campaign, back.trials.len()), (records.campaign, 2));
+            written.push(path);
+        }
+        store.finish().unwrap();
+        written.dedup();
+        assert_eq!(written.len(), 4);
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 4);
+        assert!(ImportStore::create(&out).is_err());
+        fs::remove_dir_all(scratch).unwrap();
+    }
+}

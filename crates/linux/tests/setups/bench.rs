@@ -136,7 +136,7 @@ pub fn ask(lab: &EmbeddedLab, program: &str, args: &[&str]) -> String {
         Some(door) => job.run(|path| door.command(path), None),
         None => job.run(|path| dut.namespace.command(path), None),
     };
-    run.unwrap().stdout
+    run.unwrap()
 }
 
 /// A file of the DUT's sysfs.

@@ -1,7 +1,7 @@
 //! All settings of a setup are in place, and settings that cannot be made are refused by name.
 
 use super::bench::{Frames, ask, lab, refusal, send, spec, sysfs};
-use linerate_linux::lab::filler;
+use linerate_linux::lab::addresses;
 use linerate_linux::lab::{EmbeddedLab, Interface, LabSpec, Setup};
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
@@ -247,11 +247,11 @@ fn many_routes_are_added_fast_and_errors_are_located() {
     let lab = lab(&plain());
     let (route, out) =
         (Route::open(namespace(&lab)).unwrap(), lab.lanes[0].dut.as_ref().unwrap().outside.index);
-    let gateway = [Family::V4, Family::V6]
-        .map(|f| linerate_linux::lab::addresses::RECEIVER_SIDE[usize::from(f == Family::V6)].tester);
+    let gateway =
+        [Family::V4, Family::V6].map(|f| addresses::RECEIVER_SIDE[usize::from(f == Family::V6)].tester);
     for (family, gateway, count) in [(Family::V4, gateway[0], 200_000), (Family::V6, gateway[1], 50_000)] {
         let began = Instant::now();
-        let routes = filler::routes(family, count);
+        let routes = addresses::routes(family, count);
         let added = route.add_routes(routes, Some(gateway), out, || true).unwrap();
         assert_eq!(added, u64::from(count));
         println!("{family}: {:.0} routes/s", f64::from(count) / began.elapsed().as_secs_f64());
@@ -261,7 +261,7 @@ fn many_routes_are_added_fast_and_errors_are_located() {
     let error = route.add_routes(mixed, Some(gateway[0]), out, || true).unwrap_err().to_string();
     assert!(error.starts_with("cannot add route number 2346 of many on interface out0"), "{error}");
     let mut asked = 0;
-    let routes = filler::routes(Family::V4, 100_000);
+    let routes = addresses::routes(Family::V4, 100_000);
     let stopped = route.add_routes(routes, Some(gateway[0]), out, || {
         asked += 1;
         asked < 3

@@ -105,8 +105,9 @@ fn what_somebody_else_has_changed_since_is_left_alone() {
 /// The journals of a process that was killed: before and after each step, and while it wrote one down.
 #[test]
 fn a_process_killed_at_any_moment_is_cleaned_up_after() {
-    let max = r#"{"set":{"file":"proc/sys/net/netfilter/nf_conntrack_max","old":"262144","new":"300000"},"became":null}"#;
-    let hash = r#"{"set":{"file":"sys/module/nf_conntrack/parameters/hashsize","old":"65536","new":"100000"},"became":null}"#;
+    let max =
+        r#"{"file":"proc/sys/net/netfilter/nf_conntrack_max","old":"262144","new":"300000","became":null}"#;
+    let hash = r#"{"file":"sys/module/nf_conntrack/parameters/hashsize","old":"65536","new":"100000","became":null}"#;
     let moments = [
         (String::new(), [None, None]),
         (max[..20].into(), [None, None]),
@@ -147,7 +148,7 @@ fn a_journal_cannot_be_used_to_write_elsewhere() {
     let host = Files::new("hostile");
     fs::create_dir_all(host.root.join("run")).unwrap();
     fs::write(host.root.join("victim"), "safe").unwrap();
-    let step = r#"{"set":{"file":"proc/sys/../../../victim","old":"gone","new":"safe"},"became":null}"#;
+    let step = r#"{"file":"proc/sys/../../../victim","old":"gone","new":"safe","became":null}"#;
     fs::write(&host.host.journal, format!("{step}\n")).unwrap();
     let words = host.host.restore_remains().unwrap();
     assert!(words[0].contains("is not a host setting"), "{words:?}");
@@ -168,6 +169,8 @@ fn only_settings_can_be_changed() {
         "proc/1/oom_score_adj",
         "sys/module/x/parameters/../../b",
         "sys/module/x/y/z",
+        "sys/module/-r",
+        "sys/module",
         "sys/module/x/parameters/a\n",
         "proc/sys/a/b c",
     ] {
@@ -181,6 +184,18 @@ fn only_settings_can_be_changed() {
     for name in ["", "-r", "a b", "../x", "a;b"] {
         assert!(check_module(name).is_err(), "{name:?}");
     }
+}
+
+#[test]
+fn a_module_is_a_setting_that_is_there_or_not() {
+    let host = Files::new("module");
+    assert_eq!(
+        (host.get("sys/module/nf_conntrack"), host.get("sys/module/no_such")),
+        ("loaded".into(), String::new())
+    );
+    host.host.begin().set(&Change::module("nf-conntrack")).unwrap();
+    assert!(!host.host.journal.exists() || host.pending() == 0, "it is there");
+    assert_eq!(host.host.outstanding(&[Change::module("no-such")]).unwrap().len(), 1);
 }
 
 #[test]

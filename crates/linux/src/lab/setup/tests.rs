@@ -49,7 +49,7 @@ fn settings_become_a_setup() {
     assert_eq!(host, [(max, true), (buckets, false)]);
     assert_eq!(shell(&commands[0], &commands[0].run).args, ["-c", "ip link show in3"]);
     let text = Job::new("cat", &[]).with_input(setup.rules[0].input.clone());
-    let text = text.run(|path| process::Command::new(path), None).unwrap().stdout;
+    let text = text.run(|path| process::Command::new(path), None).unwrap();
     assert!(text.contains("ct state") && text.contains("2001:2::/48") && !text.contains("198.18"), "{text}");
 }
 

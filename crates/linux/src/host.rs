@@ -1,5 +1,8 @@
-//! The facts of a machine that are recorded with every campaign, and its memory. No addresses and no serial numbers: records get
-//! published.
+//! Everything that a figure depends on: the machine, its kernel and settings, how busy its CPUs are, and our own memory. No addresses
+//! and no serial numbers: records get published.
+
+pub mod changes;
+pub mod cpu;
 
 use crate::process::{Job, ProcessError};
 use linerate_measure::record::{HostFacts, VERSION};
@@ -129,8 +132,7 @@ impl Machine<'_> {
     }
 
     fn cpus(&self, cpuinfo: &str) -> u32 {
-        let online =
-            self.line("sys/devices/system/cpu/online").map_or(0, |l| super::cpu::parse_list(&l).len());
+        let online = self.line("sys/devices/system/cpu/online").map_or(0, |l| cpu::parse_list(&l).len());
         let listed = cpuinfo.lines().filter(|l| l.starts_with("processor")).count();
         if online > 0 { online as u32 } else { listed as u32 }
     }
@@ -255,8 +257,11 @@ fn cpu_model(cpuinfo: &str) -> String {
 fn version_of(program: &str) -> String {
     let job = Job::new(program, &["--version"]).within(Duration::from_secs(1));
     match job.run(|path| Command::new(path), None) {
-        Ok(finished) => finished.stdout.lines().next().unwrap_or("unknown").trim().into(),
+        Ok(output) => output.lines().next().unwrap_or("unknown").trim().into(),
         Err(ProcessError::NotInstalled(_)) => "not installed".into(),
         Err(error) => format!("unknown ({error})"),
     }
 }
+
+#[cfg(test)]
+mod tests;
