@@ -49,7 +49,7 @@ pub fn visit<E: From<Error>>(
     directory: &Path,
     keep_samples: bool,
     progress: &mut dyn FnMut(Progress),
-    each: impl FnMut(ResultDirectory) -> Result<(), E>,
+    mut each: impl FnMut(ResultDirectory) -> Result<(), E>,
 ) -> Result<Archive, E> {
     // Below the root an unreadable folder is a problem, the root itself is an error.
     let open = || std::fs::canonicalize(directory).and_then(|root| std::fs::read_dir(&root).map(|_| root));
@@ -66,7 +66,7 @@ pub fn visit<E: From<Error>>(
         buffer: Vec::new(),
         keep_samples,
         progress,
-        each,
+        each: &mut each,
     };
     reader.results(".", 0)?;
     let mut archive = reader.archive;
@@ -75,7 +75,7 @@ pub fn visit<E: From<Error>>(
     Ok(archive)
 }
 
-struct Reader<'a, F> {
+struct Reader<'a, E> {
     root: PathBuf,
     archive: Archive,
     configs: Configs,
@@ -83,15 +83,12 @@ struct Reader<'a, F> {
     buffer: Vec<u8>,
     keep_samples: bool,
     progress: &'a mut dyn FnMut(Progress),
-    each: F,
+    each: &'a mut dyn FnMut(ResultDirectory) -> Result<(), E>,
 }
 
-impl<F> Reader<'_, F> {
+impl<E> Reader<'_, E> {
     /// A folder that is not a part of another's results: its own files with those of its RAW and PMC folders, then the rest.
-    fn results<E>(&mut self, path: &str, depth: usize) -> Result<(), E>
-    where
-        F: FnMut(ResultDirectory) -> Result<(), E>,
-    {
+    fn results(&mut self, path: &str, depth: usize) -> Result<(), E> {
         let folder = self.root.join(path);
         let parts: Vec<_> = folder.iter().map(OsStr::to_string_lossy).filter(|part| part != "/").collect();
         let parts: Vec<&str> = parts.iter().map(|part| &**part).collect();
@@ -177,20 +174,17 @@ impl<F> Reader<'_, F> {
                 Some(assembly.file(path, kind, bytes))
             }),
         };
-        // An unknown file may be anything, and large.
-        let too_large = format!("larger than {} MiB, which no such file is: not read", kind.largest() >> 20);
+        let too_large =
+            || format!("larger than {} MiB, which no such file is: not read", kind.largest() >> 20);
         match read {
-            Ok(Some(name)) => self.count(name),
-            Ok(None) if kind == Kind::Unknown => self.count(kind.name()),
-            Ok(None) => self.unread(assembly, path, kind, too_large),
-            Err(reason) => self.unread(assembly, path, kind, reason),
+            Ok(Some(_)) => {}
+            // An unknown file may be anything, and large.
+            Ok(None) if kind == Kind::Unknown => {}
+            Ok(None) => assembly.problem(path, kind.name(), too_large()),
+            Err(ref reason) => assembly.problem(path, kind.name(), reason),
         }
+        self.count(read.ok().flatten().unwrap_or(kind.name()));
         (self.progress)(self.seen);
-    }
-
-    fn unread(&mut self, assembly: &mut Assembly, path: &str, kind: Kind, reason: String) {
-        self.count(kind.name());
-        assembly.problem(path, kind.name(), reason);
     }
 
     /// Fills the buffer, and returns how much of it; `None` where the file is larger than its kind can be.
@@ -199,19 +193,11 @@ impl<F> Reader<'_, F> {
         if length > kind.largest() {
             return Ok(None);
         }
-        // A file that grows meanwhile is read as far as it was; with a byte to spare its end shows without another call.
+        // A file that grows meanwhile is read as far as it was.
         let length = length as usize;
-        self.buffer.resize(self.buffer.len().max(length + 1), 0);
-        let mut filled = 0;
-        while filled < length {
-            match (&file).read(&mut self.buffer[filled..=length]) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(cannot_read(error)),
-            }
-        }
-        Ok(Some(filled.min(length)))
+        self.buffer.resize(self.buffer.len().max(length), 0);
+        (&file).read_exact(&mut self.buffer[..length]).map_err(cannot_read)?;
+        Ok(Some(length))
     }
 
     fn count(&mut self, kind: &'static str) {

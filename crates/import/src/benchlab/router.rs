@@ -14,14 +14,14 @@ use std::net::{IpAddr, Ipv4Addr};
 const MOST: usize = 200;
 
 /// A router, as its rc.conf describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Router {
-    /// Interfaces with their addresses, in the order of the file.
-    pub(super) ports: Vec<(String, Vec<HostAddress>)>,
+    /// Interfaces with their names and addresses, in the order of the file.
+    ports: Vec<Interface>,
     /// Static routes: network and next hop.
-    pub(super) routes: Vec<(HostAddress, IpAddr)>,
+    routes: Vec<(HostAddress, IpAddr)>,
     /// Static ARP and NDP entries.
-    pub(super) neighbours: Vec<(IpAddr, MacAddr)>,
+    neighbours: Vec<(IpAddr, MacAddr)>,
 }
 
 impl Router {
@@ -50,49 +50,48 @@ impl Router {
             return;
         }
         let Some(address) = address(value) else { return };
-        match self.ports.iter_mut().find(|(n, _)| *n == name) {
-            Some((_, addresses)) if addresses.len() < MOST => addresses.push(address),
+        match self.ports.iter_mut().find(|port| port.name.as_ref() == Some(&name)) {
+            Some(port) if port.addresses.len() < MOST => port.addresses.push(address),
             Some(_) => {}
-            None => self.ports.push((name, vec![address])),
+            None => {
+                let port = Interface { name: Some(name), addresses: vec![address], ..Interface::default() };
+                self.ports.push(port);
+            }
         }
     }
 
     /// The interface in whose networks an address is.
-    pub(super) fn towards(&self, address: IpAddr) -> Option<&str> {
-        let reaches = |a: &HostAddress| a.reaches(address) == Some(true);
-        self.ports.iter().find(|(_, all)| all.iter().any(reaches)).map(|(name, _)| name.as_str())
+    fn towards(&self, address: IpAddr) -> Option<&Interface> {
+        self.ports.iter().find(|port| length(port, address).is_some())
     }
 
     /// The interface through which it reaches the first network that it has a route to.
-    fn behind(&self, networks: [&str; 2]) -> Option<&str> {
+    fn behind(&self, networks: [&str; 2]) -> Option<&Interface> {
         let networks: Vec<HostAddress> = networks.iter().filter_map(|network| network.parse().ok()).collect();
         let is_one = |net: &HostAddress| networks.iter().any(|n| n.reaches(net.address) == Some(true));
         let (_, hop) = self.routes.iter().find(|(net, _)| is_one(net))?;
         self.towards(*hop)
     }
 
-    /// The addresses of an interface.
-    pub(super) fn addresses(&self, name: &str) -> &[HostAddress] {
-        self.ports.iter().find(|(n, _)| n == name).map(|(_, all)| all.as_slice()).unwrap_or_default()
-    }
-
     /// Whether an address is its own.
-    pub(super) fn has(&self, address: IpAddr) -> bool {
-        self.ports.iter().any(|(_, all)| all.iter().any(|a| a.address == address))
+    fn has(&self, address: IpAddr) -> bool {
+        self.ports.iter().any(|port| port.addresses.iter().any(|a| a.address == address))
     }
 
     /// Routes through an interface.
-    pub(super) fn routes_through<'a>(
-        &'a self,
-        name: &'a str,
-    ) -> impl Iterator<Item = &'a (HostAddress, IpAddr)> {
-        self.routes.iter().filter(move |(_, hop)| self.towards(*hop) == Some(name))
+    fn routes_through(&self, port: &Interface) -> impl Iterator<Item = &(HostAddress, IpAddr)> {
+        self.routes.iter().filter(|(_, hop)| self.towards(*hop).is_some_and(|p| p.name == port.name))
     }
 
     /// The Ethernet address of a neighbour.
-    pub(super) fn neighbour(&self, address: IpAddr) -> Option<MacAddr> {
+    fn neighbour(&self, address: IpAddr) -> Option<MacAddr> {
         self.neighbours.iter().find(|(a, _)| *a == address).map(|(_, mac)| *mac)
     }
+}
+
+/// The length of an interface's network that has an address.
+fn length(interface: &Interface, address: IpAddr) -> Option<u8> {
+    interface.addresses.iter().find(|a| a.reaches(address) == Some(true))?.length
 }
 
 /// `inet 198.18.0.205/24 -lro`, `inet6 2001:2::205 prefixlen 64`, `inet 10.0.0.1 netmask 255.255.255.0`.
@@ -150,21 +149,21 @@ pub(super) fn complete(hosts: &mut [Host], set: &Set, values: &Values, notes: &m
     let inside = near.and_then(towards).or_else(|| router.behind(SOURCE_NETWORKS));
     let near = with(Role::Receiver).and_then(|host| host.receive.as_ref()).filter(|_| !reference);
     let outside = near.and_then(towards).or_else(|| router.behind(DESTINATION_NETWORKS));
-    let outside = outside.filter(|name| Some(*name) != inside);
-    let management =
-        hosts[0].reach.ssh().and_then(|ssh| ssh.host.parse().ok()).and_then(|admin| router.towards(admin));
-    let management = management.filter(|name| ![inside, outside].contains(&Some(name)));
+    let outside = outside.filter(|port| Some(*port) != inside);
+    let admin = hosts[0].reach.ssh().and_then(|ssh| ssh.host.parse().ok());
+    let management = admin.and_then(|admin| router.towards(admin));
+    let management = management.filter(|port| ![inside, outside].contains(&Some(*port)));
     let (dut, others) = hosts.split_at_mut(1);
     let dut = &mut dut[0];
-    end(dut.inside.get_or_insert_default(), inside, router);
-    end(dut.outside.get_or_insert_default(), outside, router);
-    dut.management = management.map(|name| Interface { name: Some(name.into()), ..Interface::default() });
+    end(&mut dut.inside, inside, router);
+    end(&mut dut.outside, outside, router);
+    dut.management = management.map(|port| Interface { name: port.name.clone(), ..Interface::default() });
     for host in others.iter_mut() {
-        if let (Some(send), Some(name)) = (host.send.first_mut(), inside) {
-            neighbour(send, name, router);
-        }
-        if let (Some(receive), Some(name), false) = (&mut host.receive, outside, reference) {
-            neighbour(receive, name, router);
+        let receive = host.receive.as_mut().filter(|_| !reference);
+        for (interface, port) in [(host.send.first_mut(), inside), (receive, outside)] {
+            if let (Some(interface), Some(port)) = (interface, port) {
+                neighbour(interface, port, router);
+            }
         }
         if host.roles.contains(&Role::Reference) {
             far_end(host, set, outside);
@@ -190,11 +189,12 @@ fn own_addresses(hosts: &mut [Host], router: &Router, values: &Values, notes: &m
 }
 
 /// An interface of a router.
-fn end(interface: &mut Interface, name: Option<&str>, router: &Router) {
-    let Some(name) = name else { return };
-    interface.name = Some(name.to_string());
-    interface.addresses = router.addresses(name).to_vec();
-    for (network, _) in router.routes_through(name) {
+fn end(interface: &mut Option<Interface>, port: Option<&Interface>, router: &Router) {
+    let interface = interface.get_or_insert_default();
+    let Some(port) = port else { return };
+    interface.name.clone_from(&port.name);
+    interface.addresses.clone_from(&port.addresses);
+    for (network, _) in router.routes_through(port) {
         let network = network.to_string();
         if !interface.networks.contains(&network) {
             interface.networks.push(network);
@@ -203,16 +203,13 @@ fn end(interface: &mut Interface, name: Option<&str>, router: &Router) {
 }
 
 /// An interface at the other end of one of the DUT's: its addresses are the DUT's next hops there.
-fn neighbour(interface: &mut Interface, name: &str, router: &Router) {
-    let length = |address: IpAddr| {
-        router.addresses(name).iter().find(|a| a.reaches(address) == Some(true)).and_then(|a| a.length)
-    };
+fn neighbour(interface: &mut Interface, port: &Interface, router: &Router) {
     for own in &mut interface.addresses {
-        own.length = own.length.or(length(own.address));
+        own.length = own.length.or(length(port, own.address));
     }
-    for (_, hop) in router.routes_through(name).filter(|(_, hop)| !router.has(*hop)) {
+    for (_, hop) in router.routes_through(port).filter(|(_, hop)| !router.has(*hop)) {
         if !interface.addresses.iter().any(|a| a.address.is_ipv4() == hop.is_ipv4()) {
-            interface.addresses.push(HostAddress { address: *hop, length: length(*hop) });
+            interface.addresses.push(HostAddress { address: *hop, length: length(port, *hop) });
         }
     }
     let known = interface.addresses.iter().find_map(|a| router.neighbour(a.address));
@@ -220,20 +217,19 @@ fn neighbour(interface: &mut Interface, name: &str, router: &Router) {
 }
 
 /// The reference: by its own rc.conf, and as the DUT's neighbour.
-fn far_end(far: &mut Host, set: &Set, outside: Option<&str>) {
-    let router = &set.router;
+fn far_end(far: &mut Host, set: &Set, outside: Option<&Interface>) {
     let inside = far.inside.get_or_insert_default();
-    if let Some(name) = outside {
-        neighbour(inside, name, router);
+    if let Some(port) = outside {
+        neighbour(inside, port, &set.router);
     }
     let Some(own) = &set.reference else { return };
-    let near = outside.and_then(|name| router.addresses(name).iter().find_map(|a| own.towards(a.address)));
-    if let Some(name) = near {
-        inside.name = Some(name.to_string());
-        inside.addresses = own.addresses(name).to_vec();
+    let near = outside.and_then(|port| port.addresses.iter().find_map(|a| own.towards(a.address)));
+    if let Some(near) = near {
+        inside.name.clone_from(&near.name);
+        inside.addresses.clone_from(&near.addresses);
     }
-    let beyond = own.behind(DESTINATION_NETWORKS).filter(|name| Some(*name) != near);
-    end(far.outside.get_or_insert_default(), beyond, own);
+    let beyond = own.behind(DESTINATION_NETWORKS).filter(|port| Some(*port) != near);
+    end(&mut far.outside, beyond, own);
 }
 
 /// Reports next hops that are not the address at the other end.
@@ -244,13 +240,14 @@ fn next_hops(dut: &mut Host, others: &[Host], router: &Router) {
         None => others.iter().filter_map(|h| h.receive.as_ref()).collect(),
     };
     for (interface, peers) in [(&mut dut.inside, inside), (&mut dut.outside, outside)] {
-        let Some(interface) = interface else { continue };
-        let Some(name) = interface.name.clone() else { continue };
-        for (_, hop) in router.routes_through(&name) {
-            let peer = peers.iter().any(|p| p.addresses.iter().any(|a| a.address == *hop));
-            let reachable = interface.addresses.iter().any(|a| a.reaches(*hop) == Some(true));
-            if !peer && reachable && !interface.next_hops.contains(hop) {
-                interface.next_hops.push(*hop);
+        let Some(interface) = interface.as_mut().filter(|interface| interface.name.is_some()) else {
+            continue;
+        };
+        let hops: Vec<IpAddr> = router.routes_through(interface).map(|(_, hop)| *hop).collect();
+        for hop in hops {
+            let peer = peers.iter().any(|p| p.addresses.iter().any(|a| a.address == hop));
+            if !peer && length(interface, hop).is_some() && !interface.next_hops.contains(&hop) {
+                interface.next_hops.push(hop);
             }
         }
     }
@@ -283,11 +280,12 @@ mod tests {
              ipv6_route_receiver=\"2001:2:0:8000:: -prefixlen 49 2001:2::203\"\n\
              static_arp_generator=\"198.18.0.203 00:1b:21:c4:95:7a\"\n",
         );
-        let names: Vec<&str> = router.ports.iter().map(|(n, _)| n.as_str()).collect();
+        let names: Vec<&str> = router.ports.iter().filter_map(|port| port.name.as_deref()).collect();
         assert_eq!(names, ["igb1", "igb2", "cxl0.2"]);
-        assert_eq!(router.towards("198.19.1.9".parse().unwrap()), Some("igb2"));
-        assert_eq!(router.addresses("igb1")[1].to_string(), "2001:2::205/64");
-        let routes: Vec<String> = router.routes_through("igb1").map(|(n, _)| n.to_string()).collect();
+        assert_eq!(router.towards("198.19.1.9".parse().unwrap()), Some(&router.ports[1]));
+        assert_eq!(router.ports[0].addresses[1].to_string(), "2001:2::205/64");
+        let routes: Vec<String> =
+            router.routes_through(&router.ports[0]).map(|(n, _)| n.to_string()).collect();
         assert_eq!(routes, ["198.18.0.0/16", "2001:2:0:8000::/49"]);
         let hop = "198.18.0.203".parse().unwrap();
         assert_eq!(router.neighbour(hop).unwrap().to_string(), "00:1b:21:c4:95:7a");

@@ -25,7 +25,7 @@ const MOST_SETS: usize = 500;
 const MOST_ENTRIES: usize = 900;
 
 /// A configuration set.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Set {
     /// Its name, fit for a plan.
     pub(super) name: String,
