@@ -26,45 +26,43 @@ impl FromStr for EndpointRange {
 
     fn from_str(text: &str) -> Result<Self, WireError> {
         let text = text.trim();
-        if text.contains('/') { read_prefix(text) } else { read_range(text) }
+        let ends = if text.contains('/') { network(text) } else { range(text) };
+        let (first, last, (first_port, last_port)) = ends.ok_or_else(|| {
+            WireError::new(format!(
+                "{text:?} is not a range of addresses and ports; write for example 198.18.10.1:2001-198.18.10.20:2010, \
+                 [2001:2::1]:2001-[2001:2::14]:2010, or a network without bits behind its prefix: 198.18.65.0/24:2000-2010"
+            ))
+        })?;
+        EndpointRange::new(first, last, first_port, last_port)
     }
 }
 
-fn syntax(text: &str, why: impl std::fmt::Display) -> WireError {
-    WireError::new(format!(
-        "{text:?} is not a range of addresses and ports: {why}; write for example \
-         198.18.10.1:2001-198.18.10.20:2010, [2001:2::1]:2001-[2001:2::14]:2010 or 198.18.65.0/24:2000-2010"
-    ))
-}
+/// First and last address, first and last port.
+type Ends = (IpAddr, IpAddr, (u16, u16));
 
 /// `low[-high]`, split at the first dash as pkt-gen does.
-fn read_range(text: &str) -> Result<EndpointRange, WireError> {
+fn range(text: &str) -> Option<Ends> {
     let (low, high) = text.split_once('-').map_or((text, None), |(low, high)| (low, Some(high)));
-    let (address, port) = split_port(text, low)?;
-    let first = read_address(text, address)?;
-    let port = port.map(|port| read_port(text, port)).transpose()?;
-    let (last, (first_port, last_port)) = match (port, high) {
-        (port, None) => (first, both(port.unwrap_or(DEFAULT_PORT))),
-        (Some(port), Some(high)) if is_number(high) => (first, (port, read_port(text, high)?)),
-        (port, Some(high)) => {
-            let (address, high_port) = split_port(text, high)?;
-            (read_last(text, first, address)?, join_ports(text, port, high_port)?)
-        }
-    };
-    EndpointRange::new(first, last, first_port, last_port)
-}
-
-fn join_ports(text: &str, low: Option<u16>, high: Option<&str>) -> Result<(u16, u16), WireError> {
-    match (low, high) {
-        (low, None) => Ok(both(low.unwrap_or(DEFAULT_PORT))),
-        (None, Some(ports)) => read_ports(text, ports),
-        (Some(_), Some(high)) if high.contains('-') => Err(syntax(text, "it has three ports")),
-        (Some(low), Some(high)) => Ok((low, read_port(text, high)?)),
+    let (address, low_port) = split_port(low)?;
+    let first = address.parse().ok()?;
+    let Some(high) = high else { return Some((first, first, read_ports(low_port)?)) };
+    if low_port.is_some() && is_number(high) {
+        return Some((first, first, (read_port(low_port?)?, read_port(high)?)));
     }
-}
-
-fn both(port: u16) -> (u16, u16) {
-    (port, port)
+    let (address, high_port) = split_port(high)?;
+    let ports = match (low_port, high_port) {
+        (Some(low), Some(high)) => (read_port(low)?, read_port(high)?),
+        (low, high) => read_ports(low.or(high))?,
+    };
+    let last = match first {
+        _ if address.is_empty() && text.contains("-:") => first,
+        IpAddr::V4(v4) if is_number(address) => {
+            let [a, b, c, _] = v4.octets();
+            Ipv4Addr::new(a, b, c, address.parse().ok()?).into()
+        }
+        _ => address.parse().ok()?,
+    };
+    Some((first, last, ports))
 }
 
 fn is_number(text: &str) -> bool {
@@ -72,80 +70,52 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Splits `address[:port]`; a bare IPv6 address, with more than one colon, has no port.
-fn split_port<'a>(text: &str, part: &'a str) -> Result<(&'a str, Option<&'a str>), WireError> {
+fn split_port(part: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = part.strip_prefix('[') {
-        let (address, rest) = rest.split_once(']').ok_or_else(|| syntax(text, "a bracket is not closed"))?;
-        return match rest.strip_prefix(':') {
-            Some(port) => Ok((address, Some(port))),
-            None if rest.is_empty() => Ok((address, None)),
-            None => Err(syntax(text, format!("{rest:?} follows a bracket; a port is set off by a colon"))),
-        };
+        let (address, rest) = rest.split_once(']')?;
+        let port = rest.strip_prefix(':');
+        return (port.is_some() || rest.is_empty()).then_some((address, port));
     }
-    match part.split_once(':') {
-        Some((_, rest)) if rest.contains(':') => Ok((part, None)),
-        Some((address, port)) => Ok((address, Some(port))),
-        None => Ok((part, None)),
-    }
+    Some(match part.split_once(':') {
+        Some((address, port)) if !port.contains(':') => (address, Some(port)),
+        _ => (part, None),
+    })
 }
 
-fn read_address(text: &str, address: &str) -> Result<IpAddr, WireError> {
-    address.parse().map_err(|_| syntax(text, format!("{address:?} is not an IP address")))
+fn read_port(port: &str) -> Option<u16> {
+    port.parse().ok().filter(|n| *n != 0 && is_number(port))
 }
 
-/// The end of a range: an address, the last octet of one, or nothing (the same address, as in pkt-gen).
-fn read_last(text: &str, first: IpAddr, last: &str) -> Result<IpAddr, WireError> {
-    match first {
-        _ if last.is_empty() && text.contains("-:") => Ok(first),
-        IpAddr::V4(v4) if is_number(last) => {
-            let [a, b, c, _] = v4.octets();
-            let octet =
-                last.parse().map_err(|_| syntax(text, format!("{last} is not a last octet, 0 to 255")))?;
-            Ok(Ipv4Addr::new(a, b, c, octet).into())
-        }
-        _ => read_address(text, last),
-    }
-}
-
-fn read_port(text: &str, port: &str) -> Result<u16, WireError> {
-    let number = if is_number(port) { port.parse().ok() } else { None };
-    number.filter(|&n| n != 0).ok_or_else(|| syntax(text, format!("{port:?} is not a port, 1 to 65535")))
-}
-
-fn read_ports(text: &str, ports: &str) -> Result<(u16, u16), WireError> {
-    match ports.split_once('-') {
-        Some((low, high)) => Ok((read_port(text, low)?, read_port(text, high)?)),
-        None => Ok(both(read_port(text, ports)?)),
-    }
+/// `port[-port]`, or the default.
+fn read_ports(ports: Option<&str>) -> Option<(u16, u16)> {
+    let Some(ports) = ports else { return Some((DEFAULT_PORT, DEFAULT_PORT)) };
+    let (low, high) = ports.split_once('-').unwrap_or((ports, ports));
+    Some((read_port(low)?, read_port(high)?))
 }
 
 /// `address/length[:port[-port]]`.
-fn read_prefix(text: &str) -> Result<EndpointRange, WireError> {
-    let (address, rest) = text.split_once('/').unwrap_or((text, ""));
+fn network(text: &str) -> Option<Ends> {
+    let (address, rest) = text.split_once('/')?;
     let address = address.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or(address);
-    let address = read_address(text, address)?;
-    let (length, (first_port, last_port)) = match rest.split_once(':') {
-        Some((length, ports)) => (length, read_ports(text, ports)?),
-        None => (rest, both(DEFAULT_PORT)),
-    };
+    let address: IpAddr = address.parse().ok()?;
+    let (length, ports) = rest.split_once(':').map_or((rest, None), |(length, ports)| (length, Some(ports)));
     let bits: u32 = if address.is_ipv4() { 32 } else { 128 };
-    let length = length.parse().ok().filter(|&n: &u32| is_number(length) && n <= bits);
-    let length = length.ok_or_else(|| syntax(text, format!("the prefix length is 0 to {bits}")))?;
-    let (first, last) = hosts(text, address, bits - length)?;
-    EndpointRange::new(first, last, first_port, last_port)
+    let length: u32 = length.parse().ok().filter(|n| is_number(length) && *n <= bits)?;
+    let (first, last) = hosts(address, bits - length)?;
+    Some((first, last, read_ports(ports)?))
 }
 
 /// First and last host of a network whose host part has `free` bits.
-fn hosts(text: &str, address: IpAddr, free: u32) -> Result<(IpAddr, IpAddr), WireError> {
+fn hosts(address: IpAddr, free: u32) -> Option<(IpAddr, IpAddr)> {
     let family = family_of(address);
     let mask = 1u128.checked_shl(free).map_or(u128::MAX, |size| size - 1);
     let bits = address_bits(address);
     if bits & mask != 0 {
-        let network = address_from(family, bits & !mask);
-        return Err(syntax(text, format!("bits behind the prefix are set; the network is {network}")));
+        return None;
     }
     // Up to /30 the first address names the network and the last is broadcast; in IPv6 the first is the
     // routers' anycast address (RFC 4291 section 2.6.1), except on the /127 of point-to-point links (RFC
     // 6164).
     let (skip_first, skip_last) = if free < 2 { (0, 0) } else { (1, u128::from(address.is_ipv4())) };
-    Ok((address_from(family, bits + skip_first), address_from(family, (bits | mask) - skip_last)))
+    Some((address_from(family, bits + skip_first), address_from(family, (bits | mask) - skip_last)))
 }

@@ -39,8 +39,9 @@ fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Er
 }
 
 /// The forms of a mix.
-const FORMS: &str = "write a length with FCS such as 64, or imix, rfc2544, genome:aaafg, genome:aaA{A=200}, \
-                     genome:20(abcd)5(ggga), mix:64x7+594x4";
+const FORMS: &str = "write a length with FCS from 64 to 16000 bytes such as 64, or imix, rfc2544, genome:aaafg, genome:aaA{A=200}, \
+                     genome:20(abcd)5(ggga), mix:64x7+594x4; a pattern has 1 to 4096 frames, and the letters A to Z, and z for \
+                     the MTU, need a size";
 
 impl FrameMix {
     /// One length, in bytes with FCS; it is not checked.
@@ -109,70 +110,36 @@ impl FromStr for FrameMix {
     fn from_str(text: &str) -> Result<Self, WireError> {
         let text = text.trim();
         let lower = text.to_ascii_lowercase();
-        if lower == "imix" {
-            return Ok(Self::imix());
-        }
-        for prefix in ["genome:", "imix - ", "custom imix - "] {
-            if lower.starts_with(prefix) {
-                return checked(text, lengths_genome::parse(text, &text[prefix.len()..])?);
-            }
-        }
-        if let Some(proportions) = lower.strip_prefix("mix:") {
-            return checked(text, parse_proportions(text, proportions)?);
-        }
-        if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(WireError::new(format!("{text:?} is not a frame length or mix: {FORMS}")));
-        }
-        Ok(Self::single(parse_len(text, text)?))
+        let genome = ["genome:", "imix - ", "custom imix - "].iter().find(|begin| lower.starts_with(**begin));
+        let mix = match (genome, lower.strip_prefix("mix:")) {
+            _ if lower == "imix" => Some(Self::imix()),
+            (Some(begin), _) => lengths_genome::parse(&text[begin.len()..]),
+            (None, Some(proportions)) => parse_proportions(proportions),
+            (None, None) => parse_len(text).map(Self::single),
+        };
+        let fits = |mix: &FrameMix| (1..=MAX_PATTERN).contains(&mix.pattern.len());
+        let refusal = || WireError::new(format!("{text:?} is not a frame length or mix: {FORMS}"));
+        mix.filter(fits).ok_or_else(refusal)
     }
 }
 
-fn checked(text: &str, mix: FrameMix) -> Result<FrameMix, WireError> {
-    match mix.pattern.len() {
-        1..=MAX_PATTERN => Ok(mix),
-        frames => Err(pattern_length(text, frames)),
-    }
-}
-
-/// Something wrong in a genome or a proportion.
-pub(crate) fn malformed(text: &str, why: impl fmt::Display) -> WireError {
-    WireError::new(format!("{text:?}: {why}"))
-}
-
-/// A pattern of nothing or of too many.
-pub(crate) fn pattern_length(text: &str, frames: usize) -> WireError {
-    WireError::new(format!("{text:?} makes a pattern of {frames} frames: 1 to {MAX_PATTERN} are possible"))
-}
-
-/// Reads one frame length out of a text.
-pub(crate) fn parse_len(text: &str, len: &str) -> Result<u16, WireError> {
+/// Reads one frame length.
+pub(crate) fn parse_len(len: &str) -> Option<u16> {
     let digits = !len.is_empty() && len.bytes().all(|b| b.is_ascii_digit());
-    let number = if digits { len.parse().ok() } else { None };
-    number.filter(|len| (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(len)).ok_or_else(|| {
-        WireError::new(format!(
-            "{len} in {text:?} is not a frame length: with FCS, {MIN_ETHERNET_LEN_FCS} to {MAX_LEN_FCS} bytes"
-        ))
-    })
+    let len = len.parse().ok().filter(|_| digits)?;
+    (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(&len).then_some(len)
 }
 
 /// `64x7+594x4+1518x1`.
-fn parse_proportions(text: &str, proportions: &str) -> Result<FrameMix, WireError> {
-    let why = "write LENGTHxCOUNT, joined by +, with counts from 1 to 4096, as mix:64x7+594x4+1518x1";
-    let malformed = || malformed(text, why);
-    let mut counts = Vec::new();
-    for term in proportions.split('+') {
-        let (len, count) = term.split_once('x').ok_or_else(malformed)?;
-        let count: usize = count.parse().map_err(|_| malformed())?;
-        if !(1..=MAX_PATTERN).contains(&count) {
-            return Err(malformed());
-        }
-        counts.push((parse_len(text, len)?, count));
-    }
-    let frames = counts.iter().map(|&(_, count)| count).sum();
-    if frames > MAX_PATTERN {
-        return Err(pattern_length(text, frames));
-    }
-    Ok(FrameMix::spread(&format!("mix:{proportions}"), &counts))
+fn parse_proportions(proportions: &str) -> Option<FrameMix> {
+    let term = |term: &str| {
+        let (len, count) = term.split_once('x')?;
+        let count = count.parse().ok().filter(|count| (1..=MAX_PATTERN).contains(count))?;
+        Some((parse_len(len)?, count))
+    };
+    let counts: Vec<(u16, usize)> = proportions.split('+').map(term).collect::<Option<_>>()?;
+    let frames: usize = counts.iter().map(|(_, count)| count).sum();
+    (frames <= MAX_PATTERN).then(|| FrameMix::spread(&format!("mix:{proportions}"), &counts))
 }
 
 /// Reads a list such as `64,128,imix`; commas inside braces do not separate, and `rfc2544` stands for its

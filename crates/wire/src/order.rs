@@ -34,27 +34,20 @@ impl FromStr for FlowOrder {
     type Err = WireError;
 
     fn from_str(text: &str) -> Result<Self, WireError> {
-        let error = |why: &str| {
-            let forms = "write sequential, random, random:SEED, zipf:EXPONENT or zipf:EXPONENT:SEED";
-            WireError::new(format!("{text:?} is not an order of flows: {why}; {forms}"))
+        let seed = |text: &str| text.parse().ok();
+        let exponent = |text: &str| text.parse().ok().filter(|e: &f64| (0.0..=10.0).contains(e));
+        let zipf = |e: &str, seed: Option<u64>| Some(FlowOrder::Zipf { exponent: exponent(e)?, seed: seed? });
+        let order = match text.split(':').collect::<Vec<_>>()[..] {
+            ["sequential"] => Some(FlowOrder::Sequential),
+            ["random"] => Some(FlowOrder::Random { seed: DEFAULT_SEED }),
+            ["random", start] => seed(start).map(|seed| FlowOrder::Random { seed }),
+            ["zipf", e] => zipf(e, Some(DEFAULT_SEED)),
+            ["zipf", e, start] => zipf(e, seed(start)),
+            _ => None,
         };
-        let seed =
-            |text: &str| text.parse().map_err(|_| error("the seed is not a whole number from 0 to 2^64 - 1"));
-        let exponent = |text: &str| {
-            let exponent = text.parse().ok().filter(|e: &f64| (0.0..=10.0).contains(e));
-            exponent.ok_or_else(|| error("the exponent is not a number from 0 to 10"))
-        };
-        Ok(match text.split(':').collect::<Vec<_>>()[..] {
-            ["sequential"] => FlowOrder::Sequential,
-            ["random"] => FlowOrder::Random { seed: DEFAULT_SEED },
-            ["random", start] => FlowOrder::Random { seed: seed(start)? },
-            ["zipf", e] => FlowOrder::Zipf { exponent: exponent(e)?, seed: DEFAULT_SEED },
-            ["zipf", e, start] => FlowOrder::Zipf { exponent: exponent(e)?, seed: seed(start)? },
-            ["zipf"] => return Err(error("zipf needs an exponent")),
-            ["sequential" | "random" | "zipf", ..] => {
-                return Err(error("something follows that does not belong there"));
-            }
-            _ => return Err(error("the word is unknown")),
+        order.ok_or_else(|| {
+            let forms = "sequential, random, random:SEED, zipf:EXPONENT or zipf:EXPONENT:SEED, with an exponent from 0 to 10";
+            WireError::new(format!("{text:?} is not an order of flows; write {forms}"))
         })
     }
 }
