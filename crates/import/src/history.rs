@@ -33,25 +33,23 @@ pub fn add(timelines: &mut Timelines, archive: &Archive) {
             across.entry(key.clone()).or_default().extend(newest);
             key.also = also;
             key.series = directory.place.label.clone().unwrap_or_else(|| directory.path.clone());
-            for entry in entries {
-                if let Some(revision) = entry.named.clone() {
-                    timelines.add(key.clone(), entry.point(Place::at_revision(revision)));
+            for Entry { named, point, .. } in entries {
+                if let Some(revision) = named {
+                    timelines.add(key.clone(), Point { place: Place::at_revision(revision), ..point });
                 }
             }
         }
     }
     for (key, mut entries) in across {
         // One folder is no history.
-        let folders: BTreeSet<&str> = entries.iter().map(|e| e.folder.as_str()).collect();
+        let folders: BTreeSet<&str> = entries.iter().map(|e| e.point.facts[FOLDER].as_str()).collect();
         if folders.len() < 2 {
             continue;
         }
         place_stable_branches(&mut entries);
-        for entry in entries {
-            let Some(release) = entry.release else { continue };
-            let revision = entry.named.clone().or_else(|| entry.revision.clone());
-            let name = entry.label.clone();
-            timelines.add(key.clone(), entry.point(Place { name, release: Some(release), revision }));
+        for mut entry in entries.into_iter().filter(|entry| entry.point.place.release.is_some()) {
+            entry.point.place.revision = entry.revision().cloned();
+            timelines.add(key.clone(), entry.point);
         }
     }
 }
@@ -70,16 +68,10 @@ struct Variant {
 struct Entry {
     /// Revision in the set's name, or of its image.
     named: Option<Revision>,
-    /// Revision by uname or by the folder's name.
-    revision: Option<Revision>,
-    release: Option<Release>,
-    label: String,
-    folder: String,
-    figure: Figure,
     /// The least and the greatest of its runs.
     range: Option<(f64, f64)>,
-    facts: BTreeMap<String, String>,
-    source: String,
+    /// Its place has the revision by uname or by the folder's name.
+    point: Point,
 }
 
 impl Entry {
@@ -87,13 +79,11 @@ impl Entry {
     fn same_runs(&self, other: &Entry) -> bool {
         let alike = |a: f64, b: f64| (a - b).abs() <= 1e-7 * a;
         let (Some(a), Some(b)) = (self.range, other.range) else { return false };
-        alike(self.figure.value, other.figure.value) && alike(a.0, b.0) && alike(a.1, b.1)
+        alike(self.point.rate.value, other.point.rate.value) && alike(a.0, b.0) && alike(a.1, b.1)
     }
 
-    fn point(self, place: Place) -> Point {
-        let mut facts = self.facts;
-        facts.insert(FOLDER.into(), self.folder);
-        Point { place, rate: self.figure, relative: None, facts, source: self.source }
+    fn revision(&self) -> Option<&Revision> {
+        self.named.as_ref().or(self.point.place.revision.as_ref())
     }
 }
 
@@ -131,7 +121,7 @@ fn variants(directory: &ResultDirectory) -> BTreeMap<Variant, Vec<Entry>> {
 fn joined(variants: BTreeMap<Variant, Vec<Entry>>) -> Vec<(Variant, Vec<String>, Vec<Entry>)> {
     let mut joined: Vec<(Variant, Vec<String>, Vec<Entry>)> = Vec::new();
     let mut variants: Vec<_> = variants.into_iter().collect();
-    variants.sort_by_key(|(_, entries)| entries.iter().all(|e| e.figure.runs == 0));
+    variants.sort_by_key(|(_, entries)| entries.iter().all(|e| e.point.rate.runs == 0));
     for (variant, mut entries) in variants {
         match joined.iter_mut().find(|(_, _, known)| are_the_same(known, &entries)) {
             Some((_, also, known)) => {
@@ -156,35 +146,21 @@ fn are_the_same(a: &[Entry], b: &[Entry]) -> bool {
 /// Properties that all sets of a folder share.
 struct Common<'a> {
     directory: &'a ResultDirectory,
-    label: String,
-    release: Option<Release>,
-    revision: Option<Revision>,
+    place: Place,
 }
 
 impl<'a> Common<'a> {
     fn of(directory: &'a ResultDirectory) -> Self {
         let label = directory.place.label.clone().unwrap_or_default();
         let unames = || directory.sets.iter().filter_map(|s| s.slot.facts.get(facts::RELEASE));
-        Common {
-            directory,
-            release: Release::of_label(&label).or_else(|| unames().find_map(|r| Release::of_uname(r))),
-            revision: Revision::find(&label),
-            label,
-        }
+        let release = Release::of_label(&label).or_else(|| unames().find_map(|r| Release::of_uname(r)));
+        Common { directory, place: Place { release, revision: Revision::find(&label), name: label } }
     }
 
-    fn entry(&self, name: &Name, figure: Figure, range: Option<(f64, f64)>, source: String) -> Entry {
-        Entry {
-            named: name.revision.clone(),
-            revision: self.revision.clone(),
-            release: self.release,
-            label: self.label.clone(),
-            folder: self.directory.path.clone(),
-            figure,
-            range,
-            facts: BTreeMap::new(),
-            source,
-        }
+    fn entry(&self, name: &Name, rate: Figure, range: Option<(f64, f64)>, source: String) -> Entry {
+        let facts = [(FOLDER.to_string(), self.directory.path.clone())].into();
+        let point = Point { place: self.place.clone(), rate, relative: None, facts, source };
+        Entry { named: name.revision.clone(), range, point }
     }
 
     fn set(&self, set: &Set) -> Option<(Variant, Entry)> {
@@ -202,15 +178,16 @@ impl<'a> Common<'a> {
         let least = runs.iter().copied().min_by(f64::total_cmp);
         let range = least.zip(runs.iter().copied().max_by(f64::total_cmp));
         let mut entry = self.entry(&name, Figure::of_runs(&runs)?, range, source);
-        entry.facts = set.slot.facts.clone();
+        entry.point.facts.extend(set.slot.facts.clone());
+        let place = &mut entry.point.place;
         let uname = set.slot.facts.get(facts::RELEASE).and_then(|r| Release::of_uname(r));
         // A branch's name does not contain its current version.
-        entry.release = match (entry.release, uname) {
+        place.release = match (place.release, uname) {
             (Some(label), Some(uname)) if label.minor.is_none() && label.major == uname.major => Some(uname),
             (label, uname) => label.or(uname),
         };
         let of_uname = set.slot.facts.get(facts::REVISION).and_then(|r| Revision::parse(r));
-        entry.revision = of_uname.map(|(revision, _)| revision).or(entry.revision);
+        place.revision = of_uname.map(|(revision, _)| revision).or(place.revision.take());
         let frame = set.frame_length.filter(|l| *l > SMALLEST);
         let ipv6 = name.ipv6 || set.family.as_deref() == Some("inet6");
         Some((Variant { name: name.rest, ipv6, frame }, entry))
@@ -283,14 +260,13 @@ impl Name {
 
 /// `fbsd11-stable.r332393` does not say that this comes after 11.1; the revisions of others do.
 fn place_stable_branches(entries: &mut [Entry]) {
-    let revision = |e: &Entry| e.named.clone().or_else(|| e.revision.clone());
-    let known: Vec<(Release, Revision)> = entries
-        .iter()
-        .filter_map(|e| Some((e.release.filter(|r| r.minor.is_some())?, revision(e)?)))
-        .collect();
+    let known =
+        |e: &Entry| Some((e.point.place.release.filter(|r| r.minor.is_some())?, e.revision()?.clone()));
+    let known: Vec<(Release, Revision)> = entries.iter().filter_map(known).collect();
     for entry in entries {
-        let Some(own) = revision(entry) else { continue };
-        if let Some(release) = entry.release.as_mut().filter(|r| r.stable && r.minor.is_none()) {
+        let Some(own) = entry.revision().cloned() else { continue };
+        let release = entry.point.place.release.as_mut();
+        if let Some(release) = release.filter(|r| r.stable && r.minor.is_none()) {
             let earlier = known.iter().filter(|(k, at)| k.major == release.major && *at <= own);
             release.minor = earlier.filter_map(|(k, _)| k.minor).max();
         }

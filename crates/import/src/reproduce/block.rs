@@ -1,11 +1,9 @@
 //! A printed block of ministat compared with the data, number by number and as text.
 
 use super::mapping::{Block, Evidence};
-use super::printed::{PrintedBlock, PrintedDifference};
+use super::printed::PrintedBlock;
 use super::{BlockFound, Figure, PlotText, State};
-use linerate_stats::ministat::{
-    self, Confidence, Dataset, Difference, Era, Options, Summary, difference, format_g,
-};
+use linerate_stats::ministat::{self, Confidence, Dataset, Era, Options, Summary, difference};
 
 const COLUMNS: [&str; 6] = ["N", "Min", "Max", "Median", "Avg", "Stddev"];
 const DIFFERENCES: [&str; 5] = ["difference", "its error", "difference in %", "its error in %", "pooled s"];
@@ -41,27 +39,18 @@ pub fn judge(block: &Block, era: Era, evidence: &Evidence) -> (BlockFound, Vec<F
 
 /// Every printed number beside the computed one, as text, with row and column.
 fn numbers(sets: &[Dataset], era: Era, printed: &PrintedBlock) -> Vec<(String, String, usize, &'static str)> {
-    let summaries: Vec<Summary> = sets.iter().map(|s| s.summary(era)).collect();
+    let options = Options { era, plot: false, ..Options::default() };
+    let computed = PrintedBlock::read(&ministat::block(sets, &options));
     let mut out = Vec::new();
-    for (i, (row, summary)) in printed.rows.iter().zip(&summaries).enumerate() {
-        let figures = [summary.min, summary.max, summary.median, summary.avg, summary.stddev];
-        let mut texts = vec![summary.n.to_string()];
-        texts.extend(figures.map(|f| format_g(f, 8)));
-        out.extend(row.iter().zip(texts).zip(COLUMNS).map(|((p, c), name)| (p.clone(), c, i, name)));
+    for (i, (told, found)) in printed.rows.iter().zip(&computed.rows).enumerate() {
+        let figures = told.iter().zip(found).zip(COLUMNS);
+        out.extend(figures.map(|((p, c), name)| (p.clone(), c.clone(), i, name)));
     }
-    for (i, (told, summary)) in printed.differences.iter().zip(&summaries[1..]).enumerate() {
-        let found = difference(&summaries[0], summary, Confidence::default(), era);
-        out.extend(of_difference(told, &found).into_iter().map(|(p, c, name)| (p, c, i + 1, name)));
-    }
-    out
-}
-
-fn of_difference(told: &PrintedDifference, found: &Difference) -> Vec<(String, String, &'static str)> {
-    let verdict = |proven: bool| String::from(if proven { "proven" } else { "not proven" });
-    let mut out = vec![(verdict(told.proven), verdict(found.proven), "verdict")];
-    let figures = [found.delta, found.error, found.percent, found.percent_error, found.pooled];
-    for ((printed, value), name) in told.figures.iter().zip(figures).zip(DIFFERENCES) {
-        out.push((printed.clone(), format_g(value, 6), name));
+    for (i, (told, found)) in printed.differences.iter().zip(&computed.differences).enumerate() {
+        let [p, c] = [told, found].map(|d| String::from(if d.proven { "proven" } else { "not proven" }));
+        out.push((p, c, i + 1, "verdict"));
+        let figures = told.figures.iter().zip(&found.figures).zip(DIFFERENCES);
+        out.extend(figures.map(|((p, c), name)| (p.clone(), c.clone(), i + 1, name)));
     }
     out
 }
@@ -78,11 +67,11 @@ fn follows(printed: &PrintedBlock, era: Era) -> bool {
     !others.is_empty()
         && others.iter().zip(&printed.differences).all(|(other, told)| {
             let found = difference(first, other, Confidence::default(), era);
-            of_difference(told, &found).iter().all(|(printed, computed, _)| {
-                let near = |p: f64, c: f64| (p - c).abs() <= 2e-5 * p.abs().max(c.abs());
-                printed == computed
-                    || matches!((printed.parse(), computed.parse()), (Ok(p), Ok(c)) if near(p, c))
-            })
+            let figures = [found.delta, found.error, found.percent, found.percent_error, found.pooled];
+            let near = |(p, c): (&String, f64)| {
+                p.parse::<f64>().is_ok_and(|p| (p - c).abs() <= 2e-5 * p.abs().max(c.abs()))
+            };
+            told.proven == found.proven && told.figures.iter().zip(figures).all(near)
         })
 }
 
@@ -108,16 +97,23 @@ fn plain(line: &str) -> String {
     if line.starts_with('|') { line.into() } else { line.split_whitespace().collect::<Vec<_>>().join(" ") }
 }
 
-fn figure(block: &Block, row: &str, column: &str, printed: &str) -> Figure {
-    let of = Figure::new((&block.illustration, &block.caption), row, column, printed);
-    Figure { sources: block.sources.clone(), ..of }
+fn figure(block: &Block, row: String, column: &str, printed: &str) -> Figure {
+    Figure {
+        illustration: block.illustration.clone(),
+        caption: block.caption.clone(),
+        row,
+        column: column.into(),
+        printed: printed.into(),
+        sources: block.sources.clone(),
+        ..Figure::default()
+    }
 }
 
 fn with_data(block: &Block, numbers: &[(String, String, usize, &'static str)]) -> Vec<Figure> {
     let judged = numbers.iter().map(|(printed, computed, row, column)| Figure {
         computed: Some(computed.clone()),
         state: if printed == computed { State::Agrees } else { State::WrongInPrint },
-        ..figure(block, &format!("set {}", row + 1), column, printed)
+        ..figure(block, format!("set {}", row + 1), column, printed)
     });
     judged.collect()
 }
@@ -133,5 +129,5 @@ fn without_data(block: &Block, printed: &PrintedBlock, eras: &[String]) -> Figur
             eras.join(", ")
         ),
     };
-    Figure { note: Some(note), ..figure(block, &format!("{rows} sets"), "block", "a block of ministat") }
+    Figure { note: Some(note), ..figure(block, format!("{rows} sets"), "block", "a block of ministat") }
 }

@@ -40,9 +40,16 @@ impl Judge<'_> {
 
     /// A figure without data.
     fn figure(&self, column: &str, printed: &str, sources: Vec<String>) -> Figure {
-        let of = (self.table.illustration.as_str(), self.table.caption.as_str());
-        let missing = self.row.missing.clone().unwrap_or_else(|| "not in this archive".into());
-        Figure { note: Some(missing), sources, ..Figure::new(of, &self.row.setup, column, printed) }
+        Figure {
+            illustration: self.table.illustration.clone(),
+            caption: self.table.caption.clone(),
+            row: self.row.setup.clone(),
+            column: column.into(),
+            printed: printed.into(),
+            note: Some(self.row.missing.clone().unwrap_or_else(|| "not in this archive".into())),
+            sources,
+            ..Figure::default()
+        }
     }
 
     fn median(&self, side: usize) -> Figure {

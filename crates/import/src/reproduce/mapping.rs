@@ -119,24 +119,19 @@ impl Mapping {
             self.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)))
         {
             let place = format!("illustration {}, {}", table.illustration, row.setup);
-            two_or_none(row).map_err(|e| format!("{place}: {e}"))?;
+            if !matches!((row.sources.len(), &row.missing), (2, None) | (0, Some(_))) {
+                return Err(format!("{place}: name two sources, or say in 'missing' why there are none"));
+            }
             if let Some(printed) = row.printed.iter().find(|printed| Printed::rate(printed).is_none()) {
                 let help = "write 3.74 Mpps or 726 Kpps";
                 return Err(format!("{place}: '{printed}' is no rate with its unit: {help}"));
             }
         }
-        for block in &self.blocks {
-            let place = format!("illustration {}", block.illustration);
-            match (PrintedBlock::read(&block.printed).rows.len(), block.sources.len()) {
-                (0, _) => {
-                    return Err(format!(
-                        "{place}: no row of figures (x   5   4500078 ...) in what is printed"
-                    ));
-                }
-                (sets, named) if named > 0 && named != sets => {
-                    return Err(format!("{place}: {sets} sets are printed, and {named} sources named"));
-                }
-                _ => {}
+        for Block { illustration, sources, printed, .. } in &self.blocks {
+            let (sets, named) = (PrintedBlock::read(printed).rows.len(), sources.len());
+            if sets == 0 || (named > 0 && named != sets) {
+                let what = "rows of figures (x   5   4500078 ...) are printed";
+                return Err(format!("illustration {illustration}: {sets} {what}, and {named} sources named"));
             }
         }
         let mut series = self.plots.iter().flat_map(|plot| &plot.series);
@@ -146,15 +141,6 @@ impl Mapping {
             }
             None => Ok(()),
         }
-    }
-}
-
-fn two_or_none(row: &TableRow) -> Result<(), String> {
-    match (row.sources.len(), &row.missing) {
-        (2, None) | (0, Some(_)) => Ok(()),
-        (2, Some(_)) => Err("it has sources, and 'missing' says why there are none".into()),
-        (0, None) => Err("name two sources, or say in 'missing' why there are none".into()),
-        (n, _) => Err(format!("two sources are needed, one for each column, and {n} are named")),
     }
 }
 
@@ -226,10 +212,12 @@ mod tests {
         };
         let printed = "printed = ['3.74 Mpps', '1 Mpps']\n";
         assert!(fault(&row(printed)).contains("illustration 9, s: name two sources"));
-        assert!(fault(&row(&format!("{printed}sources = ['a']"))).contains("1 are named"));
+        assert!(
+            fault(&row(&format!("{printed}sources = ['a']"))).contains("illustration 9, s: name two sources")
+        );
         assert!(fault(&row("printed = ['3.74', '1 Mpps']\nmissing = 'x'")).contains("'3.74' is no rate"));
         assert!(Mapping::read("m", &row(&format!("{printed}missing = 'never committed'"))).is_ok());
         let block = format!("{HEAD}[[block]]\nillustration = '5'\ncaption = ''\nprinted = 'nothing'");
-        assert!(fault(&block).contains("illustration 5: no row"));
+        assert!(fault(&block).contains("illustration 5: 0 rows of figures"));
     }
 }

@@ -24,7 +24,7 @@ pub struct Reproduction {
 }
 
 /// A printed figure, and the one that the data give.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figure {
     /// Illustration of the document.
     pub illustration: String,
@@ -45,25 +45,8 @@ pub struct Figure {
     pub sources: Vec<String>,
 }
 
-impl Figure {
-    /// A figure of an illustration that nothing is known of yet.
-    fn new((illustration, caption): (&str, &str), row: &str, column: &str, printed: &str) -> Self {
-        Figure {
-            illustration: illustration.into(),
-            caption: caption.into(),
-            row: row.into(),
-            column: column.into(),
-            printed: printed.into(),
-            computed: None,
-            state: State::NoData,
-            note: None,
-            sources: Vec::new(),
-        }
-    }
-}
-
 /// Result for a printed figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// It is the computed one, rounded.
@@ -73,6 +56,7 @@ pub enum State {
     /// The data give another.
     WrongInPrint,
     /// There are no data.
+    #[default]
     NoData,
 }
 

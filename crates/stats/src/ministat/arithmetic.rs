@@ -55,14 +55,13 @@ impl FromStr for Era {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confidence(usize);
 
-/// The levels in percent, and in print.
-const LEVELS: [(f64, &str); 6] =
-    [(80.0, "80"), (90.0, "90"), (95.0, "95"), (98.0, "98"), (99.0, "99"), (99.5, "99.5")];
+/// The levels in percent.
+const LEVELS: [f64; 6] = [80.0, 90.0, 95.0, 98.0, 99.0, 99.5];
 
 impl Confidence {
     /// In percent.
     pub fn percent(self) -> f64 {
-        LEVELS[self.0].0
+        LEVELS[self.0]
     }
 
     /// The quantile for some degrees of freedom, to three decimals: as ministat's output has it (its errors, divided by their
@@ -73,7 +72,7 @@ impl Confidence {
             (0 | 101.., level) => INFINITE[level],
             (7..=12, LAST) => ODD[freedom - 7],
             (_, LAST) => thousandths(0.002, freedom),
-            (_, level) => thousandths(1.0 - LEVELS[level].0 / 100.0, freedom),
+            (_, level) => thousandths(1.0 - LEVELS[level] / 100.0, freedom),
         };
         f64::from(thousandths) / 1000.0
     }
@@ -92,7 +91,7 @@ impl Default for Confidence {
 
 impl std::fmt::Display for Confidence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(LEVELS[self.0].1)
+        f.pad(&self.percent().to_string())
     }
 }
 
@@ -101,7 +100,7 @@ impl FromStr for Confidence {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let value: Result<f64, _> = text.trim_start().parse();
-        let level = value.ok().and_then(|v| LEVELS.iter().position(|(percent, _)| *percent == v));
+        let level = value.ok().and_then(|v| LEVELS.iter().position(|percent| *percent == v));
         level.map(Confidence).ok_or_else(|| {
             format!("{text:?} is not a confidence level of ministat: 80, 90, 95, 98, 99 or 99.5")
         })

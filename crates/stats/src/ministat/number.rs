@@ -1,4 +1,5 @@
-//! Numbers as C's strtod reads them, to the last bit; plain decimals are read fast.
+//! Numbers as C's strtod reads them, to the last bit; plain decimals are read fast. (Hexadecimal ones below 2^-1022 with more than 53
+//! bits may differ in the last.)
 
 /// Why a word is no number.
 pub(super) const NOT_A_NUMBER: &str = "is not a number";
@@ -85,57 +86,23 @@ fn hexadecimal(text: &str) -> Option<f64> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    let mut exponent = exponent_of(exponent)?;
+    let mut exponent: i128 = exponent.parse().ok()?;
     let mut bits = 0u64;
     for (digit, is_fraction) in whole.chars().map(|d| (d, false)).chain(fraction.chars().map(|d| (d, true))) {
         let digit = u64::from(digit.to_digit(16)?);
-        exponent -= if is_fraction { 4 } else { 0 };
+        exponent = exponent.saturating_sub(if is_fraction { 4 } else { 0 });
         if bits >> 60 == 0 {
             bits = bits << 4 | digit;
         } else {
             // Digits that do not fit only decide how halves are rounded.
             bits |= u64::from(digit != 0);
-            exponent += 4;
+            exponent = exponent.saturating_add(4);
         }
     }
-    let value = scaled(bits, exponent);
+    // By two factors, so that neither is infinite or 0 where the product is not: only the last product is rounded.
+    let exponent = exponent.clamp(-2200, 1100) as i32;
+    let value = bits as f64 * f64::powi(2.0, exponent / 2) * f64::powi(2.0, exponent - exponent / 2);
     Some(if negative { -value } else { value })
-}
-
-/// A signed decimal exponent; very large ones are as good as infinite.
-fn exponent_of(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let size = digits.parse::<i64>().unwrap_or(i64::MAX).min(i64::from(i32::MAX));
-    Some(if text.starts_with('-') { -size } else { size })
-}
-
-/// `bits` times 2^`exponent`, rounded once to the nearest, halves to even.
-fn scaled(bits: u64, exponent: i64) -> f64 {
-    if bits == 0 {
-        return 0.0;
-    }
-    // The value is bits * 2^exponent with the highest bit at `top`; a result has 53 bits, fewer below 2^-1022.
-    let top = 63 - i64::from(bits.leading_zeros()) + exponent;
-    let lowest = (top - 52).max(-1074);
-    let surplus = lowest - exponent;
-    let whole = match surplus {
-        ..=0 => bits << (-surplus).min(63),
-        1..=63 => {
-            let (kept, cut, half) = (bits >> surplus, bits & ((1 << surplus) - 1), 1 << (surplus - 1));
-            kept + u64::from(cut > half || (cut == half && kept % 2 == 1))
-        }
-        64 => u64::from(bits > 1 << 63),
-        _ => 0,
-    };
-    match lowest {
-        972.. => f64::INFINITY,
-        // Both factors and the product are exact: `whole` has at most 54 bits, and with 54 the lowest is 0.
-        -1022.. => whole as f64 * f64::powi(2.0, lowest as i32),
-        _ => whole as f64 * f64::MIN_POSITIVE * f64::powi(2.0, (lowest + 1022) as i32),
-    }
 }
 
 #[cfg(test)]
