@@ -96,7 +96,7 @@ fn all_faults_are_told_at_once_and_nothing_is_run() {
     let main = "[Test]\ntrials: 0\n[Clients]\na: a.cfg\nb: nowhere.cfg\n";
     fs::write(scratch.file("conductor.cfg"), main).unwrap();
     let says = [
-        "conductor.cfg:2:9: 0 is not a number of trials",
+        "conductor.cfg:2:9: '0' is not a number of trials",
         "conductor.cfg:5:4: the player's file nowhere.cfg cannot be read: No such file or directory",
         "a.cfg:8:1: 'step1' is there twice in [Startup], first on line 7",
         "a.cfg:11:1: there is no section [Reset]",

@@ -133,12 +133,11 @@ impl<'t> Shell<'_, 't> {
         None
     }
 
-    fn unclosed<T>(&mut self, start: usize, what: &str, close: char) -> Option<T> {
+    fn unclosed<T>(&mut self, start: usize, close: char) -> Option<T> {
         self.at = start + 1;
-        let _: Option<()> =
-            self.fault(start, format!("{what} is never closed"), &format!("close it: {close}"));
+        let none = self.fault(start, "this is never closed", &format!("close it: {close}"));
         self.at = self.text.len();
-        None
+        none
     }
 
     /// Skips blanks and continued lines; with `lines`, also separators of statements. A comment ends the line.
@@ -239,7 +238,7 @@ impl<'t> Shell<'_, 't> {
             if self.takes(")") {
                 return Some(joined);
             } else if self.rest().is_empty() {
-                return self.unclosed(open, "this list", ')');
+                return self.unclosed(open, ')');
             }
             let word = self.word()?;
             joined.push(if joined.computed { " " } else { "" });
@@ -265,7 +264,7 @@ impl<'t> Shell<'_, 't> {
                 }
                 Some(())
             }
-            "set" if self.set_options() => Some(()),
+            "set" if self.options() => Some(()),
             "unset" => {
                 for word in self.arguments()? {
                     word.literal().into_iter().for_each(|name| self.values.remove(name));
@@ -291,14 +290,11 @@ impl<'t> Shell<'_, 't> {
         Some(words)
     }
 
-    /// `set -eu`: about the running shell alone.
-    fn set_options(&mut self) -> bool {
-        let line = self.rest().split(['\n', ';']).next().unwrap_or_default();
-        let is_option = |word: &str| {
-            let letters = word.strip_prefix(['-', '+']).unwrap_or_default();
-            !letters.is_empty() && letters.chars().all(|c| c.is_ascii_alphabetic())
-        };
-        let fine = line.split('#').next().unwrap_or_default().split_whitespace().all(is_option);
+    /// Takes `-eu` behind `set`, which is about the running shell alone.
+    fn options(&mut self) -> bool {
+        let line = self.rest().split(['\n', ';', '#']).next().unwrap_or_default();
+        let is_letters = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
+        let fine = line.split_whitespace().all(|word| word.strip_prefix(['-', '+']).is_some_and(is_letters));
         self.at += if fine { line.len() } else { 0 };
         fine
     }
@@ -339,12 +335,12 @@ impl<'t> Shell<'_, 't> {
         match self.take()? {
             '\'' if !quoted => {
                 let Some((text, _)) = self.rest().split_once('\'') else {
-                    return self.unclosed(start, "this quote", '\'');
+                    return self.unclosed(start, '\'');
                 };
                 word.push(text);
                 self.at += text.len() + 1;
             }
-            '"' if !quoted => self.pieces(word, "this quote", (start, '"'), depth)?,
+            '"' if !quoted => self.pieces(word, (start, '"'), depth)?,
             '$' => self.dollar(word, start, depth, quoted)?,
             '`' => {
                 self.skip(start, '`', '`')?;
@@ -357,13 +353,7 @@ impl<'t> Shell<'_, 't> {
     }
 
     /// All parts up to a closing sign.
-    fn pieces(
-        &mut self,
-        word: &mut Word,
-        what: &str,
-        (start, close): (usize, char),
-        depth: usize,
-    ) -> Option<()> {
+    fn pieces(&mut self, word: &mut Word, (start, close): (usize, char), depth: usize) -> Option<()> {
         while let Some(c) = self.peek() {
             if c == close {
                 self.at += 1;
@@ -371,7 +361,7 @@ impl<'t> Shell<'_, 't> {
             }
             self.piece(word, depth, close == '"')?;
         }
-        self.unclosed(start, what, close)
+        self.unclosed(start, close)
     }
 
     /// The character behind a backslash. Within quotes, the backslash stays before most.
@@ -434,7 +424,7 @@ impl<'t> Shell<'_, 't> {
                 return Some(());
             }
         }
-        self.unclosed(start, if close == '}' { "this brace" } else { "this" }, close)
+        self.unclosed(start, close)
     }
 
     fn name(&mut self) -> &'t str {
@@ -494,7 +484,7 @@ impl<'t> Shell<'_, 't> {
         let live = self.live;
         self.live &= taken;
         let mut other = Word::new();
-        let read = self.pieces(&mut other, "this brace", (start, '}'), depth + 1);
+        let read = self.pieces(&mut other, (start, '}'), depth + 1);
         self.live = live;
         read?;
         match taken {

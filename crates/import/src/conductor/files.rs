@@ -92,29 +92,21 @@ fn trials(source: &mut Source<'_>) -> Option<u32> {
     }
     source.optional("Test", "trials", &TEST_KEYS);
     // Without the key, Conductor has run one trial since 2025.
-    let Some(Value { text, span }) = source.get("Test", "trials") else { return Some(1) };
-    let (message, help) = match integer(&text) {
-        Some(n) if (1..=i64::from(MOST_TRIALS)).contains(&n) => return u32::try_from(n).ok(),
-        Some(n) if n > 0 => (format!("{text} trials are too many"), format!("at most {MOST_TRIALS}")),
-        Some(_) => (format!("{text} is not a number of trials"), "write 1 or more".into()),
-        None => (format!("'{text}' is not a number of trials"), "write a whole number, such as 10".into()),
-    };
-    source.add(span, message, help);
-    None
+    let Some(value) = source.get("Test", "trials") else { return Some(1) };
+    let trials = |text: &str| u32::try_from(integer(text)?).ok().filter(|n| (1..=MOST_TRIALS).contains(n));
+    let help = format!("write a whole number from 1 to {MOST_TRIALS}");
+    source.valid(value, trials, "a number of trials", &help)
 }
 
 /// How results are to be shown: a key of 2025.
 fn form(source: &mut Source<'_>) -> Option<Form> {
     let value = source.get("Test", "format")?;
-    match value.text.as_str() {
+    let form = |text: &str| match text {
         "text" => Some(Form::Text),
         "json" => Some(Form::Json),
-        other => {
-            let message = format!("'{other}' is not a format of results");
-            source.add(value.span, message, "write text or json");
-            None
-        }
-    }
+        _ => None,
+    };
+    source.valid(value, form, "a format of results", "write text or json")
 }
 
 /// The selected players: each with its worker's name, and the path of its file.
@@ -150,14 +142,11 @@ fn selected(
 }
 
 fn path(source: &mut Source<'_>, section: &str, name: &str) -> Option<Value> {
-    let path = source.get(section, name)?;
-    let (message, help) = match path.text.as_str() {
-        "" => (format!("'{name}' has no file"), "write the path of the player's file"),
-        text if text.contains(['\0', '\n']) => (format!("this is not a path of '{name}'"), "write one path"),
-        _ => return Some(path),
-    };
-    source.add(path.span, message, help);
-    None
+    let value = source.get(section, name)?;
+    let span = value.span;
+    let path = |text: &str| (!text.is_empty() && !text.contains(['\0', '\n'])).then(|| text.to_string());
+    let text = source.valid(value, path, "the path of a file", "write the path of the player's file")?;
+    Some(Value { text, span })
 }
 
 /// Reads a player's file.
@@ -191,39 +180,19 @@ fn addresses(source: &mut Source<'_>) -> Option<(String, String, u16, u16)> {
     let examples = ["192.0.2.1", "192.0.2.254", "6970", "6971"];
     let [player, conductor, command, results] =
         std::array::from_fn(|at| source.need(section, MASTER_KEYS[at], &MASTER_KEYS, examples[at]));
-    let player = host(source, "player", player);
-    let conductor = host(source, "conductor", conductor);
-    let (command, results) = (port(source, command), port(source, results));
+    let host = |text: &str| is_host(text).then(|| text.to_string());
+    let mut host = |value| source.valid(value?, host, "the address of a host", "write a name or an address");
+    let (player, conductor) = (host(player), host(conductor));
+    let port = |text: &str| u16::try_from(integer(text)?).ok().filter(|port| *port > 0);
+    let mut port = |value| source.valid(value?, port, "a port", "write a number from 1 to 65535");
+    let (command, results) = (port(command), port(results));
     Some((player?, conductor?, command?, results?))
 }
 
-fn host(source: &mut Source<'_>, key: &str, value: Option<Value>) -> Option<String> {
-    let Value { text, span } = value?;
-    let Some(why) = host_fault(&text) else { return Some(text) };
-    source.add(span, format!("the address of '{key}' {why}"), "write a name or an address");
-    None
-}
-
-/// The fault of a host's name or address. ssh would take one that begins with `-` for an option.
-fn host_fault(host: &str) -> Option<&'static str> {
+/// Whether this may be a host's name or address. ssh would take one that begins with `-` for an option.
+fn is_host(host: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || "-._:%@[]".contains(c);
-    let faults = [
-        (host.is_empty(), "is blank"),
-        (host.starts_with('-'), "begins with a -"),
-        (host.contains(char::is_whitespace), "is more than one word"),
-        (host.chars().count() > MOST_HOST, "is longer than any name of a host"),
-        (!host.chars().all(fits), "has characters that no host has"),
-    ];
-    faults.into_iter().find(|(found, _)| *found).map(|(_, fault)| fault)
-}
-
-fn port(source: &mut Source<'_>, value: Option<Value>) -> Option<u16> {
-    let Value { text, span } = value?;
-    let port = integer(&text).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-    if port.is_none() {
-        source.add(span, format!("'{text}' is no port"), "write a number from 1 to 65535");
-    }
-    port
+    !host.is_empty() && !host.starts_with('-') && host.chars().count() <= MOST_HOST && host.chars().all(fits)
 }
 
 /// The steps of a phase: its own, and behind them those of `[DEFAULT]`, which every phase has.
@@ -264,10 +233,10 @@ mod tests {
     fn hosts_that_ssh_can_be_given() {
         for host in ["192.168.5.1", "fe80::1%ix0", "[::1]", "lynx1", "root@lynx1.example", "münchen.example"]
         {
-            assert_eq!(host_fault(host), None, "{host}");
+            assert!(is_host(host), "{host}");
         }
         for host in ["", "-oProxyCommand=x", "a b", "a;b", "a\u{7f}", "$(x)", &"a".repeat(300)] {
-            assert!(host_fault(host).is_some(), "{host}");
+            assert!(!is_host(host), "{host}");
         }
     }
 }

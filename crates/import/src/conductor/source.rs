@@ -108,17 +108,32 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// The value of a key as a type, if it is valid. `what` names the type.
+    pub(super) fn valid<T>(
+        &mut self,
+        Value { text, span }: Value,
+        read: impl Fn(&str) -> Option<T>,
+        what: &str,
+        help: &str,
+    ) -> Option<T> {
+        let found = read(&text);
+        if found.is_none() {
+            self.add(span, format!("'{text}' is not {what}"), help);
+        }
+        found
+    }
+
     /// The same, of a key that has to be there.
     pub(super) fn need(&mut self, name: &str, key: &str, known: &[&str], example: &str) -> Option<Value> {
         let section = self.ini.section(name)?;
         if section.get(key).is_some() || self.ini.defaults().get(key).is_some() {
             return self.get(name, key);
         }
-        let (span, message, help) = match misspelt(section, key, known) {
-            Some(span) => (span, format!("[{name}] needs '{key}'"), format!("did you mean '{key}'?")),
-            None => (section.span, format!("[{name}] has no '{key}'"), format!("add `{key}: {example}`")),
+        let (span, help) = match misspelt(section, key, known) {
+            Some(span) => (span, format!("did you mean '{key}'?")),
+            None => (section.span, format!("add `{key}: {example}`")),
         };
-        self.add(span, message, help);
+        self.add(span, format!("[{name}] has no '{key}'"), help);
         None
     }
 

@@ -34,13 +34,9 @@ pub(super) fn read(
             break;
         }
     }
-    if rest.is_empty() {
+    if rest.is_empty() || rest.contains('\0') {
         let fault = Diagnostic::new(format!("'{key}' has no command"));
-        return Err(fault.remedy("write the command, or remove the line"));
-    }
-    if rest.contains('\0') {
-        let fault = Diagnostic::new(format!("the command of '{key}' has a NUL byte in it"));
-        return Err(fault.remedy("remove it: no program can be given one"));
+        return Err(fault.remedy("write a command without NUL bytes, or remove the line"));
     }
     let (mode, limit_s) = match (spawned, limit) {
         (true, limit) => (Mode::Spawn, limit),
@@ -73,14 +69,11 @@ pub(super) fn is_number(text: &str) -> bool {
 }
 
 fn seconds(number: &str) -> Result<u32, Diagnostic> {
-    let message = match number.parse() {
-        _ if number.is_empty() => "timeout: after how many seconds?".into(),
-        _ if !is_number(number) => format!("timeout: '{number}' is not a number of seconds"),
-        Ok(0) => "a timeout of 0 s leaves no time to run".into(),
-        Ok(seconds) if seconds <= MOST_SECONDS => return Ok(seconds),
-        _ => format!("a timeout of {number} s is more than a year ({MOST_SECONDS} s)"),
-    };
-    Err(Diagnostic::new(message).remedy("write the seconds behind the word, such as `timeout30: command`"))
+    let seconds = number.parse().ok().filter(|n| is_number(number) && (1..=MOST_SECONDS).contains(n));
+    seconds.ok_or_else(|| {
+        let message = format!("timeout: '{number}' is not a number of seconds from 1 to {MOST_SECONDS}");
+        Diagnostic::new(message).remedy("write the seconds behind the word, such as `timeout30: command`")
+    })
 }
 
 /// Whether this is a key such as steps have: a word of Conductor's and a number.
@@ -89,16 +82,12 @@ pub(super) fn is_numbered(key: &str) -> bool {
 }
 
 /// The remedy for a duplicate key.
-pub(super) fn another_key(key: &str) -> String {
-    match key.strip_prefix("timeout").filter(|number| is_number(number)) {
-        Some(seconds) => format!(
-            "give the step a key of its own, and the limit to its command: `step9: timeout{seconds}:command`"
-        ),
-        None if is_numbered(key) => {
-            "give the step a number of its own: steps run in the order of the file, whatever their numbers"
-                .into()
+pub(super) fn another_key(key: &str) -> &'static str {
+    match is_numbered(key) {
+        true => {
+            "give the step a key of its own; a limit may stand before its command: `step9: timeout30:command`"
         }
-        None => "keep one of them".into(),
+        false => "keep one of them",
     }
 }
 

@@ -39,10 +39,10 @@ fn all_at_once() {
         "conductor.cfg:5:4: the player's file q.cfg cannot be read: No such file",
         "conductor.cfg:6:1: 'a' is there twice in [Clients], first on line 4",
         "p.cfg:1:2: [Master] has no 'resultsport'",
-        "p.cfg:2:1: the address of 'player' is blank",
-        "p.cfg:4:10: '0' is no port",
+        "p.cfg:2:1: '' is not the address of a host",
+        "p.cfg:4:10: '0' is not a port",
         "p.cfg:7:1: 'step1' is there twice in [Startup], first on line 6",
-        "p.cfg:9:1: timeout: after how many seconds?",
+        "p.cfg:9:1: timeout: '' is not a number of seconds",
         "p.cfg:11:1: there is no section [Collect]",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
@@ -54,12 +54,12 @@ fn all_at_once() {
 #[test]
 fn trials_that_are_no_number_of_trials() {
     for (trials, message) in [
-        ("0", "0 is not a number of trials (write 1 or more)"),
-        ("-3", "-3 is not a number of trials"),
+        ("0", "'0' is not a number of trials (write a whole number from 1 to 1000000)"),
+        ("-3", "'-3' is not a number of trials"),
         ("1.5", "'1.5' is not a number of trials"),
         ("", "'' is not a number of trials"),
-        ("1000001", "1000001 trials are too many (at most 1000000)"),
-        ("99999999999999999999999999", "trials are too many"),
+        ("1000001", "'1000001' is not a number of trials"),
+        ("99999999999999999999999999", "is not a number of trials"),
     ] {
         let fault = main_fault(&format!("[Test]\ntrials:{trials}\n[Clients]\na: p.cfg\n"));
         assert!(fault.contains(message), "{fault}");
@@ -108,20 +108,20 @@ fn hosts_and_ports() {
         player_faults(&format!("{}[Run]{REST}", lines.collect::<String>()))
     };
     for (key, value, message) in [
-        ("player", "  # fill in", "the address of 'player' is blank"),
-        ("player", "a b", "is more than one word"),
-        ("player", "-oProxyCommand=reboot", "begins with a -"),
-        ("conductor", "a;b", "has characters that no host has"),
-        ("cmdport", "65536", "'65536' is no port (write a number from 1 to 65535)"),
-        ("resultsport", "http", "'http' is no port"),
-        ("resultsport", "-1", "'-1' is no port"),
+        ("player", "  # fill in", "'' is not the address of a host (write a name or an address)"),
+        ("player", "a b", "'a b' is not the address of a host"),
+        ("player", "-oProxyCommand=reboot", "'-oProxyCommand=reboot' is not the address of a host"),
+        ("conductor", "a;b", "'a;b' is not the address of a host"),
+        ("cmdport", "65536", "'65536' is not a port (write a number from 1 to 65535)"),
+        ("resultsport", "http", "'http' is not a port"),
+        ("resultsport", "-1", "'-1' is not a port"),
     ] {
         let all = with(key, value);
         assert!(all.len() == 1 && all[0].contains(message), "{all:?}");
     }
     let typo = MASTER.replace("resultsport", "resultport");
     let all = player_faults(&format!("{typo}[Run]{REST}"));
-    assert_eq!(all, ["p.cfg:5:1: [Master] needs 'resultsport' (did you mean 'resultsport'?)"]);
+    assert_eq!(all, ["p.cfg:5:1: [Master] has no 'resultsport' (did you mean 'resultsport'?)"]);
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn steps() {
     for (steps, message) in [
         (
             "step1: a\nStep1: b\n",
-            "p.cfg:9:1: 'step1' is there twice in [Run], first on line 8 (give the step a number of its own",
+            "p.cfg:9:1: 'step1' is there twice in [Run], first on line 8 (give the step a key of its own",
         ),
-        ("timeout30: a\ntimeout30: b\n", "and the limit to its command: `step9: timeout30:command`)"),
+        ("timeout30: a\ntimeout30: b\n", "a limit may stand before its command: `step9: timeout30:command`)"),
         ("step1\n", "this is neither `key: value` nor a [section]"),
         (": a\n", "the key is missing"),
         ("step1:\n", "'step1' has no command"),
@@ -147,8 +147,8 @@ fn steps() {
         ),
         ("step1: a\n step2: b\n", "'step2' is indented"),
         ("step1: a %(b)s\n", "there is no key 'b' in this section or in [DEFAULT]"),
-        ("step1: a\0b\n", "has a NUL byte in it"),
-        ("timeout40000000: a\n", "is more than a year"),
+        ("step1: a\0b\n", "'step1' has no command (write a command without NUL bytes"),
+        ("timeout40000000: a\n", "is not a number of seconds from 1 to 31622400"),
         ("step1: timeout5:timeout6:a\n", "this step has two limits"),
     ] {
         let fault = run_fault(steps);
