@@ -238,12 +238,10 @@ fn unreachable(
 ) -> Option<Diagnostic> {
     let wanted = match rate.frames_per_second(average, link, usize::MAX >> 11) {
         Ok(wanted) => wanted?,
-        Err(_) if link.is_none() => {
+        Err(error) => {
             let help = "add link-speed = \"10 Gbit/s\" to [lab], or write the rate in pps";
-            let message = "a share of line rate needs to know the link's speed";
-            return Some(Diagnostic::at(span, message).remedy(help));
+            return Some(error.within(span).remedy(help));
         }
-        Err(error) => return Some(error.within(span)),
     };
     let asked = grouped(wanted as u128);
     let (most, message, help) = match link {

@@ -43,7 +43,7 @@ impl Rate {
             Rate::BitsLayer2(bits) => bits / bits_layer_2(1.0, average_len_fcs),
             Rate::LineShare(share) => {
                 let unknown = || {
-                    Diagnostic::new("a share of line rate needs a link speed, and this interface has none")
+                    Diagnostic::new("a share of line rate needs a link speed, and none is known")
                         .remedy("name it with --link-speed 10G, or give the rate in pps")
                 };
                 share * line_rate(link.ok_or_else(unknown)?, average_len_fcs)

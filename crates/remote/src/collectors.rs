@@ -1,7 +1,7 @@
 //! Commands of a plan that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it,
 //! and are ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
-use crate::{ExecutionTarget, Heard, Interrupt, Order};
+use crate::{ExecutionTarget, Heard, Order};
 use linerate_hosts::phases::{Outcome, Output, Signal, Status};
 use linerate_measure::collector::{Artefact, Collector};
 use linerate_measure::record::Collected;
@@ -53,7 +53,7 @@ impl Collector for UnderLoad {
         for command in std::mem::take(&mut self.commands) {
             let (host, end, begun) = (self.host.clone(), Arc::clone(&self.end), begun.clone());
             self.threads.push(thread::spawn(move || {
-                let output = host.watch(&command, &end, begun);
+                let output = host.run(&command, Duration::MAX, Some((&end, begun)));
                 Collected { command, output }
             }));
         }
@@ -115,25 +115,24 @@ impl Observed {
     /// # Errors
     /// The reason why it has no output.
     pub fn output(&self, command: &str) -> Result<String, String> {
-        self.run(Order::program(&["sh", "-c", command]).within(COMMAND_WITHIN), None, &mut || ())
+        self.run(command, COMMAND_WITHIN, None)
     }
 
-    /// The output of a line for the shell that is ended when `end` becomes true. That it has begun is sent.
-    fn watch(&self, command: &str, end: &AtomicBool, begun: Sender<()>) -> Result<String, String> {
-        let order = Order::program(&["sh", "-c", command]).within(Duration::MAX);
-        let mut begun = Some(begun);
-        self.run(Order { stop: Signal::Interrupt, ..order }, Some(end), &mut || {
-            let _ = begun.take().is_some_and(|begun| begun.send(()).is_ok());
-        })
-    }
-
-    fn run(&self, order: Order, end: Interrupt<'_>, begins: &mut dyn FnMut()) -> Result<String, String> {
+    /// Runs a line for the shell. One that is watched is ended when the flag becomes true, and that it has begun is sent.
+    fn run(
+        &self,
+        command: &str,
+        limit: Duration,
+        watched: Option<(&AtomicBool, Sender<()>)>,
+    ) -> Result<String, String> {
+        let (end, mut begun) = watched.unzip();
+        let order = Order::program(&["sh", "-c", command]).within(limit).by_sudo(self.sudo);
+        let order = Order { stop: Signal::Interrupt, ..order };
         let mut kept = [Output::new(MOST), Output::new(MOST)];
         let mut each = |heard| match heard {
             Heard::Wrote(stream, bytes) => kept[stream as usize].push(&bytes),
-            _ => begins(),
+            _ => drop(begun.take().map(|begun| begun.send(()))),
         };
-        let order = order.by_sudo(self.sudo);
         let outcome =
             self.target.exchange(&order, None, end, &mut each).map_err(|error| error.to_string())?;
         let text = |output: &Output| String::from_utf8_lossy(&output.bytes()).into_owned();

@@ -128,7 +128,7 @@ impl RemoteDut {
 
     /// How long an answer is waited for, at most as long as a boot may take.
     fn patience(&self) -> Duration {
-        ANSWERS_WITHIN.min(Duration::from_nanos(self.known.boot.timeout_ns))
+        ANSWERS_WITHIN.min(self.boot_limit())
     }
 
     /// Makes the connection again, if it was lost. A host that has booted meanwhile is one all the same.
@@ -307,26 +307,45 @@ impl RemoteDut {
         }
     }
 
-    fn wait_down(&self, before: &Option<String>, said: &str, interrupted: Interrupt<'_>) -> Result<()> {
+    /// Tries something again and again until it succeeds; `None` when the time is up.
+    fn within<T>(
+        &self,
+        limit: Duration,
+        interrupted: Interrupt<'_>,
+        mut attempt: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
         let began = Instant::now();
-        while self.place().lost().is_none() {
-            self.check(interrupted)?;
-            if began.elapsed() > DOWN_WITHIN {
-                let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-                let said = if said.is_empty() { said } else { format!(" ({said})") };
-                let after = DOWN_WITHIN.as_secs();
-                let said = format!("it was told to reboot, and is still there after {after} s{said}");
-                return Err(self.error(Fault::StillUp, said));
+        loop {
+            if interrupted.is_some_and(|i| i.load(Ordering::Relaxed)) {
+                return Err(self.error(Fault::Interrupted, ""));
             }
-            // The old connection may take long to notice. A new one shows it at once, also for a host that was quicker and is
-            // back.
-            match self.try_once(interrupted) {
-                Ok(place) if !self.has_booted(&place, before) => {}
-                _ => return Ok(()),
+            if began.elapsed() > limit {
+                return Ok(None);
+            }
+            if let Some(done) = attempt()? {
+                return Ok(Some(done));
             }
             std::thread::sleep(PAUSE);
         }
-        Ok(())
+    }
+
+    /// How long a boot may take.
+    fn boot_limit(&self) -> Duration {
+        Duration::from_nanos(self.known.boot.timeout_ns)
+    }
+
+    fn wait_down(&self, before: &Option<String>, said: &str, interrupted: Interrupt<'_>) -> Result<()> {
+        // The old connection may take long to notice. A new one shows it at once, also for a host that was quicker and is back.
+        let is_as_before = || self.try_once(interrupted).is_ok_and(|place| !self.has_booted(&place, before));
+        let is_down = || Ok((self.place().lost().is_some() || !is_as_before()).then_some(()));
+        if self.within(DOWN_WITHIN, interrupted, is_down)?.is_some() {
+            return Ok(());
+        }
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = if said.is_empty() { said } else { format!(" ({said})") };
+        let after = DOWN_WITHIN.as_secs();
+        let said = format!("it was told to reboot, and is still there after {after} s{said}");
+        Err(self.error(Fault::StillUp, said))
     }
 
     /// Whether a host has another boot than before.
@@ -364,7 +383,7 @@ impl RemoteDut {
             [] => String::new(),
             console => format!(": {}", console.join(" ")),
         };
-        let after = Duration::from_nanos(self.known.boot.timeout_ns).as_secs();
+        let after = self.boot_limit().as_secs();
         let said =
             format!("it has not come back {after} s after {since} ({why}); look at its console{console}");
         Err(self.error(Fault::Gone, said))
@@ -376,24 +395,20 @@ impl RemoteDut {
         before: &Option<String>,
         interrupted: Interrupt<'_>,
     ) -> Result<Result<ExecutionTarget, String>> {
-        let within = Duration::from_nanos(self.known.boot.timeout_ns);
-        let began = Instant::now();
         let mut why = String::from("it was not tried");
-        while began.elapsed() < within {
-            self.check(interrupted)?;
-            match self.try_once(interrupted) {
+        let back = self.within(self.boot_limit(), interrupted, || {
+            why = match self.try_once(interrupted) {
                 Ok(place) if before.is_none() && !answers(&place) => {
-                    why = "it takes connections, and runs nothing".into()
+                    "it takes connections, and runs nothing".into()
                 }
-                Ok(place) if before.is_none() || self.has_booted(&place, before) => return Ok(Ok(place)),
-                Ok(_) => why = "it answers, and does not tell of another boot".into(),
+                Ok(place) if before.is_none() || self.has_booted(&place, before) => return Ok(Some(place)),
+                Ok(_) => "it answers, and does not tell of another boot".into(),
                 Err(error) if error.fault.is_final() => return Err(error),
-                Err(error) => why = format!("{}{}", error.fault, said(&error)),
-            }
-            std::thread::sleep(PAUSE);
-        }
-        self.check(interrupted)?;
-        Ok(Err(why))
+                Err(error) => format!("{}{}", error.fault, said(&error)),
+            };
+            Ok(None)
+        })?;
+        Ok(back.ok_or(why))
     }
 
     /// One quick try to connect.
@@ -406,33 +421,17 @@ impl RemoteDut {
     fn wait_forwarding(&self, interrupted: Interrupt<'_>) -> Result<()> {
         let witness = self.witness.as_ref().map(|(place, kernel)| (place, *kernel));
         let (place, kernel) = witness.unwrap_or((self.place(), self.known.kernel));
-        let within = Duration::from_nanos(self.known.boot.timeout_ns);
         for to in &self.known.boot.reaches {
-            let began = Instant::now();
             let order = Order::program(&ping(*to, kernel)).within(TRY);
-            loop {
-                self.check(interrupted)?;
-                let finished = place.run(&order, interrupted)?;
-                if finished.is_success() {
-                    break;
-                }
-                if began.elapsed() > within {
-                    let (from, after) = (place.name(), within.as_secs());
-                    let said =
-                        format!("it is back, but does not reach {to} within {after} s (asked from {from})");
-                    return Err(self.error(Fault::Unreaching, said));
-                }
-                std::thread::sleep(PAUSE);
+            let answer = || Ok(place.run(&order, interrupted)?.is_success().then_some(()));
+            if self.within(self.boot_limit(), interrupted, answer)?.is_none() {
+                let (from, after) = (place.name(), self.boot_limit().as_secs());
+                let said =
+                    format!("it is back, but does not reach {to} within {after} s (asked from {from})");
+                return Err(self.error(Fault::Unreaching, said));
             }
         }
         Ok(())
-    }
-
-    fn check(&self, interrupted: Interrupt<'_>) -> Result<()> {
-        match interrupted.is_some_and(|i| i.load(Ordering::Relaxed)) {
-            true => Err(self.error(Fault::Interrupted, "")),
-            false => Ok(()),
-        }
     }
 
     fn error(&self, fault: Fault, said: impl Into<String>) -> RemoteError {

@@ -1,7 +1,7 @@
 //! The BSDs. OpenBSD has pf as a part of it, and nearly always on; pfSense and OPNsense are made of FreeBSD.
 
 use super::shared::writable;
-use super::{Family, Form, Input, List, Modules, Program, Undo, WAS};
+use super::{Family, Form, Input, List, Modules, Program, WAS};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
@@ -231,15 +231,14 @@ fn rule_set(list: &mut List<'_>, set: &RuleSet) {
     for (name, value) in set.sysctls() {
         list.sysctl(&name, &value);
     }
+    written(list, set);
+}
+
+/// The programs that load a set's rules.
+fn written(list: &mut List<'_>, set: &RuleSet) {
     for load in set.loads() {
-        let apply = Program::loading(set, &load);
         let what = format!("rule set by {}", load.program);
-        match set.firewall {
-            Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
-            Firewall::Ipf => list.with_undo(what, apply, Program::new(["ipf", "-Fa"])),
-            // The undo of pf's own step restores it.
-            _ => list.add(what, None, apply, Undo::Stays),
-        }
+        super::shared::load(list, set.firewall, what, Program::loading(set, &load), &[]);
     }
 }
 
@@ -282,10 +281,7 @@ fn openbsd_pf(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleS
         super::shared::load_rule_file(list, file);
     }
     let Some(set) = rules else { return };
-    for load in set.loads() {
-        let apply = Program::loading(set, &load);
-        list.add("rule set by pfctl", None, apply, Undo::Stays);
-    }
+    written(list, set);
 }
 
 /// Prints whether there is such an interface.

@@ -33,9 +33,6 @@ done
 [ "$done" = 1 ] || { echo "$if has no interrupts that can be moved" >&2; exit 1; }"#;
 /// Restores files from lines of a name and its content.
 const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done; exit 0"#;
-/// Prints the tables that rule sets are loaded into. Unused ones are printed by name alone, empty: otherwise, restoring them
-/// would leave the new rules in place.
-const TABLES_READ: &str = r#""$1" -t filter && "$1" -t nat"#;
 /// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
 const ADAPTIVE_TX: &str = "Adaptive RX/TX";
 /// Takes our table away, whether or not it is there.
@@ -224,11 +221,7 @@ fn rule_set(list: &mut List<'_>, set: &RuleSet) {
                 list.with_undo(what, apply, Program::script(NFT_GONE, [""; 0]));
             }
             (_, Part::Ipset) => list.with_undo(what, apply, Program::script(IPSETS_GONE, [""; 0])),
-            _ => {
-                let save = load.program.replace("-restore", "-save");
-                let back = Program::new([load.program]).reading(Input::Was);
-                list.change(what, Program::script(TABLES_READ, [save]), Form::Whole, apply, back);
-            }
+            (firewall, _) => super::shared::load(list, firewall, what, apply, &["filter", "nat"]),
         }
     }
 }

@@ -240,7 +240,8 @@ printf 'flush ruleset\n%s\n' "$was" | nft -c -f - >/dev/null || {
 printf '%s\n' "$was""#;
 /// Restores the rules that [`NFT_READ`] printed, at once.
 const NFT_BACK: &str = r#"{ echo 'flush ruleset'; cat; } | nft -f -"#;
-/// Prints the tables that the file names, by the program that is the first argument.
+/// Prints tables by the program that is the first argument. Unused ones are printed by name alone, empty: otherwise, restoring them
+/// would leave the new rules in place.
 const TABLES_READ: &str = r#"save=$1; shift; for t; do "$save" -t "$t" || exit 1; done"#;
 /// Tables of iptables.
 const TABLES: [&str; 5] = ["filter", "nat", "mangle", "raw", "security"];
@@ -252,20 +253,26 @@ pub fn load_rule_file(list: &mut List<'_>, file: &RuleFile) {
     let apply = Program::new(std::iter::once(program).chain(arguments.iter().copied()));
     let apply = apply.reading(Input::Text(file.mapped(&ends)));
     let what = format!("rule file {} by {program}", file.file);
-    match file.firewall {
-        Firewall::Nftables => {
-            let back = Program::script(NFT_BACK, [""; 0]).reading(Input::Was);
-            list.change(what, Program::script(NFT_READ, [""; 0]), Form::Whole, apply, back);
-        }
+    if file.firewall == Firewall::Nftables {
+        let back = Program::script(NFT_BACK, [""; 0]).reading(Input::Was);
+        return list.change(what, Program::script(NFT_READ, [""; 0]), Form::Whole, apply, back);
+    }
+    let named = |table: &&str| file.text.lines().any(|l| l.trim().strip_prefix('*') == Some(table));
+    let tables: Vec<&str> = TABLES.into_iter().filter(named).collect();
+    load(list, file.firewall, what, apply, &tables);
+}
+
+/// Loads rules by a program, which replaces these tables where it is one of iptables.
+pub fn load(list: &mut List<'_>, firewall: Firewall, what: String, apply: Program, tables: &[&str]) {
+    match firewall {
         Firewall::Iptables => {
-            let named = |table: &&&str| file.text.lines().any(|l| l.trim().strip_prefix('*') == Some(table));
-            let save = program.replace("-restore", "-save");
-            let tables = TABLES.iter().filter(named).map(|table| (*table).to_string());
-            let read = Program::script(TABLES_READ, std::iter::once(save).chain(tables));
-            let back = Program::new([program]).reading(Input::Was);
+            let save = apply.argv[0].replace("-restore", "-save");
+            let read = Program::script(TABLES_READ, [&[save.as_str()], tables].concat());
+            let back = Program::new(apply.argv.clone()).reading(Input::Was);
             list.change(what, read, Form::Whole, apply, back);
         }
         Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
+        Firewall::Ipf => list.with_undo(what, apply, Program::new(["ipf", "-Fa"])),
         // The undo of pf's own step restores it.
         _ => list.add(what, None, apply, Undo::Stays),
     }

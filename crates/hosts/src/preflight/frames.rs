@@ -11,8 +11,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-const ONE_HOST: &str = "they are one host, which sends nothing to itself over cables";
-
 /// A host's interface, by the name of the host in the lab file and its own.
 pub type At = (String, String);
 
@@ -102,11 +100,8 @@ impl Plan {
 
     fn over(&mut self, from: &Plug<'_>, to: &Plug<'_>) {
         let what = format!("{} to {}", shown(from), shown(to));
-        if let Some(why) = [from, to].into_iter().find_map(dark).or_else(|| powerless(from.station)) {
+        if let Some(why) = obstacle(from, to, &[from, to]) {
             return self.skip(what, why);
-        }
-        if from.station.host.name == to.station.host.name {
-            return self.skip(what, ONE_HOST);
         }
         let mut pairs = Vec::new();
         for six in [false, true] {
@@ -140,13 +135,9 @@ impl Plan {
             }
             let what =
                 format!("{} through {} to {}", shown(sending), inside.station.host.name, shown(receiving));
-            if sending.station.host.name == receiving.station.host.name {
-                self.skip(what, ONE_HOST);
-                continue;
-            }
             let others = ends.iter().filter(|ends| ends[0].key != "send").flatten();
-            let dark = [sending, inside].into_iter().chain(others).find_map(dark);
-            if let Some(why) = dark.or_else(|| powerless(sending.station)) {
+            let passed: Vec<&Plug<'_>> = [sending, inside].into_iter().chain(others).collect();
+            if let Some(why) = obstacle(sending, receiving, &passed) {
                 self.skip(what, why);
                 continue;
             }
@@ -190,15 +181,18 @@ fn usable(address: &HostAddress, six: bool) -> bool {
     address.address.is_ipv6() == six && !is_link_local(address.address)
 }
 
-fn dark(plug: &Plug<'_>) -> Option<String> {
-    let dark = !plug.found.up || plug.found.link == Some(false);
-    dark.then(|| format!("{} has no link", shown(plug)))
-}
-
-fn powerless(station: &Station<'_>) -> Option<String> {
-    let facts = station.facts;
-    let root = facts.user == Some(0) || (station.host.sudo && facts.sudo == Some(true));
-    (!root).then(|| format!("ping needs root on {}", station.host.name))
+/// Why frames cannot go from one interface to another, past these.
+fn obstacle(from: &Plug<'_>, to: &Plug<'_>, passed: &[&Plug<'_>]) -> Option<String> {
+    let host = from.station.host;
+    if host.name == to.station.host.name {
+        return Some("they are one host, which sends nothing to itself over cables".into());
+    }
+    if let Some(dark) = passed.iter().find(|plug| !plug.found.up || plug.found.link == Some(false)) {
+        return Some(format!("{} has no link", shown(dark)));
+    }
+    let facts = from.station.facts;
+    let is_root = facts.user == Some(0) || (host.sudo && facts.sudo == Some(true));
+    (!is_root).then(|| format!("ping needs root on {}", host.name))
 }
 
 /// The problems that the frames show.

@@ -141,7 +141,7 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
             ip(&format!("-n {} route {change} blackhole 198.19.0.0/17", hosts.dut)).ok();
         }
         lab.learn(kind, 100, false, &stop).unwrap();
-        let flown = lab.trial(kind, timing, load, &stop).unwrap();
+        let flown = lab.trial(kind, timing, load, false, &stop).unwrap();
         let (sent, received) = (flown.generator.frames, flown.receiver.unique());
         assert!(sent >= 500 && flown.outcome.faults.is_empty(), "{flown:?}");
         assert_eq!(received, if passes { sent } else { 0 });

@@ -74,7 +74,7 @@ const BAD: [(&str, &str, &str); 69] = [
     ("lab = { file = \"x\", systems = [\"openbsd\"] }\n[variants.a]\ninterface.rps = \"0\"", "OpenBSD have no rps", "mtu and lro"),
     // Rates that cannot be reached.
     ("[variants.a]\n[traffic]\nrate = \"1 Gpps\"", "1,000,000,000 frames/s", "lower rate"),
-    ("[variants.a]\n[traffic]\nrate = \"50 %\"", "needs to know the link's speed", "link-speed"),
+    ("[variants.a]\n[traffic]\nrate = \"50 %\"", "needs a link speed", "link-speed"),
     ("lab.link-speed = \"10 Gbit/s\"\n[variants.a]\n[traffic]\nrate = \"15 Mpps\"", "a link of 10 Gbit/s carries: 14,880,952", "ask for less"),
     ("[variants.a]\ninterface.mtu = \"1500 B\"\n[traffic]\nsize = \"9018 B\"", "do not fit an MTU of 1500", "interface.mtu = \"9000 B\""),
     // Factors.

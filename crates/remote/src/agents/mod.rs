@@ -4,9 +4,9 @@
 //! time limits that hold, and callers learn at once that the agent has gone.
 
 pub mod lab;
-mod trial;
 
 use crate::{Control, Fault, RemoteError, Result, end_within, spawn_piped, would_block};
+pub use lab::{Flown, Member, Trial};
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::client::Session;
 use linerate_hosts::agent::message::{Lines, Order, Port, Reply, Request};
@@ -21,7 +21,6 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-pub use trial::{Flown, Member, Trial};
 
 /// An agent that has been greeted. Dropped, it ends its load and goes.
 pub struct Agent {

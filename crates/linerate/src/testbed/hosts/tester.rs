@@ -96,7 +96,7 @@ impl Tester {
         match &mut self.hosts {
             Hosts::Agents(lab) => {
                 let batch = if request.rate.is_some() { PACED_BATCH } else { BATCH };
-                Ok(lab.trial(kind, timing, request.load(batch), &STOP)?)
+                Ok(lab.trial(kind, timing, request.load(batch), false, &STOP)?)
             }
             Hosts::Tools(tools) => {
                 let (sent, received) = &tools.tasks[kind];
