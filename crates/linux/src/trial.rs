@@ -93,8 +93,6 @@ pub fn run(
                 sleep_until(began + at, LOOK, || false);
                 Event::Sampled(sample(began, generator, receiver))
             }
-            // The caller reads: frames may still be in a ring whose thread has not been scheduled, so the receiver goes on.
-            Step::Read => Event::Done,
             Step::Settle(ns) => {
                 sleep_until(monotonic_ns() + ns, LOOK, || interrupted.load(Ordering::Relaxed));
                 Event::Done

@@ -423,8 +423,8 @@ fn a_lab_record_is_written_listed_and_removed() {
     fs::write(root.join("labs/new.json"), fs::read_to_string(root.join("labs/lab-1.json")).unwrap()).unwrap();
     let listing = registry.list().unwrap();
     assert_eq!((listing.records, listing.damaged.len()), (vec![record.clone()], 2));
-    registry.remove("lab-1").unwrap();
-    registry.remove("lab-1").unwrap();
+    registry.take_down(&record).unwrap();
+    registry.take_down(&record).unwrap();
     assert!(registry.list().unwrap().records.is_empty());
     fs::remove_dir_all(root).unwrap();
 }

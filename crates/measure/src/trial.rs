@@ -1,4 +1,4 @@
-//! One trial as a pure state machine: settle, warm up, run, drain, read, settle. The effects live in the system crate.
+//! One trial as a pure state machine: warm up, run, drain, settle. The effects live in the system crate.
 
 use serde::{Deserialize, Serialize};
 
@@ -97,8 +97,6 @@ pub enum Step {
     Stop,
     /// Look at the receiver at this time.
     Drain(u64),
-    /// Read all counters: generator, DUT, receiver.
-    Read,
     /// Wait this long.
     Settle(u64),
     /// The trial is over.
@@ -151,8 +149,7 @@ impl Machine {
                 Step::Drain(now_ns)
             }
             (Step::Drain(_), event) => self.drained(event, now_ns),
-            (Step::Read, _) if self.timing.settle_ns > 0 => Step::Settle(self.timing.settle_ns),
-            (Step::Read | Step::Settle(_) | Step::Done, _) => Step::Done,
+            (Step::Settle(_) | Step::Done, _) => Step::Done,
         }
     }
 
@@ -179,7 +176,8 @@ impl Machine {
         let quiet = now_ns.saturating_sub(self.last_change_ns) >= self.timing.quiet_ns;
         let long = now_ns.saturating_sub(self.stopped_ns) >= self.timing.drain_ns;
         match complete || quiet || long {
-            true => Step::Read,
+            true if self.timing.settle_ns > 0 => Step::Settle(self.timing.settle_ns),
+            true => Step::Done,
             false => Step::Drain(now_ns + self.timing.quiet_ns / 10),
         }
     }
@@ -246,7 +244,7 @@ mod tests {
                     Event::Done
                 }
                 Step::Done => break,
-                Step::Start | Step::Read => Event::Done,
+                Step::Start => Event::Done,
             };
             machine.done(event, now);
         }

@@ -9,7 +9,7 @@ use clap::Args;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::addresses;
 use linerate_linux::net::netlink::Route;
-use linerate_linux::net::registry::{DEFAULT_ROOT, Registry};
+use linerate_linux::net::registry::Registry;
 use linerate_linux::net::sysfs;
 use linerate_linux::ports::user_generator::FrameSource;
 use linerate_linux::ports::{self, Port, Target, monotonic_ns};
@@ -247,7 +247,7 @@ fn destination(args: &Send, allowed: &Allowed) -> Result<MacAddr> {
 
 /// Whether the DUT of a lane of our lab routes.
 fn routes(allowed: &Allowed, lane: usize) -> bool {
-    let records = Registry::at(DEFAULT_ROOT).list().map(|l| l.records).unwrap_or_default();
+    let records = Registry::of_this_host().list().map(|l| l.records).unwrap_or_default();
     let inode = allowed.namespace.inode();
     let lab = records.iter().find(|r| r.namespaces.values().any(|n| n.inode == inode));
     lab.and_then(|lab| lab.duts.get(lane)).is_some_and(|dut| dut.routes())

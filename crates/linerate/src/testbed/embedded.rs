@@ -308,7 +308,7 @@ fn settle(
     loop {
         let after = ledger::snapshot(lane)?;
         let received = receiver.counters();
-        let account = ledger::account(lane, before, &after, sent, &received);
+        let account = ledger::account(lane, [before, &after], [sent, &received]);
         if account.balances(sent, &received) || began.elapsed() > SETTLE_WITHIN {
             receiver.stop()?;
             return Ok((received, account));

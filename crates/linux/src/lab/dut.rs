@@ -2,6 +2,7 @@
 //! the eBPF programs that forward in place of the kernel or keep an interface polled.
 
 use super::addresses::{self, GENERATOR_SIDE, RECEIVER_SIDE, Side};
+use super::node::has_ipv6;
 use super::rules::RuleSet;
 use super::{Interface, LabSpec, Node, Setup, cards, room};
 use crate::bpf::{self, MappedArray};
@@ -112,7 +113,7 @@ impl DutEnd {
     /// generator and receiver.
     fn addresses(&self, tester: [MacAddr; 2]) -> Result<(), Error> {
         let route = &self.nodes[0].route;
-        let families = if self.nodes[0].has_ipv6() { 2 } else { 1 };
+        let families = if has_ipv6(&self.namespace) { 2 } else { 1 };
         for ((interface, side), mac) in self.router.iter().zip([&GENERATOR_SIDE, &RECEIVER_SIDE]).zip(tester)
         {
             for Side { dut, tester, network } in side.iter().take(families) {

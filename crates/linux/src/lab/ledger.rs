@@ -73,15 +73,9 @@ fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
     })
 }
 
-/// Compares two snapshots with the counters of generator and receiver in between.
-pub fn account(
-    lane: &Lane,
-    before: &Snapshot,
-    after: &Snapshot,
-    generator: &PortCounters,
-    receiver: &PortCounters,
-) -> Account {
-    let mut account = reconcile(&lane.setup, lane.shared_queue, before, after, generator, receiver);
+/// Compares the snapshots before and after a load with the counters of generator and receiver in between.
+pub fn account(lane: &Lane, snapshots: [&Snapshot; 2], ports: [&PortCounters; 2]) -> Account {
+    let mut account = reconcile(&lane.setup, lane.shared_queue, snapshots, ports);
     if let Some(dut) = &lane.dut
         && !dut.rules.is_empty()
         && let Some(unexplained) = account.losses.iter_mut().find(|l| l.cause == Cause::Unexplained)
@@ -100,10 +94,8 @@ const BACKLOG: &str = "DUT: backlog of the CPU that frames are steered to full";
 fn reconcile(
     setup: &Setup,
     shared_queue: bool,
-    before: &Snapshot,
-    after: &Snapshot,
-    generator: &PortCounters,
-    receiver: &PortCounters,
+    [before, after]: [&Snapshot; 2],
+    [generator, receiver]: [&PortCounters; 2],
 ) -> Account {
     let mut account = Account::default();
     let grown =
@@ -240,7 +232,7 @@ mod tests {
         let dut = DutSnapshot { drops: [("Ip.InDiscards".to_string(), 10)].into(), ..dut };
         let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(690, 0, 0), dut: Some(dut) };
         let (g, r) = ports(1000, 690);
-        let a = reconcile(&Setup::of(Dut::Forwarding), false, &before, &after, &g, &r);
+        let a = reconcile(&Setup::of(Dut::Forwarding), false, [&before, &after], [&g, &r]);
         let places = [0, 1].map(|i| (a.losses[i].place.as_str(), a.losses[i].frames));
         assert_eq!(places, [("DUT in: receive ring full", 300), ("DUT: Ip.InDiscards", 10)]);
         assert_eq!([0, 1].map(|i| a.losses[i].cause), [Cause::QueueFull, Cause::Dropped]);
@@ -260,7 +252,11 @@ mod tests {
         let (g, r) = ports(1000, 700);
         let shared = |refused, shared_queue| {
             let setup = Setup::of(Dut::Forwarding);
-            valid(&reconcile(&setup, shared_queue, &before, &after(refused), &g, &r), g.clone(), r.clone())
+            valid(
+                &reconcile(&setup, shared_queue, [&before, &after(refused)], [&g, &r]),
+                g.clone(),
+                r.clone(),
+            )
         };
         assert!(shared(284, true), "16 updates are missing, as the kernel loses them");
         assert!(!shared(316, true), "more was refused than sent");
@@ -276,7 +272,7 @@ mod tests {
         let (g, r) = ports(1000, 660);
         let mut setup = Setup::of(Dut::Forwarding);
         setup.settings.inside.rps = Some(vec![1]);
-        let losses = reconcile(&setup, false, &before, &after, &g, &r).losses;
+        let losses = reconcile(&setup, false, [&before, &after], [&g, &r]).losses;
         let places: Vec<(&str, u64)> = losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
         assert_eq!(places, [("DUT in: receive ring full", 300), (BACKLOG, 40)]);
     }
@@ -285,7 +281,7 @@ mod tests {
     fn a_receiver_that_is_overrun_is_the_testers_fault() {
         let after = Snapshot { generator: stats(0, 900, 100), receiver: stats(900, 0, 0), dut: None };
         let (g, r) = ports(1000, 900);
-        let a = reconcile(&Setup::of(Dut::TesterBaseline), false, &Snapshot::default(), &after, &g, &r);
+        let a = reconcile(&Setup::of(Dut::TesterBaseline), false, [&Snapshot::default(), &after], [&g, &r]);
         assert_eq!(a.losses[0].side, Side::Tester);
         assert!(!valid(&a, g, r));
     }
@@ -294,7 +290,7 @@ mod tests {
     fn a_program_that_miscounts_is_found_out() {
         let after = Snapshot { generator: stats(0, 1000, 0), receiver: stats(1000, 0, 0), dut: None };
         let (g, r) = ports(1001, 1001);
-        let a = reconcile(&Setup::of(Dut::TesterBaseline), false, &Snapshot::default(), &after, &g, &r);
+        let a = reconcile(&Setup::of(Dut::TesterBaseline), false, [&Snapshot::default(), &after], [&g, &r]);
         assert!(!valid(&a, g, r));
     }
 }

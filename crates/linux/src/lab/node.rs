@@ -76,10 +76,6 @@ impl Node {
         Ok(Arc::new(Node { role, route: Route::open(&namespace)?, namespace }))
     }
 
-    pub(super) fn has_ipv6(&self) -> bool {
-        has_ipv6(&self.namespace)
-    }
-
     pub(super) fn interface(self: &Arc<Node>, name: &str) -> Result<Interface, Error> {
         let link = self.route.link(name)?;
         Ok(Interface { name: name.into(), index: link.index, mac: link.mac, node: Arc::clone(self) })
@@ -102,7 +98,7 @@ impl Node {
 
     /// An interface that others stand on has no IPv6 of its own, and reports nothing.
     pub(super) fn below(self: &Arc<Node>, name: &str) -> Result<u32, Error> {
-        if self.has_ipv6() {
+        if has_ipv6(&self.namespace) {
             sysctl::set(&self.namespace, &format!("net/ipv6/conf/{name}/disable_ipv6"), "1")?;
         }
         let interface = self.interface(name)?;
@@ -126,7 +122,7 @@ fn quieten(namespace: &Netns) -> Result<(), Error> {
     if has_ipv6(namespace) { sysctl::apply(namespace, &QUIET) } else { Ok(()) }
 }
 
-fn has_ipv6(namespace: &Netns) -> bool {
+pub(super) fn has_ipv6(namespace: &Netns) -> bool {
     sysctl::get(namespace, "net/ipv6/conf/all/forwarding").is_ok()
 }
 

@@ -27,14 +27,8 @@ const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 enum Loader {
     /// Its drops are in the named counter [`DROP_COUNTER`].
     Nft,
-    /// Its drops are those of rules and policies.
-    IpTables {
-        /// `iptables` or `ip6tables`, as the program was called.
-        family: &'static str,
-        /// It works on the older tables instead of nf_tables.
-        legacy: bool,
-        program: String,
-    },
+    /// This iptables or ip6tables. Its drops are those of rules and policies.
+    IpTables(String),
     /// Comes last: rules refer to its sets.
     IpSet,
 }
@@ -74,8 +68,8 @@ impl RuleSet {
         while let Some(loader) = self.loaders.first() {
             let job = match loader {
                 Loader::IpSet => Some(Job::new("ipset", &["destroy"])),
-                Loader::IpTables { legacy: true, family, program } => self.clear_legacy(family, program)?,
-                Loader::Nft | Loader::IpTables { .. } => {
+                Loader::IpTables(program) if !is_nft(program) => self.clear_legacy(program)?,
+                Loader::Nft | Loader::IpTables(_) => {
                     Some(Job::new("nft", &["-f", "-"]).with_input(Input::text("flush ruleset\n")))
                 }
             };
@@ -93,12 +87,12 @@ impl RuleSet {
     }
 
     /// Restores the tables that are in use to nothing, if there are any. They are listed in /proc/net of the namespace.
-    fn clear_legacy(&self, family: &str, program: &str) -> Result<Option<Job>, Error> {
-        let list = if family == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
+    fn clear_legacy(&self, program: &str) -> Result<Option<Job>, Error> {
+        let list = if family(program) == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
         let path = format!("/proc/thread-self/net/{list}");
         let tables = self.namespace.enter(|| std::fs::read_to_string(&path))?.unwrap_or_default();
         let text: String = tables.lines().map(empty_table).collect();
-        let restore = Job::new(brother(program, family, "restore"), &[]);
+        let restore = Job::new(brother(program, "restore"), &[]);
         Ok((!text.is_empty()).then(|| restore.with_input(Input::text(text))))
     }
 
@@ -112,8 +106,8 @@ impl RuleSet {
         let counts = self.loaders.iter().map(|loader| {
             let (job, firewall) = match loader {
                 Loader::Nft => (Job::new("nft", &["list", "counters"]), Firewall::Nftables),
-                Loader::IpTables { program, family, .. } => {
-                    (Job::new(brother(program, family, "save"), &["-c"]), Firewall::Iptables)
+                Loader::IpTables(program) => {
+                    (Job::new(brother(program, "save"), &["-c"]), Firewall::Iptables)
                 }
                 Loader::IpSet => return Some(0),
             };
@@ -125,7 +119,7 @@ impl RuleSet {
 
     /// The place of frames that the rules dropped, for the ledger.
     pub fn place(&self) -> String {
-        match self.loaders.iter().any(|loader| matches!(loader, Loader::IpTables { .. })) {
+        match self.loaders.iter().any(|loader| matches!(loader, Loader::IpTables(_))) {
             false => format!("DUT: dropped by the rule set (counter {DROP_COUNTER})"),
             true => "DUT: dropped by the rule set (rules and policies that drop)".into(),
         }
@@ -137,11 +131,16 @@ fn loader(job: &Job) -> Option<Loader> {
     match job.name() {
         "nft" => Some(Loader::Nft),
         "ipset" => Some(Loader::IpSet),
-        name => {
-            let family = ["iptables", "ip6tables"].into_iter().find(|family| name.starts_with(family))?;
-            Some(Loader::IpTables { family, legacy: !is_nft(&job.program), program: job.program.clone() })
+        name if name.starts_with("ip") && name.contains("tables") => {
+            Some(Loader::IpTables(job.program.clone()))
         }
+        _ => None,
     }
+}
+
+/// Which of both an iptables is.
+fn family(program: &str) -> &'static str {
+    if file_name(Path::new(program)).starts_with("ip6") { "ip6tables" } else { "iptables" }
 }
 
 /// Whether an iptables works on nf_tables, by its name, or by the target of a link with its name: distributions have links
@@ -152,8 +151,8 @@ fn is_nft(program: &str) -> bool {
 }
 
 /// The brother of an iptables that saves or restores, in the same folder where one was named.
-fn brother(program: &str, family: &str, verb: &str) -> String {
-    let path = Path::new(program);
+fn brother(program: &str, verb: &str) -> String {
+    let (path, family) = (Path::new(program), family(program));
     let infix = ["-nft", "-legacy"].into_iter().find(|infix| file_name(path).contains(infix)).unwrap_or("");
     path.with_file_name(format!("{family}{infix}-{verb}")).display().to_string()
 }
@@ -243,10 +242,10 @@ mod tests {
     #[test]
     fn the_brothers_of_an_iptables_are_of_its_kind() {
         assert!(!is_nft("iptables-legacy-restore"));
-        assert_eq!(brother("iptables-legacy-restore", "iptables", "save"), "iptables-legacy-save");
+        assert_eq!(brother("iptables-legacy-restore", "save"), "iptables-legacy-save");
         assert!(is_nft("/x/ip6tables-nft-restore"));
-        assert_eq!(brother("/x/ip6tables-nft-restore", "ip6tables", "save"), "/x/ip6tables-nft-save");
-        assert_eq!(brother("iptables-restore", "iptables", "save"), "iptables-save");
+        assert_eq!(brother("/x/ip6tables-nft-restore", "save"), "/x/ip6tables-nft-save");
+        assert_eq!(brother("iptables-restore", "save"), "iptables-save");
     }
 
     #[test]

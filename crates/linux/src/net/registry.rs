@@ -151,19 +151,14 @@ impl Registry {
         records.iter().flat_map(|record| record.namespaces.values()).map(|ns| ns.inode).collect()
     }
 
-    /// Removes a record and nothing else; one that is not there is no error.
-    pub fn remove(&self, name: &str) -> Result<(), Error> {
-        let path = self.path(name)?;
-        let removed = fs::remove_file(&path).doing(format_args!("remove lab record {}", path.display()));
-        removed.or_else(|e| if e.is_missing() { Ok(()) } else { Err(e) })
-    }
-
-    /// Removes the names of a lab's namespaces, and then its record.
+    /// Removes the names of a lab's namespaces, and then its record; one that is not there is no error.
     pub fn take_down(&self, record: &LabRecord) -> Result<(), Error> {
         for namespace in record.namespaces.values() {
             remove_if_ours(namespace)?;
         }
-        self.remove(&record.name)
+        let path = self.path(&record.name)?;
+        let removed = fs::remove_file(&path).doing(format_args!("remove lab record {}", path.display()));
+        removed.or_else(|e| if e.is_missing() { Ok(()) } else { Err(e) })
     }
 
     /// Takes down the labs that were never completed and whose process has ended; returns their names. Drafts of records of such

@@ -6,6 +6,7 @@ use super::user_generator::{FrameSource, Pacer, Tally, Transmit, UserGenerator};
 use super::user_receiver::{Account, Receive, Shared, UserReceiver};
 use crate::error::{Doing, Error};
 use crate::net::Netns;
+use crate::net::netlink::{u16_at, u32_at};
 use crate::sockets::{Mapping, bind, get_option, new_socket, set_option, wait_readable};
 use linerate_plan::Backend;
 use linerate_wire::{Filter, Traffic};
@@ -262,44 +263,36 @@ impl Receive for Ring {
     }
 }
 
-/// A 32-bit field; 0 beyond the end.
-fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_ne_bytes(*b))
-}
-
-/// A 16-bit field; 0 beyond the end.
-fn half(bytes: &[u8], at: usize) -> u16 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u16::from_ne_bytes(*b))
-}
-
 /// Counts the frames of a block. Offsets are those of `struct tpacket_block_desc`: version, private area, status, number of
 /// frames, offset of the first.
 fn observe_block(account: &mut Account, block: &[u8]) {
     let clock_offset = clock_ns(libc::CLOCK_REALTIME).wrapping_sub(monotonic_ns());
-    let (frames, mut at) = (word(block, 12), word(block, 16) as usize);
-    let before = account.frames();
+    let (frames, first) = (u32_at(block, 12).unwrap_or(0), u32_at(block, 16).unwrap_or(0));
+    let (before, mut at) = (account.frames(), first as usize);
     for _ in 0..frames {
-        let Some(header) = block.get(at..) else { break };
-        observe(account, header, clock_offset);
-        at += word(header, 0) as usize;
+        let Some(length) = block.get(at..).and_then(|header| observe(account, header, clock_offset)) else {
+            break;
+        };
+        at += length;
     }
     let cpu = rustix::thread::sched_getcpu() as u32;
     account.add_to_queue(cpu, 0, account.frames() - before);
 }
 
-/// Counts one frame. Offsets are those of `struct tpacket3_hdr`: next, seconds, nanoseconds, stored length, length, status,
-/// offset of the frame; a `struct sockaddr_ll` follows it.
-fn observe(account: &mut Account, header: &[u8], clock_offset: u64) {
+/// Counts one frame, and gives the distance to the next. Offsets are those of `struct tpacket3_hdr`: next, seconds, nanoseconds, stored
+/// length, length, status, offset of the frame; a `struct sockaddr_ll` follows it.
+fn observe(account: &mut Account, header: &[u8], clock_offset: u64) -> Option<usize> {
     const ADDRESS: usize = size_of::<libc::tpacket3_hdr>();
     const PACKET_TYPE: usize = ADDRESS + std::mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
-    if header.get(PACKET_TYPE) == Some(&libc::PACKET_OUTGOING) {
-        return;
+    let word = |at: usize| u32_at(header, at);
+    let (next, stored, length) = (word(0)? as usize, word(12)? as usize, word(16)? as usize);
+    let frame = header.get(usize::from(u16_at(header, 24)?)..).and_then(|rest| rest.get(..stored));
+    let outgoing = header.get(PACKET_TYPE) == Some(&libc::PACKET_OUTGOING);
+    if let Some(frame) = frame.filter(|_| !outgoing) {
+        // The kernel takes the outermost VLAN tag out of the frame.
+        let tag = if word(20)? & libc::TP_STATUS_VLAN_VALID != 0 { 4 } else { 0 };
+        let arrived = u64::from(word(4)?) * 1_000_000_000 + u64::from(word(8)?);
+        account.observe(frame, length + tag, arrived.wrapping_sub(clock_offset));
     }
-    let (stored, length, status) = (word(header, 12) as usize, word(header, 16) as usize, word(header, 20));
-    let start = usize::from(half(header, 24));
-    let Some(frame) = header.get(start..).and_then(|rest| rest.get(..stored)) else { return };
-    // The kernel takes the outermost VLAN tag out of the frame.
-    let tag = if status & libc::TP_STATUS_VLAN_VALID != 0 { 4 } else { 0 };
-    let arrived = u64::from(word(header, 4)) * 1_000_000_000 + u64::from(word(header, 8));
-    account.observe(frame, length + tag, arrived.wrapping_sub(clock_offset));
+    Some(next)
 }

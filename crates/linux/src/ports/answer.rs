@@ -42,7 +42,8 @@ impl Answerer {
             // The XDP receiver has changed the address that the frame was sent to.
             ours && {
                 frame[6..12].copy_from_slice(&own);
-                send(socket, frame)
+                // A frame that the interface refuses is lost: its flow is shown again when the answers are counted.
+                rustix::net::send(socket, frame, SendFlags::empty()).is_ok()
             }
         })
     }
@@ -98,9 +99,4 @@ fn open(ifindex: u32) -> io::Result<OwnedFd> {
         .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER));
     bind_packet(&socket, ifindex, libc::ETH_P_ALL as u16)?;
     Ok(socket)
-}
-
-/// Whether the interface took the frame. A refused one is lost: its flow is shown again when the answers are counted.
-fn send(socket: &OwnedFd, frame: &[u8]) -> bool {
-    rustix::net::send(socket, frame, SendFlags::empty()).is_ok()
 }

@@ -115,7 +115,7 @@ impl MemoryLink {
         let mut machine = Machine::new(timing);
         loop {
             let event = match machine.step() {
-                Step::Start | Step::Read => Event::Done,
+                Step::Start => Event::Done,
                 Step::Stop => {
                     // The device keeps nothing.
                     let last = self.dut.held.back().map_or(0, |(at_ns, _)| *at_ns);

@@ -120,7 +120,8 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let began = Instant::now();
     loop {
         let received = receiver.counters();
-        let account = ledger::account(lane, &before, &ledger::snapshot(lane).unwrap(), &sent, &received);
+        let after = ledger::snapshot(lane).unwrap();
+        let account = ledger::account(lane, [&before, &after], [&sent, &received]);
         if account.balances(&sent, &received) || began.elapsed() > Duration::from_secs(2) {
             receiver.stop().unwrap();
             return Shown { sent, received, account };

@@ -24,11 +24,11 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::xdp::{
     SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
-    XDP_UMEM_PGOFF_FILL_RING, XdpMmapOffsets, XdpOptionsFlags, XdpRingOffset, XdpUmemReg, XdpUmemRegFlags,
+    XDP_UMEM_PGOFF_FILL_RING, XdpOptionsFlags, XdpRingOffset, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, bind, recv, send};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -86,34 +86,17 @@ pub(super) struct Socket<R> {
     pub(super) fd: Arc<OwnedFd>,
 }
 
+/// Whether a socket receives, and what makes its ring of frames.
+type Frames<R> = (bool, fn(Arc<Mapping>, &XdpRingOffset, u32) -> R);
 /// A socket that receives.
 pub(super) type Receiving = Socket<Consumer<libc::xdp_desc>>;
 /// A socket that transmits.
 pub(super) type Transmitting = Socket<Producer<libc::xdp_desc>>;
 
-/// The parts of a direction: sizes of the fill and completion rings, by the number of chunks; its ring of frames, by size, offset
-/// and constructor.
-struct Direction<R> {
-    sizes: fn(u32) -> [u32; 2],
-    set_size: fn(BorrowedFd<'_>, u32) -> Result<(), Errno>,
-    offset: u64,
-    parts: fn(&XdpMmapOffsets) -> &XdpRingOffset,
-    ring: fn(Arc<Mapping>, &XdpRingOffset, u32) -> R,
-}
-
 impl Receiving {
     /// See [`Socket::open`].
     pub(super) fn receiving(ifindex: u32, queue: u32, chunk: u32, chunks: u32) -> Result<Self, Error> {
-        let direction = Direction {
-            // The kernel takes many chunks out of the fill ring before it updates the shared counter: until then those count twice,
-            // there and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
-            sizes: |chunks| [2 * chunks, FEWEST_CHUNKS],
-            set_size: |fd, size| sockopt::set_xdp_rx_ring_size(fd, size),
-            offset: XDP_PGOFF_RX_RING,
-            parts: |offsets| &offsets.rx,
-            ring: Consumer::new,
-        };
-        Self::open(ifindex, queue, &direction, chunk, chunks)
+        Self::open(ifindex, queue, chunk, chunks, (true, Consumer::new))
     }
 
     /// Lets the kernel receive, by a call that moves no data itself.
@@ -125,14 +108,7 @@ impl Receiving {
 impl Transmitting {
     /// See [`Socket::open`].
     pub(super) fn transmitting(ifindex: u32, queue: u32, chunk: u32, chunks: u32) -> Result<Self, Error> {
-        let direction = Direction {
-            sizes: |chunks| [FEWEST_CHUNKS, chunks],
-            set_size: |fd, size| sockopt::set_xdp_tx_ring_size(fd, size),
-            offset: XDP_PGOFF_TX_RING,
-            parts: |offsets| &offsets.tx,
-            ring: Producer::new,
-        };
-        Self::open(ifindex, queue, &direction, chunk, chunks)
+        Self::open(ifindex, queue, chunk, chunks, (false, Producer::new))
     }
 
     /// Lets the kernel send, likewise.
@@ -150,13 +126,7 @@ pub(super) fn dropped(fd: &OwnedFd) -> u64 {
 impl<R> Socket<R> {
     /// A socket on queue `queue` of the interface `ifindex`, in the namespace of the calling thread, with up to `chunks`
     /// chunks (a power of two) of `chunk` bytes: half as many, and so on, if no more memory may be locked.
-    fn open(
-        ifindex: u32,
-        queue: u32,
-        direction: &Direction<R>,
-        chunk: u32,
-        chunks: u32,
-    ) -> Result<Self, Error> {
+    fn open(ifindex: u32, queue: u32, chunk: u32, chunks: u32, frames: Frames<R>) -> Result<Self, Error> {
         let object = format!("an AF_XDP socket on queue {queue} of interface number {ifindex}");
         let fd = new_socket(AddressFamily::XDP, SocketType::RAW).doing(format_args!("open {object}"))?;
         let umem = register(&fd, chunk, chunks).map_err(|error| match error.raw_os_error() {
@@ -166,7 +136,7 @@ impl<R> Socket<R> {
             )),
             _ => Error::system(format_args!("give memory to {object}"), error),
         })?;
-        let socket = rings(fd, umem, direction).doing(format_args!("make the rings of {object}"))?;
+        let socket = rings(fd, umem, frames).doing(format_args!("make the rings of {object}"))?;
         bind_to_queue(&socket.fd, ifindex, queue).map_err(|error| match error {
             Errno::INVAL => Error::Refused(format!(
                 "interface number {ifindex} has no queue {queue}: ask for fewer CPUs, or give it more queues (ethtool -L)"
@@ -203,22 +173,29 @@ fn register(fd: &OwnedFd, chunk: u32, mut chunks: u32) -> io::Result<Umem> {
 }
 
 /// Sizes the rings and maps them: each at its own offset, its parts at those of XDP_MMAP_OFFSETS.
-fn rings<R>(fd: OwnedFd, umem: Umem, direction: &Direction<R>) -> io::Result<Socket<R>> {
+fn rings<R>(fd: OwnedFd, umem: Umem, (receives, new): Frames<R>) -> io::Result<Socket<R>> {
     let all = umem.chunks;
-    let [fill, completion] = (direction.sizes)(all);
+    // The kernel takes many chunks out of the fill ring before it updates the shared counter: until then those count twice,
+    // there and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
+    let [fill, completion] = if receives { [2 * all, FEWEST_CHUNKS] } else { [FEWEST_CHUNKS, all] };
     sockopt::set_xdp_umem_fill_ring_size(&fd, fill)?;
     sockopt::set_xdp_umem_completion_ring_size(&fd, completion)?;
-    (direction.set_size)(fd.as_fd(), all)?;
+    match receives {
+        true => sockopt::set_xdp_rx_ring_size(&fd, all)?,
+        false => sockopt::set_xdp_tx_ring_size(&fd, all)?,
+    }
     let offsets = sockopt::xdp_mmap_offsets(&fd)?;
     let map = |ring: &XdpRingOffset, entry: usize, size: u32, at: u64| {
         Mapping::shared(&fd, ring.desc as usize + size as usize * entry, at).map(Arc::new)
     };
-    let (parts, address) = ((direction.parts)(&offsets), size_of::<u64>());
-    let frames = map(parts, size_of::<libc::xdp_desc>(), all, direction.offset)?;
+    let (parts, at) =
+        if receives { (&offsets.rx, XDP_PGOFF_RX_RING) } else { (&offsets.tx, XDP_PGOFF_TX_RING) };
+    let address = size_of::<u64>();
+    let frames = map(parts, size_of::<libc::xdp_desc>(), all, at)?;
     let filled = map(&offsets.fr, address, fill, XDP_UMEM_PGOFF_FILL_RING)?;
     let done = map(&offsets.cr, address, completion, XDP_UMEM_PGOFF_COMPLETION_RING)?;
     Ok(Socket {
-        frames: (direction.ring)(frames, parts, all),
+        frames: new(frames, parts, all),
         fill: Producer::new(filled, &offsets.fr, fill),
         completion: Consumer::new(done, &offsets.cr, completion),
         umem,
