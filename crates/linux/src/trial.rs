@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::ports::{Port, monotonic_ns};
-use linerate_measure::trial::{Event, Machine, Moment, Sample, Step, Timing};
+use linerate_measure::trial::{Machine, Moment, Sample, Step, Timing};
 use linerate_wire::Load;
 use rustix::process::{getpriority_process, setpriority_process};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +66,7 @@ pub fn run(
     let counted = load.frames.is_some();
     loop {
         let began = outcome.began_ns;
-        let event = match machine.step() {
+        let sample = match machine.step() {
             Step::Start => {
                 receiver.start(&load)?;
                 generator.start(&load)?;
@@ -74,12 +74,12 @@ pub fn run(
                 urgent = Some(Urgent::new());
                 outcome.began_ns = first_frame(generator, interrupted)?;
                 at(Moment::Began);
-                Event::Done
+                None
             }
             Step::Sample(at) => {
                 let over = || interrupted.load(Ordering::Relaxed) || (counted && generator.finished());
                 sleep_until(began + at, if counted { LOOK_AT_COUNT } else { LOOK }, over);
-                if over() { Event::Done } else { Event::Sampled(sample(began, generator, receiver)) }
+                (!over()).then(|| sample(began, generator, receiver))
             }
             Step::Stop => {
                 if let Err(error) = generator.stop() {
@@ -87,19 +87,19 @@ pub fn run(
                 }
                 urgent.take();
                 at(Moment::Ended);
-                Event::Done
+                None
             }
             Step::Drain(at) => {
                 sleep_until(began + at, LOOK, || false);
-                Event::Sampled(sample(began, generator, receiver))
+                Some(sample(began, generator, receiver))
             }
             Step::Settle(ns) => {
                 sleep_until(monotonic_ns() + ns, LOOK, || interrupted.load(Ordering::Relaxed));
-                Event::Done
+                None
             }
             Step::Done => break,
         };
-        machine.done(event, monotonic_ns().saturating_sub(outcome.began_ns));
+        machine.done(sample, monotonic_ns().saturating_sub(outcome.began_ns));
     }
     outcome.samples = machine.into_samples();
     Ok(outcome)

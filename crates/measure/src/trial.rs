@@ -103,15 +103,6 @@ pub enum Step {
     Done,
 }
 
-/// An observation of the driver while it carried out a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// The step is done.
-    Done,
-    /// A sample, taken during [`Step::Sample`] or [`Step::Drain`].
-    Sampled(Sample),
-}
-
 /// How long after its end a window may still be looked for: generators go on for longer than that unless they are stopped.
 const LATEST_NS: u64 = 40_000_000;
 
@@ -138,17 +129,17 @@ impl Machine {
         self.step
     }
 
-    /// The step is done, at `now_ns` since the start.
-    pub fn done(&mut self, event: Event, now_ns: u64) {
-        self.step = match (self.step, event) {
+    /// The step is done, at `now_ns` since the start. `sample`: the one that was taken in [`Step::Sample`] or [`Step::Drain`].
+    pub fn done(&mut self, sample: Option<Sample>, now_ns: u64) {
+        self.step = match (self.step, sample) {
             (Step::Start, _) => Step::Sample(self.timing.warm_up_ns),
-            (Step::Sample(at), Event::Sampled(sample)) => self.sampled(at, sample),
-            (Step::Sample(_), Event::Done) => Step::Stop,
+            (Step::Sample(at), Some(sample)) => self.sampled(at, sample),
+            (Step::Sample(_), None) => Step::Stop,
             (Step::Stop, _) => {
                 (self.stopped_ns, self.last_change_ns) = (now_ns, now_ns);
                 Step::Drain(now_ns)
             }
-            (Step::Drain(_), event) => self.drained(event, now_ns),
+            (Step::Drain(_), sample) => self.drained(sample, now_ns),
             (Step::Settle(_) | Step::Done, _) => Step::Done,
         }
     }
@@ -165,9 +156,9 @@ impl Machine {
         }
     }
 
-    fn drained(&mut self, event: Event, now_ns: u64) -> Step {
+    fn drained(&mut self, sample: Option<Sample>, now_ns: u64) -> Step {
         let mut complete = false;
-        if let Event::Sampled(sample) = event {
+        if let Some(sample) = sample {
             complete = sample.received >= sample.sent;
             if sample.received != self.last_received {
                 (self.last_received, self.last_change_ns) = (sample.received, now_ns);
@@ -230,23 +221,23 @@ mod tests {
                 let held = stopped.is_some_and(|s| t < s + late_ns);
                 Sample { t_ns: t, sent: sent(t), received: sent(t) - if held { 5 } else { 0 } }
             };
-            let event = match step {
+            let taken = match step {
                 Step::Sample(at) | Step::Drain(at) => {
                     now = now.max(at) + 1000;
-                    Event::Sampled(sample(now))
+                    Some(sample(now))
                 }
                 Step::Stop => {
                     stopped = Some(now);
-                    Event::Done
+                    None
                 }
                 Step::Settle(ns) => {
                     now += ns;
-                    Event::Done
+                    None
                 }
                 Step::Done => break,
-                Step::Start => Event::Done,
+                Step::Start => None,
             };
-            machine.done(event, now);
+            machine.done(taken, now);
         }
         (machine.into_samples(), steps, now - stopped.unwrap())
     }
@@ -266,11 +257,11 @@ mod tests {
     fn a_sampler_that_was_late_for_its_window_takes_a_later_one_but_not_much_later() {
         let sampled = |late_ns: u64| {
             let mut machine = Machine::new(Timing::slice(10_000_000));
-            machine.done(Event::Done, 0);
+            machine.done(None, 0);
             let mut late = late_ns;
             while let Step::Sample(at) = machine.step() {
                 let t_ns = at + std::mem::take(&mut late);
-                machine.done(Event::Sampled(Sample { t_ns, sent: t_ns, received: t_ns }), t_ns);
+                machine.done(Some(Sample { t_ns, sent: t_ns, received: t_ns }), t_ns);
             }
             rates(&machine.into_samples()).map(|r| r.seconds)
         };

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::trial::Outcome;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::counters::{PortCounters, StreamCounters};
-use linerate_measure::trial::{Event, Machine, Sample, Step, Timing};
+use linerate_measure::trial::{Machine, Sample, Step, Timing};
 use linerate_wire::{Filter, Load, Traffic};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,29 +114,26 @@ impl MemoryLink {
         let began_ns = self.now_ns;
         let mut machine = Machine::new(timing);
         loop {
-            let event = match machine.step() {
-                Step::Start => Event::Done,
+            let sample = match machine.step() {
+                Step::Start => None,
                 Step::Stop => {
                     // The device keeps nothing.
                     let last = self.dut.held.back().map_or(0, |(at_ns, _)| *at_ns);
                     self.deliver_until(last);
-                    Event::Done
+                    None
                 }
-                Step::Sample(at) if self.send_until(began_ns + at, interrupted) => {
-                    Event::Sampled(self.sample(at))
-                }
-                Step::Sample(_) => Event::Done,
+                Step::Sample(at) => self.send_until(began_ns + at, interrupted).then(|| self.sample(at)),
                 Step::Drain(at) => {
                     self.deliver_until(began_ns + at);
-                    Event::Sampled(self.sample(self.now_ns - began_ns))
+                    Some(self.sample(self.now_ns - began_ns))
                 }
                 Step::Settle(ns) => {
                     self.deliver_until(self.now_ns + ns);
-                    Event::Done
+                    None
                 }
                 Step::Done => break,
             };
-            machine.done(event, self.now_ns - began_ns);
+            machine.done(sample, self.now_ns - began_ns);
         }
         let (stream, next_sequence) = (self.source.stream, self.source.sequence);
         let (frames, bytes) = (self.frames, self.bytes);
