@@ -7,7 +7,7 @@ use crate::Error;
 use crate::files::{Entry, NOT_REGULAR, cannot_read, list, open_in};
 use linerate_import::netbenches::assemble::Assembly;
 use linerate_import::netbenches::config::Configs;
-use linerate_import::netbenches::layout::{self, Kind, Reading};
+use linerate_import::netbenches::layout::{self, Kind};
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -154,50 +154,45 @@ impl<E> Reader<'_, E> {
 
     fn file(&mut self, folder: &File, name: &OsStr, path: &str, assembly: &mut Assembly) {
         let kind = layout::kind(path);
-        let reading = match kind {
-            Kind::Config if !Configs::wants(path) => Reading::Nothing,
-            _ => kind.reading(),
-        };
-        let read = match reading {
-            Reading::Nothing => Ok(Some(assembly.file(path, kind, &[]))),
-            Reading::End => end_of(folder, name).map(|(length, last)| {
-                assembly.end(path, kind, length, last);
-                Some(kind.name())
-            }),
-            Reading::Whole => self.whole(folder, name, kind).map(|length| {
-                let bytes = &self.buffer[..length?];
+        let read = match kind {
+            Kind::Config if !Configs::wants(path) => Ok(kind.name()),
+            Kind::PmcLog | Kind::Other(_) => Ok(assembly.file(path, kind, &[])),
+            Kind::Profile(_) => {
+                end_of(folder, name).map(|(length, last)| assembly.end(path, kind, length, last))
+            }
+            _ => self.whole(folder, name, kind).map(|length| {
+                let bytes = &self.buffer[..length];
                 self.seen.bytes += bytes.len() as u64;
                 if kind == Kind::Config {
                     self.configs.file(path, bytes);
-                    return Some(kind.name());
+                    return kind.name();
                 }
-                Some(assembly.file(path, kind, bytes))
+                assembly.file(path, kind, bytes)
             }),
         };
-        let too_large =
-            || format!("larger than {} MiB, which no such file is: not read", kind.largest() >> 20);
-        match read {
-            Ok(Some(_)) => {}
-            // An unknown file may be anything, and large.
-            Ok(None) if kind == Kind::Unknown => {}
-            Ok(None) => assembly.problem(path, kind.name(), too_large()),
-            Err(ref reason) => assembly.problem(path, kind.name(), reason),
-        }
-        self.count(read.ok().flatten().unwrap_or(kind.name()));
+        let read = read.unwrap_or_else(|reason| {
+            assembly.problem(path, kind.name(), reason);
+            kind.name()
+        });
+        self.count(read);
         (self.progress)(self.seen);
     }
 
-    /// Fills the buffer, and returns how much of it; `None` where the file is larger than its kind can be.
-    fn whole(&mut self, folder: &File, name: &OsStr, kind: Kind) -> Result<Option<usize>, String> {
+    /// Fills the buffer, and returns how much of it.
+    fn whole(&mut self, folder: &File, name: &OsStr, kind: Kind) -> Result<usize, String> {
         let (file, length) = open(folder, name)?;
-        if length > kind.largest() {
-            return Ok(None);
+        let largest = kind.largest();
+        match kind {
+            _ if length <= largest => {}
+            // It may be anything, and large.
+            Kind::Unknown => return Ok(0),
+            _ => return Err(format!("larger than {} MiB, which no such file is: not read", largest >> 20)),
         }
         // A file that grows meanwhile is read as far as it was.
         let length = length as usize;
         self.buffer.resize(self.buffer.len().max(length), 0);
         (&file).read_exact(&mut self.buffer[..length]).map_err(cannot_read)?;
-        Ok(Some(length))
+        Ok(length)
     }
 
     fn count(&mut self, kind: &'static str) {

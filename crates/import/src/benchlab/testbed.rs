@@ -9,6 +9,7 @@ use super::values::Values;
 use linerate_hosts::pktgen::Command;
 use linerate_plan::backend::{Backend, Runs};
 use linerate_plan::lab::{Host, HostAddress, Interface, OperatingSystem, Reach, Role, Ssh, is_interface};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -63,7 +64,7 @@ fn dut(reader: &mut Reader<'_>, set: Option<&Set>) -> Host {
 fn testers(reader: &mut Reader<'_>) -> Vec<Host> {
     let same = reader.values.known("SENDER_ADMIN") == reader.values.known("RECEIVER_ADMIN");
     let (generator, receiver) = if same { ("tester", "tester") } else { ("generator", "receiver") };
-    let mut first = tester(reader, generator, "", [SENDERS[0], SENDERS[1]]);
+    let mut first = tester(reader, generator, "SENDER_ADMIN", "SENDER");
     let mut second = receiving(reader, receiver);
     let mut hosts = if same {
         reader.notes.used("RECEIVER_ADMIN");
@@ -78,7 +79,7 @@ fn testers(reader: &mut Reader<'_>) -> Vec<Host> {
         vec![first, second]
     };
     if reader.values.known("SENDER_ADMIN_2").is_some() {
-        let more = tester(reader, "generator2", "_2", [SENDERS[2], SENDERS[3]]);
+        let more = tester(reader, "generator2", "SENDER_ADMIN_2", "SENDER_2");
         // One host that is named twice is one host.
         match hosts.iter_mut().find(|h| h.reach == more.reach && h.roles.contains(&Role::Generator)) {
             Some(host) => host.send.extend(more.send),
@@ -87,32 +88,26 @@ fn testers(reader: &mut Reader<'_>) -> Vec<Host> {
     }
     for host in &mut hosts {
         // Two commands on one interface are one interface.
-        let mut seen = Vec::new();
-        host.send.retain(|interface| {
-            let again = interface.name.is_some() && seen.contains(&interface.name);
-            seen.push(interface.name.clone());
-            !again
-        });
+        let mut seen = BTreeSet::new();
+        host.send.retain(|interface| interface.name.is_none() || seen.insert(interface.name.clone()));
     }
     hosts
 }
 
-/// A generator, with an interface for each of its commands.
-fn tester(reader: &mut Reader<'_>, name: &str, suffix: &str, commands: [&'static str; 2]) -> Host {
-    let ssh = reader.ssh(&format!("SENDER_ADMIN{suffix}"), &format!("hosts.{name}.ssh"));
+/// A generator, with an interface for each of its commands. Variables of the first host begin with SENDER, and of the second with
+/// SENDER_2; those of a second command end in _2.
+fn tester(reader: &mut Reader<'_>, name: &str, admin: &str, stem: &str) -> Host {
+    let ssh = reader.ssh(admin, &format!("hosts.{name}.ssh"));
     let mut made = host(name, Role::Generator, ssh.clone());
-    for (at, variable) in commands.into_iter().enumerate() {
-        // SENDER_LAB_IF and SENDER_LAB_IF_2 of the first host, SENDER_2_LAB_IF and SENDER_2_LAB_IF_2 of the second.
-        let stem = if suffix.is_empty() { "SENDER" } else { "SENDER_2" };
-        let number = if at == 0 { "" } else { "_2" };
-        let command = reader.command(variable);
-        if command.is_none() && at > 0 {
+    for number in ["", "_2"] {
+        let variable = format!("{stem}_START_CMD{number}");
+        let command = reader.command(&variable);
+        if let Some(command) = &command {
+            reader.program(&variable, command, &mut made, &format!("hosts.{name}.send, and traffic"));
+        } else if !number.is_empty() {
             continue;
         }
-        if let Some(command) = &command {
-            reader.program(variable, command, &mut made, &format!("hosts.{name}.send, and traffic"));
-        }
-        made.send.push(sending(reader, name, [stem, number], command.as_ref(), variable));
+        made.send.push(sending(reader, name, [stem, number], command.as_ref(), &variable));
     }
     if !made.sudo {
         made.reach = Reach::Ssh(as_root(ssh));

@@ -76,21 +76,17 @@ impl<'a> Source<'a> {
     pub(super) fn either(&mut self, names: [&'static str; 2], has: &str) -> Option<&'static str> {
         let [first, second] = names;
         match names.map(|name| self.ini.section(name).map(|section| section.span)) {
-            [None, None] => {
-                if !names.iter().any(|name| self.is_misspelt(name)) {
-                    let message = format!("there is no section [{first}], nor [{second}]");
-                    self.missing(message, format!("add [{first}] with {has}"));
-                }
-                None
+            [None, None] if !names.iter().any(|name| self.is_misspelt(name)) => {
+                let message = format!("there is no section [{first}], nor [{second}]");
+                self.missing(message, format!("add [{first}] with {has}"));
             }
-            [None, Some(_)] => Some(second),
-            [Some(_), None] => Some(first),
             [Some(_), Some(span)] => {
                 let message = format!("[{second}] and [{first}] are two words for the same");
                 self.add(span, message, "put what both have into one of them");
-                Some(first)
             }
+            _ => {}
         }
+        names.into_iter().find(|name| self.ini.section(name).is_some())
     }
 
     /// The value of a key of a section or of `[DEFAULT]`, without the comment behind it; `None` and no fault for an absent key.

@@ -36,7 +36,7 @@ impl Assembly {
         Assembly { path: path.into(), place, keep_samples, ..Assembly::default() }
     }
 
-    /// Takes a file that was read whole (or not at all, depending on [`Kind::reading`]). Returns its actual kind.
+    /// Takes a file that was read whole (or, of kinds that its name decides alone, not at all). Returns its actual kind.
     pub fn file(&mut self, path: &str, kind: Kind, bytes: &[u8]) -> &'static str {
         let mut name = kind.name();
         let problems = match kind {
@@ -101,7 +101,7 @@ impl Assembly {
     }
 
     /// Judges a file by its length and last byte: graphs end with a newline, or were cut when a buffer was full.
-    pub fn end(&mut self, path: &str, kind: Kind, length: u64, last: Option<u8>) {
+    pub fn end(&mut self, path: &str, kind: Kind, length: u64, last: Option<u8>) -> &'static str {
         match last {
             Some(b'\n') => {}
             None => self.problem(path, kind.name(), "empty"),
@@ -110,7 +110,7 @@ impl Assembly {
             }
             Some(_) => self.problem(path, kind.name(), "cut off in mid-line"),
         }
-        self.file(path, kind, &[]);
+        self.file(path, kind, &[])
     }
 
     /// The folder with its sets, and every problem of its files; `None` for an empty folder.

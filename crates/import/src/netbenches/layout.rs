@@ -48,15 +48,6 @@ impl Kind {
         }
     }
 
-    /// How much of such a file has to be read.
-    pub fn reading(self) -> Reading {
-        match self {
-            Kind::Profile(_) => Reading::End,
-            Kind::PmcLog | Kind::Other(_) => Reading::Nothing,
-            _ => Reading::Whole,
-        }
-    }
-
     /// Most bytes of a file of this kind. Larger files are not of this kind.
     pub fn largest(self) -> u64 {
         match self {
@@ -65,17 +56,6 @@ impl Kind {
             _ => 1 << 20,
         }
     }
-}
-
-/// How much of a file is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
-    /// All of it.
-    Whole,
-    /// Its length and last byte.
-    End,
-    /// Nothing.
-    Nothing,
 }
 
 /// The kind of a file by its path below a results or configuration folder.
