@@ -213,15 +213,12 @@ struct Pair<'a> {
 /// Analyses sets of values, each in the order of the runs. NaN must not be among them.
 pub fn analyse(sets: &[(&str, &[f64])], settings: &Settings) -> Analysis {
     let prepared: Vec<Prepared> = sets.iter().map(|(name, v)| Prepared::of(name, v, settings)).collect();
-    let comparisons = match prepared.split_first() {
-        Some((first, others)) => compare_all(first, others, settings),
-        None => Vec::new(),
-    };
+    let comparisons = prepared.split_first().map(|(first, others)| compare_all(first, others, settings));
     Analysis {
         confidence: settings.confidence,
         seed: settings.seed,
         sets: prepared.iter().map(|p| analyse_set(p, settings)).collect(),
-        comparisons,
+        comparisons: comparisons.unwrap_or_default(),
     }
 }
 

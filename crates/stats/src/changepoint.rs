@@ -228,17 +228,17 @@ fn report(values: &[f64], cuts: Cuts, thinned: usize, seed: u64) -> Changes {
     let residuals = without_levels(values, &cuts.starts);
     let bounds: Vec<(usize, usize)> =
         bounds(&cuts.starts, values.len()).filter(|(start, end)| start < end).collect();
-    let drawn = Drawn::new(&residuals, &bounds, seed);
+    let drawn = drawn(&residuals, &bounds, seed);
+    let n = values.len();
     let levels: Vec<f64> = bounds.iter().map(|(a, b)| median(&values[*a..*b]).unwrap_or_default()).collect();
     let segment = |(i, (start, end)): (usize, &(usize, usize))| Segment {
         start: *start,
         end: *end,
-        level: drawn.level(i, levels[i]),
+        level: interval(levels[i], n, drawn[i].iter().copied()),
     };
-    let change = |(i, p): (usize, &f64)| Change {
-        at: cuts.starts[i + 1],
-        ratio: drawn.ratio(i, levels[i + 1] - levels[i]),
-        p: *p,
+    let change = |(i, p): (usize, &f64)| {
+        let errors = drawn[i + 1].iter().zip(&drawn[i]).map(|(after, before)| after - before);
+        Change { at: cuts.starts[i + 1], ratio: interval(levels[i + 1] - levels[i], n, errors), p: *p }
     };
     Changes {
         p: cuts.p_any,
@@ -290,50 +290,29 @@ impl Calibrated {
 }
 
 /// Deviations of drawn levels, by segment: all levels of a series share their noise, so that a level of two points has an interval
-/// too. (The interval of order statistics needs six points.)
-#[derive(Debug)]
-struct Drawn {
-    deviations: Vec<Vec<f64>>,
-    /// Points of the series.
-    n: usize,
+/// too. (The interval of order statistics needs six points.) Each segment's level is drawn from all residuals (logarithms).
+fn drawn(residuals: &[f64], bounds: &[(usize, usize)], seed: u64) -> Vec<Vec<f64>> {
+    let mut random = SplitMix64::new(seed ^ 0x1e7e_15d0);
+    // Levels follow their points, which makes the residuals too small: as with the n - 1 of a standard deviation.
+    let points = residuals.len() as f64;
+    let free = (points / (points - bounds.len() as f64).max(1.0)).sqrt();
+    let mut segment = |(start, end): &(usize, usize)| {
+        let points = (end - start).min(MOST_POINTS);
+        let scale = free * (points as f64 / (end - start) as f64).sqrt();
+        let mut sample = vec![0.0; points];
+        let mut draw = |_| {
+            sample.fill_with(|| residuals[random.below(residuals.len() as u32) as usize]);
+            sample.sort_unstable_by(f64::total_cmp);
+            median_sorted(&sample).unwrap_or(0.0) * scale
+        };
+        (0..DRAWS).map(&mut draw).collect::<Vec<f64>>()
+    };
+    bounds.iter().map(&mut segment).collect()
 }
 
-impl Drawn {
-    /// Draws each segment's level from all residuals (logarithms).
-    fn new(residuals: &[f64], bounds: &[(usize, usize)], seed: u64) -> Self {
-        let mut random = SplitMix64::new(seed ^ 0x1e7e_15d0);
-        // Levels follow their points, which makes the residuals too small: as with the n - 1 of a standard deviation.
-        let points = residuals.len() as f64;
-        let free = (points / (points - bounds.len() as f64).max(1.0)).sqrt();
-        let mut segment = |(start, end): &(usize, usize)| {
-            let points = (end - start).min(MOST_POINTS);
-            let scale = free * (points as f64 / (end - start) as f64).sqrt();
-            let mut sample = vec![0.0; points];
-            let mut draw = |_| {
-                sample.fill_with(|| residuals[random.below(residuals.len() as u32) as usize]);
-                sample.sort_unstable_by(f64::total_cmp);
-                median_sorted(&sample).unwrap_or(0.0) * scale
-            };
-            (0..DRAWS).map(&mut draw).collect::<Vec<f64>>()
-        };
-        Drawn { deviations: bounds.iter().map(&mut segment).collect(), n: residuals.len() }
-    }
-
-    /// Segment `i`'s level, given as a logarithm.
-    fn level(&self, i: usize, level: f64) -> Estimate {
-        self.interval(level, self.deviations[i].iter().copied())
-    }
-
-    /// The ratio of segments `i + 1` and `i`, given as a logarithm.
-    fn ratio(&self, i: usize, ratio: f64) -> Estimate {
-        let pairs = self.deviations[i + 1].iter().zip(&self.deviations[i]);
-        self.interval(ratio, pairs.map(|(after, before)| after - before))
-    }
-
-    /// The percentile interval, which suits medians: it never leaves the values.
-    fn interval(&self, logarithm: f64, errors: impl Iterator<Item = f64>) -> Estimate {
-        let errors = sorted(errors);
-        let at = |share: f64| Some(logarithm + errors[(share * errors.len() as f64) as usize]);
-        Estimate { median: logarithm, low: at(0.025), high: at(0.975), n: self.n }.map(f64::exp)
-    }
+/// The percentile interval of a figure of `n` points, given as a logarithm. It suits medians: it never leaves the values.
+fn interval(median: f64, n: usize, errors: impl Iterator<Item = f64>) -> Estimate {
+    let errors = sorted(errors);
+    let at = |share: f64| Some(median + errors[(share * errors.len() as f64) as usize]);
+    Estimate { median, low: at(0.025), high: at(0.975), n }.map(f64::exp)
 }

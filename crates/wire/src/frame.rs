@@ -1,6 +1,6 @@
 //! The form of test frames: their kind, their lengths and limits.
 
-use crate::headers::{EtherType, VlanTag, protocol};
+use crate::headers::{VlanTag, protocol};
 use crate::signature::SIGNATURE_LEN;
 use crate::{MacAddr, WireError};
 use serde::{Deserialize, Serialize};
@@ -27,16 +27,6 @@ pub enum Family {
     V4,
     /// IPv6.
     V6,
-}
-
-impl Family {
-    /// The Ethernet type.
-    pub fn ethertype(self) -> EtherType {
-        match self {
-            Family::V4 => EtherType::IPV4,
-            Family::V6 => EtherType::IPV6,
-        }
-    }
 }
 
 impl fmt::Display for Family {
@@ -82,11 +72,6 @@ impl Transport {
             (Transport::IcmpEcho, Family::V4) => protocol::ICMP,
             (Transport::IcmpEcho, Family::V6) => protocol::ICMPV6,
         }
-    }
-
-    /// Header length in bytes.
-    pub fn header_len(self) -> usize {
-        if self == Transport::Tcp { 20 } else { 8 }
     }
 
     /// Where the checksum stands, from the header's start.
@@ -177,7 +162,7 @@ impl FrameSpec {
 
     /// Length of the transport header in bytes: 8, or 20 for TCP.
     pub fn l4_len(&self) -> usize {
-        self.transport.header_len()
+        if self.transport == Transport::Tcp { 20 } else { 8 }
     }
 
     /// Length of all headers in bytes: the signature stands behind them.

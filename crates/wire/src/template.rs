@@ -71,11 +71,6 @@ impl FrameTemplate {
         Ok(FrameTemplate { spec: *spec, bytes, sums, offsets })
     }
 
-    /// Specification of the frames.
-    pub fn spec(&self) -> &FrameSpec {
-        &self.spec
-    }
-
     /// Bytes that [`fill`](Self::fill) writes: the frame without FCS.
     #[allow(clippy::len_without_is_empty)] // never empty
     pub fn len(&self) -> usize {
@@ -213,7 +208,8 @@ fn write_headers(spec: &FrameSpec, frame: &mut [u8]) {
         put_word(frame, 12, EtherType::VLAN.0);
         put_word(frame, 14, tag.control());
     }
-    put_word(frame, spec.l2_len() - 2, spec.family.ethertype().0);
+    let kind = if spec.family == Family::V4 { EtherType::IPV4 } else { EtherType::IPV6 };
+    put_word(frame, spec.l2_len() - 2, kind.0);
     let packet = &mut frame[spec.l2_len()..];
     let (len, protocol) = (packet.len() as u16, spec.transport.protocol(spec.family));
     match spec.family {
