@@ -114,6 +114,10 @@ pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
         return Err(Lines::new(text).locate_all(problems));
     }
     let mut notes = Notes::default();
+    for folder in source.sets.iter().chain(&source.presets) {
+        let unread = folder.unread.iter();
+        unread.for_each(|(path, reason)| notes.left(&join(&folder.path, path), None, reason.clone()));
+    }
     let sets = source.sets.as_ref().map(|folder| sets::sets(folder, &mut notes)).unwrap_or_default();
     let usual = sets.iter().find(|set| set.baseline).or(sets.first());
     let hosts = testbed::hosts(&values, usual, &mut notes);
@@ -159,9 +163,6 @@ fn line(text: &str, number: usize) -> Span {
 /// configuration once more.
 fn presets(source: &Source, config: &str, values: &Values, notes: &mut Notes) -> Vec<(String, Traffic)> {
     let Some(folder) = &source.presets else { return Vec::new() };
-    for (path, reason) in &folder.unread {
-        notes.left(&join(&folder.path, path), None, reason.clone());
-    }
     let mut presets = Vec::new();
     let mut running = values.clone();
     for file in &folder.files {

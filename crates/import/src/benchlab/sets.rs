@@ -7,7 +7,6 @@ use super::notes::Notes;
 use super::router::Router;
 use super::{File, Folder, join};
 use crate::netbenches::shell::{Item, items};
-use crate::shortened;
 use std::collections::BTreeMap;
 
 /// A folder's or file's name, fit for a plan.
@@ -51,9 +50,6 @@ pub(super) fn sets(folder: &Folder, notes: &mut Notes) -> Vec<Set> {
             Some((set, path)) => by_name.entry(set).or_default().push((path, file)),
             None => notes.left(&join(&folder.path, &file.path), None, "it is in no set".into()),
         }
-    }
-    for (path, reason) in &folder.unread {
-        notes.left(&join(&folder.path, path), None, reason.clone());
     }
     let mut sets: Vec<Set> = Vec::new();
     for (name, files) in by_name {
@@ -172,8 +168,11 @@ fn settings(to: &mut BTreeMap<String, String>, place: &str, text: &str, notes: &
         if is_setting(&name) && closed && !value.chars().any(char::is_control) {
             to.insert(name, value);
         } else {
-            let shown = shortened(format!("{name} {value}").trim(), 80);
-            notes.left(place, Some(line), format!("this is no setting: {shown}"));
+            notes.left(
+                place,
+                Some(line),
+                format!("this is no setting: {}", format!("{name} {value}").trim()),
+            );
         }
     }
 }

@@ -233,8 +233,7 @@ impl Reader<'_> {
             self.notes.carry_value(name, value, to);
         } else {
             self.notes.used(name);
-            let shown: String = text.chars().take(60).collect();
-            self.notes.left_value(value, format!("{name}: '{shown}' is not a valid {what}"));
+            self.notes.left_value(value, format!("{name}: '{text}' is not a valid {what}"));
         }
         found
     }
@@ -276,9 +275,8 @@ impl Reader<'_> {
                 self.notes.carry_value(variable, value, to);
             }
             None => {
-                let shown: String = program.chars().take(40).collect();
                 self.notes.used(variable);
-                self.notes.left_value(value, format!("{variable}: linerate cannot drive '{shown}'"));
+                self.notes.left_value(value, format!("{variable}: linerate cannot drive '{program}'"));
             }
         }
         for option in traffic::other_options(command) {
@@ -297,10 +295,7 @@ impl Reader<'_> {
             match pinged(part) {
                 Some(address) if !reaches.contains(&address) => reaches.push(address),
                 Some(_) => {}
-                None => {
-                    let shown: String = part.chars().take(80).collect();
-                    self.notes.left_value(value, format!("{name}: it also asks for '{shown}'"));
-                }
+                None => self.notes.left_value(value, format!("{name}: it also asks for '{part}'")),
             }
         }
         reaches.truncate(100);

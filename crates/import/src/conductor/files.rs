@@ -116,29 +116,18 @@ fn players(source: &mut Source<'_>, options: &Options) -> Vec<(String, Value)> {
     };
     let all = source.ini.section(section).expect("it has just been found");
     let (span, names): (Span, Vec<String>) = (all.span, all.entries.iter().map(|e| e.key.clone()).collect());
-    let (message, help) = match names.len() {
-        0 => (format!("[{section}] names no player"), "add `name: file` for each player"),
-        1..=MOST_WORKERS => return selected(source, section, span, &names, options),
-        n => (format!("[{section}] names {n} players: at most {MOST_WORKERS}"), "make several tests of it"),
-    };
-    source.add(span, message, help);
-    Vec::new()
-}
-
-fn selected(
-    source: &mut Source<'_>,
-    section: &str,
-    span: Span,
-    names: &[String],
-    options: &Options,
-) -> Vec<(String, Value)> {
+    if !(1..=MOST_WORKERS).contains(&names.len()) {
+        let message = format!("[{section}] names {} players", names.len());
+        source.add(span, message, format!("write `name: file` for each of 1 to {MOST_WORKERS} players"));
+        return Vec::new();
+    }
     let wanted: Vec<String> = options.workers.iter().map(|name| name.to_lowercase()).collect();
     for name in wanted.iter().filter(|name| !names.contains(name)) {
         let known = listed(&names[..names.len().min(20)], "and");
         source.add(span, format!("[{section}] has no worker '{name}'"), format!("it has {known}"));
     }
-    let names = names.iter().filter(|name| wanted.is_empty() || wanted.contains(name));
-    names.filter_map(|name| Some((name.clone(), path(source, section, name)?))).collect()
+    let names = names.into_iter().filter(|name| wanted.is_empty() || wanted.contains(name));
+    names.filter_map(|name| Some((name.clone(), path(source, section, &name)?))).collect()
 }
 
 fn path(source: &mut Source<'_>, section: &str, name: &str) -> Option<Value> {

@@ -2,6 +2,7 @@
 
 use super::facts;
 use super::shell::{Item, items};
+use crate::shortened;
 use linerate_measure::calendar::{days, rfc3339};
 use std::collections::BTreeMap;
 
@@ -78,8 +79,7 @@ impl Info {
 
     fn put(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
-            let cut = value.char_indices().nth(LONGEST_VALUE).map_or(value, |(at, _)| &value[..at]);
-            self.facts.insert(key.into(), cut.into());
+            self.facts.insert(key.into(), shortened(value, LONGEST_VALUE));
         }
     }
 

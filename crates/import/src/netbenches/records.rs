@@ -147,12 +147,9 @@ fn slot(id: usize, set: Set, taken: &mut BTreeSet<(String, String)>) -> Slot {
     }
     // The second of the same name keeps its family, which its title then has twice.
     if !taken.insert((variant.clone(), family.into())) {
-        variant.clone_from(&set.slot.set);
-        let mut number = 2;
-        while !taken.insert((variant.clone(), family.into())) {
-            variant = format!("{}#{number}", set.slot.set);
-            number += 1;
-        }
+        let numbered = (2..).map(|n| format!("{}#{n}", set.slot.set));
+        let mut others = std::iter::once(set.slot.set.clone()).chain(numbered);
+        variant = others.find(|name| taken.insert((name.clone(), family.into()))).unwrap_or_default();
     }
     let length = set.frame_length.and_then(|l| u16::try_from(l.saturating_add(4)).ok());
     let frame = length.map_or(String::new(), |l| l.to_string());
