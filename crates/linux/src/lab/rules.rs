@@ -68,7 +68,7 @@ impl RuleSet {
         while let Some(loader) = self.loaders.first() {
             let job = match loader {
                 Loader::IpSet => Some(Job::new("ipset", &["destroy"])),
-                Loader::IpTables(program) if !is_nft(program) => self.clear_legacy(program)?,
+                Loader::IpTables(program) if !is_nft(program) => self.clearing_legacy(program)?,
                 Loader::Nft | Loader::IpTables(_) => {
                     Some(Job::new("nft", &["-f", "-"]).with_input(Input::text("flush ruleset\n")))
                 }
@@ -86,8 +86,8 @@ impl RuleSet {
         Ok(())
     }
 
-    /// Restores the tables that are in use to nothing, if there are any. They are listed in /proc/net of the namespace.
-    fn clear_legacy(&self, program: &str) -> Result<Option<Job>, Error> {
+    /// Restores the tables that are in use to nothing: the job, if there are any. They are listed in /proc/net of the namespace.
+    fn clearing_legacy(&self, program: &str) -> Result<Option<Job>, Error> {
         let list = if family(program) == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
         let path = format!("/proc/thread-self/net/{list}");
         let tables = self.namespace.enter(|| std::fs::read_to_string(&path))?.unwrap_or_default();

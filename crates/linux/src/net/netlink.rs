@@ -48,7 +48,8 @@ impl Route {
         kind: u16,
         mut bodies: impl Iterator<Item = Body>,
         mut go_on: impl FnMut() -> bool,
-        (what, index): (&str, u32),
+        what: &str,
+        index: u32,
     ) -> Result<u64, Error> {
         let result = self.on_socket(|socket| socket.pipeline(kind, &mut bodies, &mut go_on));
         result.map_err(|(number, failure)| {

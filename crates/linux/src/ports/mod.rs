@@ -23,25 +23,33 @@ use xdp_receiver::XdpReceiver;
 pub(crate) use port::go_first;
 pub use port::{Arrival, Port, Target, ThreadCounters, monotonic_ns, pin_to_cpu};
 
-type MakeGenerator = fn(&Netns, &[Target], &Traffic, &[u32]) -> Made;
-type MakeReceiver = fn(&Netns, Arrival, Filter, Option<u32>) -> Made;
+/// How one of linerate's own backends makes its ports.
+struct Constructors {
+    backend: Backend,
+    generator: fn(&Netns, &[Target], &Traffic, &[u32]) -> Made,
+    receiver: fn(&Netns, Arrival, Filter, Option<u32>) -> Made,
+}
 
-/// Linerate's own backends on this machine, each with the constructors of its ports; `linerate_plan::backend` has their
-/// capabilities.
-static BACKENDS: [(Backend, MakeGenerator, MakeReceiver); 3] = [
-    (
-        Backend::Xdp,
-        |namespace, to, traffic, cpus| Ok(Box::new(LiveFrames::new(namespace, to, traffic, cpus, None)?)),
-        |namespace, at, filter, _| Ok(Box::new(XdpReceiver::new(namespace, at, filter)?)),
-    ),
-    (Backend::AfXdp, af_xdp::generator, af_xdp::receiver),
-    (Backend::AfPacket, af_packet::generator, af_packet::receiver),
+/// Linerate's own backends on this machine; `linerate_plan::backend` has their capabilities.
+static BACKENDS: [Constructors; 3] = [
+    Constructors {
+        backend: Backend::Xdp,
+        generator: |namespace, to, traffic, cpus| {
+            Ok(Box::new(LiveFrames::new(namespace, to, traffic, cpus, None)?))
+        },
+        receiver: |namespace, at, filter, _| Ok(Box::new(XdpReceiver::new(namespace, at, filter)?)),
+    },
+    Constructors { backend: Backend::AfXdp, generator: af_xdp::generator, receiver: af_xdp::receiver },
+    Constructors {
+        backend: Backend::AfPacket,
+        generator: af_packet::generator,
+        receiver: af_packet::receiver,
+    },
 ];
 
-fn constructors(backend: Backend) -> Result<(MakeGenerator, MakeReceiver), Error> {
-    let row = BACKENDS.iter().find(|(known, ..)| *known == backend);
-    row.map(|(_, generator, receiver)| (*generator, *receiver)).ok_or_else(|| {
-        let names = BACKENDS.each_ref().map(|(known, ..)| known.name()).join(", ");
+fn constructors(backend: Backend) -> Result<&'static Constructors, Error> {
+    BACKENDS.iter().find(|row| row.backend == backend).ok_or_else(|| {
+        let names = BACKENDS.each_ref().map(|row| row.backend.name()).join(", ");
         Error::Refused(format!("{backend} has no port on this machine: choose {names}"))
     })
 }
@@ -65,7 +73,7 @@ pub fn generator(
         return Err(Error::Refused("a generator needs at least one CPU and one target".into()));
     }
     check_length(namespace, targets, traffic)?;
-    constructors(backend)?.0(namespace, targets, traffic, cpus).map_err(Error::naming_privileges)
+    (constructors(backend)?.generator)(namespace, targets, traffic, cpus).map_err(Error::naming_privileges)
 }
 
 /// Refuses frames that an interface would refuse one by one.
@@ -90,5 +98,5 @@ fn check_length(namespace: &Netns, targets: &[Target], traffic: &Traffic) -> Res
 /// An error of the system, or a filter that the backend cannot apply.
 pub fn receiver(backend: Backend, namespace: &Netns, at: Arrival, filter: Filter, cpu: Option<u32>) -> Made {
     filter.check()?;
-    constructors(backend)?.1(namespace, at, filter, cpu).map_err(Error::naming_privileges)
+    (constructors(backend)?.receiver)(namespace, at, filter, cpu).map_err(Error::naming_privileges)
 }

@@ -71,7 +71,7 @@ impl Route {
         go_on: impl FnMut() -> bool,
     ) -> Result<u64, Error> {
         let bodies = neighbours.into_iter().map(|(address, mac)| neighbour(index, address, mac));
-        self.change_many(libc::RTM_NEWNEIGH, bodies, go_on, ("set neighbour", index))
+        self.change_many(libc::RTM_NEWNEIGH, bodies, go_on, "set neighbour", index)
     }
 
     /// Adds an entry to the bridge of port `index`: frames to `mac` leave by this port. Static, so it does not age; not
@@ -108,7 +108,7 @@ impl Route {
     ) -> Result<u64, Error> {
         let of_family = |to: Prefix| gateway.filter(|gateway| gateway.is_ipv4() == to.0.is_ipv4());
         let bodies = routes.into_iter().map(|to| route(to, of_family(to), oif));
-        self.change_many(libc::RTM_NEWROUTE, bodies, go_on, ("add route", oif))
+        self.change_many(libc::RTM_NEWROUTE, bodies, go_on, "add route", oif)
     }
 
     /// The link by which packets to an address leave; `None` where none does.

@@ -86,8 +86,12 @@ pub(super) struct Socket<R> {
     pub(super) fd: Arc<OwnedFd>,
 }
 
-/// Whether a socket receives, and what makes its ring of frames.
-type Frames<R> = (bool, fn(Arc<Mapping>, &XdpRingOffset, u32) -> R);
+/// A direction: what makes the ring of frames.
+struct Direction<R> {
+    receives: bool,
+    ring: fn(Arc<Mapping>, &XdpRingOffset, u32) -> R,
+}
+
 /// A socket that receives.
 pub(super) type Receiving = Socket<Consumer<libc::xdp_desc>>;
 /// A socket that transmits.
@@ -96,7 +100,7 @@ pub(super) type Transmitting = Socket<Producer<libc::xdp_desc>>;
 impl Receiving {
     /// See [`Socket::open`].
     pub(super) fn receiving(ifindex: u32, queue: u32, chunk: u32, chunks: u32) -> Result<Self, Error> {
-        Self::open(ifindex, queue, chunk, chunks, (true, Consumer::new))
+        Self::open(ifindex, queue, chunk, chunks, Direction { receives: true, ring: Consumer::new })
     }
 
     /// Lets the kernel receive, by a call that moves no data itself.
@@ -108,7 +112,7 @@ impl Receiving {
 impl Transmitting {
     /// See [`Socket::open`].
     pub(super) fn transmitting(ifindex: u32, queue: u32, chunk: u32, chunks: u32) -> Result<Self, Error> {
-        Self::open(ifindex, queue, chunk, chunks, (false, Producer::new))
+        Self::open(ifindex, queue, chunk, chunks, Direction { receives: false, ring: Producer::new })
     }
 
     /// Lets the kernel send, likewise.
@@ -126,7 +130,7 @@ pub(super) fn dropped(fd: &OwnedFd) -> u64 {
 impl<R> Socket<R> {
     /// A socket on queue `queue` of the interface `ifindex`, in the namespace of the calling thread, with up to `chunks`
     /// chunks (a power of two) of `chunk` bytes: half as many, and so on, if no more memory may be locked.
-    fn open(ifindex: u32, queue: u32, chunk: u32, chunks: u32, frames: Frames<R>) -> Result<Self, Error> {
+    fn open(ifindex: u32, queue: u32, chunk: u32, chunks: u32, way: Direction<R>) -> Result<Self, Error> {
         let object = format!("an AF_XDP socket on queue {queue} of interface number {ifindex}");
         let fd = new_socket(AddressFamily::XDP, SocketType::RAW).doing(format_args!("open {object}"))?;
         let umem = register(&fd, chunk, chunks).map_err(|error| match error.raw_os_error() {
@@ -136,7 +140,7 @@ impl<R> Socket<R> {
             )),
             _ => Error::system(format_args!("give memory to {object}"), error),
         })?;
-        let socket = rings(fd, umem, frames).doing(format_args!("make the rings of {object}"))?;
+        let socket = rings(fd, umem, way).doing(format_args!("make the rings of {object}"))?;
         bind_to_queue(&socket.fd, ifindex, queue).map_err(|error| match error {
             Errno::INVAL => Error::Refused(format!(
                 "interface number {ifindex} has no queue {queue}: ask for fewer CPUs, or give it more queues (ethtool -L)"
@@ -173,14 +177,14 @@ fn register(fd: &OwnedFd, chunk: u32, mut chunks: u32) -> io::Result<Umem> {
 }
 
 /// Sizes the rings and maps them: each at its own offset, its parts at those of XDP_MMAP_OFFSETS.
-fn rings<R>(fd: OwnedFd, umem: Umem, (receives, new): Frames<R>) -> io::Result<Socket<R>> {
+fn rings<R>(fd: OwnedFd, umem: Umem, way: Direction<R>) -> io::Result<Socket<R>> {
     let all = umem.chunks;
     // The kernel takes many chunks out of the fill ring before it updates the shared counter: until then those count twice,
     // there and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
-    let [fill, completion] = if receives { [2 * all, FEWEST_CHUNKS] } else { [FEWEST_CHUNKS, all] };
+    let [fill, completion] = if way.receives { [2 * all, FEWEST_CHUNKS] } else { [FEWEST_CHUNKS, all] };
     sockopt::set_xdp_umem_fill_ring_size(&fd, fill)?;
     sockopt::set_xdp_umem_completion_ring_size(&fd, completion)?;
-    match receives {
+    match way.receives {
         true => sockopt::set_xdp_rx_ring_size(&fd, all)?,
         false => sockopt::set_xdp_tx_ring_size(&fd, all)?,
     }
@@ -189,13 +193,13 @@ fn rings<R>(fd: OwnedFd, umem: Umem, (receives, new): Frames<R>) -> io::Result<S
         Mapping::shared(&fd, ring.desc as usize + size as usize * entry, at).map(Arc::new)
     };
     let (parts, at) =
-        if receives { (&offsets.rx, XDP_PGOFF_RX_RING) } else { (&offsets.tx, XDP_PGOFF_TX_RING) };
+        if way.receives { (&offsets.rx, XDP_PGOFF_RX_RING) } else { (&offsets.tx, XDP_PGOFF_TX_RING) };
     let address = size_of::<u64>();
     let frames = map(parts, size_of::<libc::xdp_desc>(), all, at)?;
     let filled = map(&offsets.fr, address, fill, XDP_UMEM_PGOFF_FILL_RING)?;
     let done = map(&offsets.cr, address, completion, XDP_UMEM_PGOFF_COMPLETION_RING)?;
     Ok(Socket {
-        frames: new(frames, parts, all),
+        frames: (way.ring)(frames, parts, all),
         fill: Producer::new(filled, &offsets.fr, fill),
         completion: Consumer::new(done, &offsets.cr, completion),
         umem,
