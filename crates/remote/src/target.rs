@@ -53,13 +53,6 @@ impl Target {
         self
     }
 
-    /// With another [`Target::silence`].
-    #[must_use]
-    pub fn silent_for(mut self, silence: Duration) -> Target {
-        self.silence = silence;
-        self
-    }
-
     /// The arguments for ssh that make the connection, without the command.
     pub(super) fn arguments(&self) -> Result<Vec<String>> {
         self.check()?;

@@ -66,11 +66,6 @@ impl Fault {
     pub fn new(kind: FaultKind, message: &[u8]) -> Self {
         Fault { kind, message: printable(message), count: 1 }
     }
-
-    /// The remedy.
-    pub fn remedy(&self, tool: Backend) -> &'static str {
-        remedy(tool, self.kind)
-    }
 }
 
 /// A stranger's text for a terminal: no control characters, and short.

@@ -127,7 +127,7 @@ fn pkt_gen_s_own_ends() {
         let report = receiver(text);
         assert_eq!(kinds(&report).first(), Some(&told), "{text}");
         assert_eq!(report.fatal().is_some(), told.is_fatal(), "{text}");
-        assert!(report.faults[0].remedy(Backend::PktGen).len() > 20);
+        assert!(fault::remedy(Backend::PktGen, report.faults[0].kind).len() > 20);
     }
 }
 

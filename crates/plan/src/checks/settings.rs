@@ -31,13 +31,8 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
     }
     names(tree, problems);
     tables(place, tree, problems);
-    for (node, file) in tree.list("files").iter().zip(tree.tables("files")) {
-        path(
-            place,
-            file.text("path").unwrap_or_default(),
-            file.get("path").map_or(node.span, |n| n.span),
-            problems,
-        );
+    for node in tree.tables("files").filter_map(|file| file.get("path")) {
+        path(place, node.text().unwrap_or_default(), node.span, problems);
     }
     for (node, command) in tree.list("commands").iter().zip(tree.tables("commands")) {
         undo(place, node.span, command, problems);
@@ -357,8 +352,7 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
             format!("{name} is a rule file of {}, which {} does not have", file.firewall, place.system);
         return Err(Diagnostic::at(span, message).remedy(format!("there it is {}", listed(known, "or"))));
     }
-    let states = if file.firewall == Firewall::Ipfw { forgotten(place, tree, Firewall::Ipfw) } else { None };
-    states.map_or(Ok(Some(file)), Err)
+    forgotten(place, tree, file.firewall).map_or(Ok(Some(file)), Err)
 }
 
 fn map(rules: &Tree) -> BTreeMap<String, Meaning> {

@@ -4,6 +4,7 @@ use crate::error::{Fault as Why, RemoteError};
 use crate::{ExecutionTarget, Heard, Kind, Result, Session, line};
 use linerate_hosts::agent::merge::Series;
 use linerate_hosts::phases::{Cause, Signal, Supervision};
+use linerate_hosts::tools::fault::remedy;
 use linerate_hosts::tools::{self, Fault, FaultKind, Invocation, Monitor, Report, Sample, Side, State, Task};
 use linerate_plan::Backend;
 use std::sync::Arc;
@@ -154,7 +155,7 @@ impl<'a> Running<'a> {
     /// It failed before there was a load.
     pub fn failed(&self, fault: &Fault) -> RemoteError {
         let (tool, doing) = (self.host.tool, self.doing());
-        self.error(format!("{tool} failed while {doing}: {}; {}", fault.message, fault.remedy(tool)))
+        self.error(format!("{tool} failed while {doing}: {}; {}", fault.message, remedy(tool, fault.kind)))
     }
 
     /// The error of a tool that did not come up within these seconds.
@@ -256,7 +257,7 @@ impl<'a> Running<'a> {
         };
         let words = |fault: &Fault| {
             let often = if fault.count > 1 { format!(" ({} times)", fault.count) } else { String::new() };
-            format!("{name}: {}{often}; {}", fault.message, fault.remedy(self.host.tool))
+            format!("{name}: {}{often}; {}", fault.message, remedy(self.host.tool, fault.kind))
         };
         self.report().faults.iter().filter(ours).map(words).collect()
     }

@@ -122,9 +122,7 @@ impl SshLab {
 
     /// A host as the library takes it.
     pub fn target(&self, name: &str) -> Target {
-        let mut target = Target::new(name).silent_for(self.silence);
-        target.config = Some(self.config());
-        target
+        Target { silence: self.silence, config: Some(self.config()), ..Target::new(name) }
     }
 
     /// All hosts, as the library takes them.

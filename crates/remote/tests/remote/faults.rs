@@ -190,7 +190,7 @@ fn kill_9_leaves_no_load_and_no_ssh() {
 #[ignore = "is started by another test"]
 fn a_campaign_in_a_process_of_its_own() {
     let Some(config) = std::env::var_os(CONFIG) else { return };
-    let mut target = Target::new("r1").silent_for(Duration::from_secs(1));
+    let mut target = Target { silence: Duration::from_secs(1), ..Target::new("r1") };
     target.config = Some(PathBuf::from(config));
     let place = ExecutionTarget::connect(&target, None).unwrap();
     let mut design = design(vec![host("r1", waited("sleep 603", 60))]);

@@ -219,7 +219,7 @@ fn kill_9_leaves_no_load() {
 fn a_trial_in_a_process_of_its_own() {
     let Some(config) = std::env::var_os(CONFIG) else { return };
     let host = |name: &str| {
-        let mut target = Target::new(name).silent_for(Duration::from_secs(1));
+        let mut target = Target { silence: Duration::from_secs(1), ..Target::new(name) };
         target.config = Some(config.clone().into());
         let place = Arc::new(ExecutionTarget::connect(&target, None).unwrap());
         ToolHost { place, tool: Backend::PktGen, sudo: false }

@@ -81,31 +81,26 @@ impl RuleFile {
             }
         }
         if let Some(missing) = names.missing(&self.map).first() {
-            let (message, help) = match net(missing) {
-                Some(_) => (format!("names no '{missing}'"), "write it as the file does".to_string()),
-                None => (format!("names no interface '{missing}'"), named(&interfaces)),
-            };
-            return Err(Diagnostic::new(format!("the file {message}, which is to be mapped")).remedy(help));
+            let message = format!("the file names no '{missing}', which is to be mapped");
+            let help =
+                net(missing).map_or_else(|| named(&interfaces), |_| "write it as the file does".into());
+            return Err(Diagnostic::new(message).remedy(help));
         }
         if let Some((name, _)) =
             self.map.iter().find(|(n, m)| **m == Meaning::Elsewhere && net(n).is_none_or(|n| n.1.is_none()))
         {
             let message = format!("'{name}' is not a network, and only a network can be elsewhere");
-            return Err(
-                Diagnostic::new(message).remedy("leave it out: what the map does not name stays as it is")
-            );
+            let help = "leave it out: what the map does not name stays as it is";
+            return Err(Diagnostic::new(message).remedy(help));
         }
         self.complete_ends(names, &seen, &interfaces)?;
         let bogon = "198.18.0.0/15";
         if !self.map.contains_key(bogon) && names.lists_bogon(bogon) {
-            self.guess(
-                bogon,
-                Meaning::Elsewhere,
-                "it stands in a list of networks that no frame may come from",
-            );
+            let why = "it stands in a list of networks that no frame may come from";
+            self.guess(bogon, Meaning::Elsewhere, why);
         }
-        let inside =
-            self.map.iter().find(|(n, m)| **m == Meaning::In && net(n).is_none()).map(|(n, _)| n.clone());
+        let is_inside = |(name, end): &(&String, &Meaning)| **end == Meaning::In && net(name).is_none();
+        let inside = self.map.iter().find(is_inside).map(|(name, _)| name.clone());
         for v4 in [true, false] {
             let given = |(name, _): (&String, &Meaning)| {
                 net(name).is_some_and(|(a, l)| l.is_some() && a.is_ipv4() == v4)

@@ -99,7 +99,7 @@ fn one_given_interface_of_two_gives_the_other() {
 #[test]
 fn a_map_must_fit_the_file() {
     let wrong = |name: &str, meaning| RuleFile::read("f", ROUTER, None, &map([(name, meaning)])).unwrap_err();
-    assert!(wrong("eht0", Meaning::In).message.contains("no interface 'eht0'"));
+    assert!(wrong("eht0", Meaning::In).message.contains("names no 'eht0'"));
     assert!(wrong("10.0.0.0/8", Meaning::In).message.contains("names no '10.0.0.0/8'"));
     assert!(wrong("eth10", Meaning::Elsewhere).message.contains("only a network"));
     assert!(wrong("eth10", Meaning::In).remedy.unwrap().contains("eth0, eth1 and eth10"));
