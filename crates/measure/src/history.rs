@@ -13,7 +13,7 @@ use revision::Place;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-pub use judge::{Followed, Found, History, Judged, Level, Outlier, judge};
+pub use judge::{Followed, Found, History, Judged, Outlier, judge};
 
 /// Properties that the points of a time line share.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]

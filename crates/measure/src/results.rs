@@ -5,7 +5,7 @@
 use crate::experiment::{Comparison, Expectation, Experiment, Judgement, Levels};
 use crate::record::{
     Against, Campaign, Compared, Disagreement, Expected, JudgedPair, Ministat, Planned, Point, Row, Series,
-    Slot, Stopped, Summary, TrialRecord,
+    Stopped, Summary, TrialRecord,
 };
 use crate::strategy::{Design, Figure, List, Observed, Strategy, replay};
 use linerate_stats::Estimate;
@@ -20,20 +20,21 @@ pub fn proven(ratio: &Estimate) -> bool {
 /// The strategy at the end of the campaign, whose intervals allow for having been looked at before.
 pub(crate) struct Ratios<'a> {
     campaign: &'a Campaign,
+    trials: &'a [TrialRecord],
     strategy: Box<dyn Strategy>,
-    trials: Vec<Observed>,
+    observed: Vec<Observed>,
 }
 
 impl<'a> Ratios<'a> {
     /// Of imported trials, and those of another linerate, another strategy chose the trials: then the intervals are those of a fixed list.
-    pub fn new(campaign: &'a Campaign, trials: &[TrialRecord], stopped: Stopped) -> Ratios<'a> {
+    pub fn new(campaign: &'a Campaign, trials: &'a [TrialRecord], stopped: Stopped) -> Ratios<'a> {
         let own = Design::of(campaign).and_then(|design| replay(design, trials).ok());
-        let (mut strategy, trials) = own.unwrap_or_else(|| {
-            let trials: Vec<Observed> = trials.iter().map(Observed::from).collect();
-            (Box::new(List::of(&trials)), trials)
+        let (mut strategy, observed) = own.unwrap_or_else(|| {
+            let observed: Vec<Observed> = trials.iter().map(Observed::from).collect();
+            (Box::new(List::of(&observed)), observed)
         });
         strategy.finish(stopped);
-        Ratios { campaign, strategy, trials }
+        Ratios { campaign, trials, strategy, observed }
     }
 
     /// The ratio of two slots' rates, if it is a number that a record can hold.
@@ -46,7 +47,7 @@ impl<'a> Ratios<'a> {
             e.median.is_finite() && e.low.is_none_or(f64::is_finite) && e.high.is_none_or(f64::is_finite)
         };
         let exist = of.max(than) < self.campaign.slots.len();
-        exist.then(|| self.strategy.ratio(of, than, figure, &self.trials)).flatten().filter(finite)
+        exist.then(|| self.strategy.ratio(of, than, figure, &self.observed)).flatten().filter(finite)
     }
 
     /// Compares one slot with another.
@@ -68,43 +69,25 @@ impl<'a> Ratios<'a> {
 }
 
 /// Adds the answers to a plan's questions.
-pub(crate) fn add(
-    summary: &mut Summary,
-    planned: &Planned,
-    slots: &[Slot],
-    trials: &[TrialRecord],
-    ratios: &Ratios<'_>,
-) {
-    let experiment = &planned.experiment;
-    let found = Found { planned, experiment, slots, rows: &summary.rows, trials, ratios };
-    let comparisons = experiment.comparisons.iter().map(|c| found.compared(c)).collect();
-    let (series, expectations) =
-        (series(&found), experiment.expectations.iter().map(|e| expected(&found, e)).collect());
+pub(crate) fn add(summary: &mut Summary, planned: &Planned, ratios: &Ratios<'_>) {
+    let found = Found { planned, rows: &summary.rows, ratios };
+    let Experiment { comparisons, expectations, .. } = &planned.experiment;
+    let comparisons = comparisons.iter().map(|c| found.compared(c)).collect();
+    let (series, expectations) = (series(&found), expectations.iter().map(|e| expected(&found, e)).collect());
     (summary.comparisons, summary.series, summary.expectations) = (comparisons, series, expectations);
 }
 
 /// Figures by slot. A recorded experiment may refer to slots that do not exist: they have no figures.
 struct Found<'a> {
     planned: &'a Planned,
-    experiment: &'a Experiment,
-    slots: &'a [Slot],
     rows: &'a [Row],
-    trials: &'a [TrialRecord],
     ratios: &'a Ratios<'a>,
 }
 
-impl<'a> Found<'a> {
-    fn ratio(&self, of: usize, than: usize) -> Option<Estimate> {
-        self.ratios.ratio(of, than)
-    }
-
-    fn estimate(&self, cell: usize) -> Estimate {
-        self.rows.get(cell).map_or(Estimate::default(), |row| row.received)
-    }
-
+impl Found<'_> {
     fn compared(&self, c: &Comparison) -> Compared {
         let against = self.ratios.against(self.rows, c.of, c.than);
-        let ministat = ministat(self.trials, c.of, c.than);
+        let ministat = ministat(self.ratios.trials, c.of, c.than);
         let disagreement = ministat.zip(against.ratio).and_then(|(m, ratio)| m.disagreement(&ratio));
         Compared { of: c.of, against, why: c.why, ministat, disagreement }
     }
@@ -138,29 +121,29 @@ impl Ministat {
 /// For each factor with more than two levels, and each that sets CPUs: a series for each variant, at each combination of the other
 /// levels.
 fn series(found: &Found<'_>) -> Vec<Series> {
-    let factors = found.experiment.factors.iter().enumerate();
+    let factors = found.planned.experiment.factors.iter().enumerate();
     let swept = factors.filter(|(_, f)| f.levels.len() > 2 || f.sets_cpus());
     swept.flat_map(|(factor, _)| of_factor(found, factor)).collect()
 }
 
 fn of_factor(found: &Found<'_>, factor: usize) -> Vec<Series> {
     // Ceilings appear beside the slots that they belong to, unless the plan is about them.
-    let duts = found.slots.iter().any(|slot| !slot.is_calibration());
+    let duts = found.ratios.campaign.slots.iter().any(|slot| !slot.is_calibration());
     let mut groups: Vec<(String, Vec<(usize, usize)>)> = Vec::new();
     let mut at: HashMap<(&str, Levels), usize> = HashMap::new();
-    for slot in found.slots.iter().filter(|slot| !(duts && slot.is_calibration())) {
+    for slot in found.ratios.campaign.slots.iter().filter(|slot| !(duts && slot.is_calibration())) {
         let Some(&(_, level)) = slot.levels.iter().find(|(f, _)| *f == factor) else { continue };
         let others = slot.levels.iter().filter(|(f, _)| *f != factor).copied().collect();
         let group = *at.entry((&slot.plan_variant, others)).or_insert_with(|| {
             groups.push((
-                found.experiment.name_without(&slot.plan_variant, &slot.levels, Some(factor)),
+                found.planned.experiment.name_without(&slot.plan_variant, &slot.levels, Some(factor)),
                 Vec::new(),
             ));
             groups.len() - 1
         });
         groups[group].1.push((level, slot.id));
     }
-    let least = if found.experiment.factors[factor].sets_cpus() { 2 } else { 3 };
+    let least = if found.planned.experiment.factors[factor].sets_cpus() { 2 } else { 3 };
     let whole = groups.into_iter().filter(|(_, slots)| slots.len() >= least);
     whole.map(|(name, slots)| Series { factor, name, points: points(found, factor, slots) }).collect()
 }
@@ -168,14 +151,14 @@ fn of_factor(found: &Found<'_>, factor: usize) -> Vec<Series> {
 /// `cells`: level and number of each.
 fn points(found: &Found<'_>, factor: usize, mut cells: Vec<(usize, usize)>) -> Vec<Point> {
     cells.sort_unstable();
-    let factor = &found.experiment.factors[factor];
+    let factor = &found.planned.experiment.factors[factor];
     let numbers = factor.numbers.as_deref().unwrap_or_default();
     let first = cells.first().filter(|(level, _)| *level == 0).map(|(_, cell)| *cell);
     let point = |&(level, cell): &(usize, usize)| Point {
         cell,
         level: factor.levels.get(level).cloned().unwrap_or_default(),
         number: numbers.get(level).copied(),
-        to_first: first.filter(|f| *f != cell).and_then(|f| found.ratio(cell, f)),
+        to_first: first.filter(|f| *f != cell).and_then(|f| found.ratios.ratio(cell, f)),
     };
     cells.iter().map(point).collect()
 }
@@ -195,8 +178,8 @@ fn expected(found: &Found<'_>, expectation: &Expectation) -> Expected {
 
 fn judged(found: &Found<'_>, expectation: &Expectation, (of, than): (usize, Option<usize>)) -> JudgedPair {
     let estimate = match than {
-        Some(than) => found.ratio(of, than),
-        None => Some(found.estimate(of)).filter(|e| e.n > 0),
+        Some(than) => found.ratios.ratio(of, than),
+        None => found.rows.get(of).map(|row| row.received).filter(|e| e.n > 0),
     };
     let judgement = estimate.map(|e| expectation.claim.judge(&e));
     JudgedPair { of, than, estimate, judgement }
@@ -216,7 +199,7 @@ fn overall(pairs: &[JudgedPair]) -> Option<Judgement> {
 /// Why pairs are not judged, each reason once.
 fn reasons(found: &Found<'_>, pairs: &[JudgedPair]) -> Vec<String> {
     if pairs.is_empty() {
-        let form = if found.experiment.quick { "the quick form" } else { "the plan on this system" };
+        let form = if found.planned.experiment.quick { "the quick form" } else { "the plan on this system" };
         return vec![format!("{form} has no such cells")];
     }
     let mut reasons: Vec<String> = Vec::new();

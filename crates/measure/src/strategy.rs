@@ -3,58 +3,114 @@
 
 mod blocks;
 mod comparison;
-mod design;
 mod list;
 mod sequential;
 mod step;
 
 pub use blocks::Blocks;
-pub use design::{Design, DesignSlot};
 pub use list::List;
 pub use sequential::Sequential;
 pub use step::{Figure, History, Observed, Strategy, TrialRequest};
 
-use crate::experiment::{Order, Trials};
-use crate::record::{Stopped, TrialRecord};
+use crate::experiment::{Comparison, Experiment, Order, Trials};
+use crate::record::{Campaign, Slot, Stopped, TrialRecord};
 use step::Outcomes;
 
-/// The strategy of an order.
-pub struct Entry {
-    /// Its description for a reader.
-    pub about: &'static str,
-    /// Whether the order comes from the seed: then trials are shown by block, and otherwise by slot.
-    pub randomised: bool,
-    make: fn(Design) -> Box<dyn Strategy>,
+/// Input of a strategy. Together with the recorded trials it determines every step of the strategy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Design {
+    /// The slots, by number.
+    pub slots: Vec<DesignSlot>,
+    /// Ratios of interest.
+    pub comparisons: Vec<Comparison>,
+    /// How trials are run. Blocks or time must be bounded: looks come at shares of them.
+    pub trials: Trials,
+    /// Seed of the order.
+    pub seed: u64,
 }
 
-/// The names of all orders, with their meanings for authors of plans.
+/// A slot of a design.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DesignSlot {
+    /// Slots of one group stand side by side; a block goes from group to group.
+    pub group: usize,
+    /// The slot that runs whenever this one does.
+    pub ceiling: Option<usize>,
+    /// Frames/s asked for; `None`: as fast as possible.
+    pub load: Option<f64>,
+    /// Whether it never runs.
+    pub skipped: bool,
+}
+
+impl Trials {
+    /// The share of the campaign that is over, 0..=1, by blocks and time. It does not depend on rates.
+    fn share(&self, blocks: u32, elapsed_ns: u64) -> f64 {
+        let used = |used: f64, of: f64| if used >= of { 1.0 } else { used / of };
+        let of_blocks = self.blocks.map_or(0.0, |most| used(f64::from(blocks), f64::from(most)));
+        let of_time = self.budget_ns.map_or(0.0, |budget| used(elapsed_ns as f64, budget as f64));
+        of_blocks.max(of_time)
+    }
+}
+
+impl Design {
+    /// The design of a campaign's experiment, if it has one.
+    pub fn of(campaign: &Campaign) -> Option<Design> {
+        let planned = campaign.planned.as_ref()?;
+        let slot = |slot: &Slot| DesignSlot {
+            group: slot.group,
+            ceiling: slot.ceiling,
+            load: slot.asked_fps,
+            skipped: !planned.lacking(slot.id).is_empty(),
+        };
+        let slots = campaign.slots.iter().map(slot).collect();
+        Some(Design::new(&planned.experiment, slots, campaign.asked.seed))
+    }
+
+    /// The design of an experiment with these slots.
+    pub fn new(experiment: &Experiment, slots: Vec<DesignSlot>, seed: u64) -> Design {
+        let Experiment { comparisons, trials, .. } = experiment.clone();
+        Design { slots, comparisons, trials, seed }
+    }
+
+    /// The request for a slot's trial as the design has it.
+    fn request(&self, block: u32, slot: usize) -> TrialRequest {
+        TrialRequest { slot, block, load: self.slots[slot].load, duration_ns: self.trials.duration_ns }
+    }
+
+    /// Without references to slots that do not exist: records can hold anything.
+    fn sound(mut self) -> Design {
+        let slots = self.slots.len();
+        self.comparisons.retain(|c| c.of < slots && c.than < slots && c.of != c.than);
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            slot.ceiling = slot.ceiling.filter(|c| *c < slots && *c != number);
+        }
+        self
+    }
+}
+
+/// The names of all orders in plans, in the order of the enum, each with its description for a reader.
 pub static ORDERS: [(&str, &str); 2] = [
-    ("blocks", "randomised complete blocks: drift hits everything alike"),
-    (
-        "sequential",
-        "one variant after the other, as shell scripts do; it measures the drift as well, and is there to show that",
-    ),
+    ("blocks", "randomised complete blocks"),
+    ("sequential", "one cell after the other, which measures the drift as well"),
 ];
 
-/// The strategy of an order.
-pub fn entry(order: Order) -> Entry {
-    match order {
-        Order::Blocks => Entry {
-            about: "randomised complete blocks",
-            randomised: true,
-            make: |design| Box::new(Blocks::new(design)),
-        },
-        Order::Sequential => Entry {
-            about: "one cell after the other, which measures the drift as well",
-            randomised: false,
-            make: |design| Box::new(Sequential::new(design)),
-        },
+impl Order {
+    pub fn about(self) -> &'static str {
+        ORDERS[self as usize].1
+    }
+
+    /// Whether the order comes from the seed: then trials are shown by block, and otherwise by slot.
+    pub fn is_randomised(self) -> bool {
+        self == Order::Blocks
     }
 }
 
 /// The strategy of a design.
 pub fn strategy(design: Design) -> Box<dyn Strategy> {
-    (entry(design.trials.order).make)(design)
+    match design.trials.order {
+        Order::Blocks => Box::new(Blocks::new(design)),
+        Order::Sequential => Box::new(Sequential::new(design)),
+    }
 }
 
 /// Recorded trials that this design would not have run.
@@ -96,14 +152,14 @@ pub fn replay(
 
 /// The slots of the first blocks, in the order of their trials. Where the order is not randomised, each inner list is one slot's trials.
 pub fn first_blocks(design: Design, blocks: u32) -> Vec<Vec<usize>> {
-    let order = entry(design.trials.order);
+    let order = design.trials.order;
     let most = design.slots.len() * blocks as usize;
     let trials = Trials { blocks: Some(blocks), budget_ns: None, until: None, ..design.trials };
-    let mut strategy = (order.make)(Design { trials, ..design });
+    let mut strategy = self::strategy(Design { trials, ..design });
     let mut rows: Vec<Vec<usize>> = Vec::new();
     for _ in 0..most {
         let Ok(request) = strategy.next(&History { elapsed_ns: 0, trials: &[] }) else { break };
-        let row = if order.randomised { request.block as usize } else { request.slot };
+        let row = if order.is_randomised() { request.block as usize } else { request.slot };
         rows.resize(rows.len().max(row + 1), Vec::new());
         rows[row].push(request.slot);
     }

@@ -112,11 +112,22 @@ impl Document {
         texts: impl IntoIterator<Item = S>,
         tone: Tone,
     ) {
-        let mut texts = texts.into_iter().peekable();
-        if texts.peek().is_some() {
-            self.heading(heading);
+        self.each(heading, texts, |page, text| page.item(mark, text, tone));
+    }
+
+    /// A section to which each entry adds its blocks. Without entries, no section.
+    pub fn each<T>(
+        &mut self,
+        heading: &str,
+        entries: impl IntoIterator<Item = T>,
+        mut add: impl FnMut(&mut Document, T),
+    ) {
+        for (at, entry) in entries.into_iter().enumerate() {
+            if at == 0 {
+                self.heading(heading);
+            }
+            add(self, entry);
         }
-        texts.for_each(|text| self.item(mark, text, tone));
     }
 
     /// Facts that limit how far the figures can be trusted.

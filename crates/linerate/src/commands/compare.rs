@@ -96,8 +96,7 @@ fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
         of: &c.other,
         than: &c.reference,
         drops: c.handled.is_some(),
-        is_slower: c.slower_by(limit.0),
-        may_be_slower: c.may_be_slower_by(limit.0),
+        ratio: c.deciding().ratio,
     });
     if any_slower(limit, claims) { ExitCode::from(MISSED) } else { ExitCode::SUCCESS }
 }

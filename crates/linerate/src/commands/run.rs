@@ -20,7 +20,7 @@ use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
 use linerate_measure::experiment::{Interest, Judgement, System};
 use linerate_measure::record::{
-    Asked, Campaign, Compared, HostFacts, LabKind, Mode, Planned, Skipped, Stopped, Summary, VERSION,
+    Against, Asked, Campaign, Compared, HostFacts, LabKind, Mode, Planned, Skipped, Stopped, Summary, VERSION,
 };
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
@@ -499,15 +499,8 @@ fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
 fn is_slower(limit: Share, summary: &Summary) -> bool {
     let name = |cell: usize| summary.rows.get(cell).map_or("", |row| &row.name);
     let claim = |compared: &Compared| {
-        let (against, ratio) = (&compared.against, compared.against.ratio?);
-        let is_slower = against.proven && ratio.median <= 1.0 - limit.0;
-        Some(Claim {
-            of: name(compared.of),
-            than: name(against.than),
-            drops: against.cost.is_some(),
-            is_slower,
-            may_be_slower: !is_slower && ratio.low.is_none_or(|low| low <= 1.0 - limit.0),
-        })
+        let Against { than, ratio, cost, .. } = compared.against;
+        Some(Claim { of: name(compared.of), than: name(than), drops: cost.is_some(), ratio: ratio? })
     };
     let judged = summary.comparisons.iter().filter(|c| c.why == Interest::Variants);
     any_slower(limit, judged.filter_map(claim))

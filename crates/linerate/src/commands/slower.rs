@@ -2,6 +2,8 @@
 
 use crate::args::Share;
 use crate::output::tell;
+use linerate_measure::compare::{is_slower, may_be_slower};
+use linerate_stats::Estimate;
 
 /// Exit status where something is slower than it may be, or an expectation of a plan was missed.
 pub const MISSED: u8 = 3;
@@ -12,26 +14,23 @@ pub struct Claim<'a> {
     pub than: &'a str,
     /// Whether it is frames that are handled that count, because one of the two drops them.
     pub drops: bool,
-    /// Whether a slow-down of that much is proven.
-    pub is_slower: bool,
-    /// Whether it is not, and not excluded either.
-    pub may_be_slower: bool,
+    pub ratio: Estimate,
 }
 
 /// Reports each claim, and returns whether anything is proven slower.
 pub fn any_slower<'a>(Share(limit): Share, claims: impl Iterator<Item = Claim<'a>>) -> bool {
     let (percent, mut any) = (100.0 * limit, false);
-    for Claim { of, than, drops, is_slower, may_be_slower } in claims {
+    for Claim { of, than, drops, ratio } in claims {
         let (verb, why) =
             if drops { ("passes less than", ": it drops frames") } else { ("is slower than", "") };
-        if is_slower {
+        if is_slower(&ratio, limit) {
+            any = true;
             tell(format!("{of} {verb} {than} by {percent} % or more{why}"));
-        } else if may_be_slower {
+        } else if may_be_slower(&ratio, limit) {
             tell(format!(
                 "{of}: that it is {percent} % slower than {than} is not proven, and not excluded either: more trials would tell"
             ));
         }
-        any |= is_slower;
     }
     any
 }

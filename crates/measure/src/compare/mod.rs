@@ -103,20 +103,20 @@ impl Comparison {
         self.change_of_share.as_ref().unwrap_or(&self.change)
     }
 
-    /// Whether it is proven to be slower, and by at least this share.
-    pub fn slower_by(&self, share: f64) -> bool {
-        self.outcome == Outcome::Slower && self.deciding().ratio.median <= 1.0 - share
-    }
-
-    /// Whether so large a slow-down lies in the interval although it is not proven: the data cannot exclude it.
-    pub fn may_be_slower_by(&self, share: f64) -> bool {
-        !self.slower_by(share) && self.deciding().ratio.low.is_none_or(|low| low <= 1.0 - share)
-    }
-
     /// ministat's rows of both.
     pub fn ministat(&self) -> [Summary; 2] {
         [&self.reference_rates, &self.other_rates].map(|v| Dataset::new("", v.clone()).summary(Era::New))
     }
+}
+
+/// Whether a ratio proves a slow-down, of at least this share.
+pub fn is_slower(ratio: &Estimate, share: f64) -> bool {
+    ratio.high.is_some_and(|high| high < 1.0) && ratio.median <= 1.0 - share
+}
+
+/// Whether so large a slow-down lies in the interval although it is not proven: the data cannot exclude it.
+pub fn may_be_slower(ratio: &Estimate, share: f64) -> bool {
+    !is_slower(ratio, share) && ratio.low.is_none_or(|low| low <= 1.0 - share)
 }
 
 /// Compares `other` with `reference`. `paired`: both are of one campaign, whose trials were interleaved. `confidence` of the intervals,

@@ -16,7 +16,8 @@ fn a_drift_that_both_share_is_taken_out_by_pairing() {
     let paired = compare(&a, &b, true, CONFIDENCE).unwrap();
     assert_eq!((paired.outcome, paired.blocks), (Outcome::Slower, Some(12)));
     assert!((paired.change.ratio.median - 0.69).abs() < 0.002, "{:?}", paired.change);
-    assert!(paired.slower_by(0.3) && !paired.slower_by(0.35) && !paired.may_be_slower_by(0.35));
+    let ratio = paired.deciding().ratio;
+    assert!(is_slower(&ratio, 0.3) && !is_slower(&ratio, 0.35) && !may_be_slower(&ratio, 0.35));
     let unpaired = compare(&a, &b, false, CONFIDENCE).unwrap();
     let width = |c: &Comparison| c.change.ratio.high.unwrap() - c.change.ratio.low.unwrap();
     assert!(width(&unpaired) > 20.0 * width(&paired));
@@ -32,7 +33,7 @@ fn five_blocks_have_an_interval_that_says_what_it_assumes() {
     assert!(found.warnings.iter().any(|w| w.contains("near normal")));
     let one = compare(&rates("a", &[1.0]), &rates("b", &[0.5]), true, CONFIDENCE).unwrap();
     assert_eq!((one.outcome, one.change.ratio.low), (Outcome::NotShown, None));
-    assert!(one.may_be_slower_by(0.03));
+    assert!(may_be_slower(&one.deciding().ratio, 0.03));
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn shares_decide_where_there_are_any() {
     );
     let relative = absolute.with_shares(&share_a, &share_b);
     assert_eq!(relative.outcome, Outcome::NotShown);
-    assert!(!relative.slower_by(0.0));
+    assert!(!is_slower(&relative.deciding().ratio, 0.0));
 }
 
 #[test]

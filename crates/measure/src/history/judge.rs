@@ -3,7 +3,7 @@
 use super::facts::{Cause, causes, mixed_setup};
 use super::{Figure, Key, Point, Timeline, revision};
 use linerate_stats::Estimate;
-use linerate_stats::changepoint::{self, Changes, FEWEST};
+use linerate_stats::changepoint::{self, Changes, FEWEST, Segment};
 use linerate_stats::modes::two_modes;
 use linerate_stats::outliers::outliers;
 use linerate_stats::sorted;
@@ -47,7 +47,7 @@ pub struct Judged {
     /// Noise between neighbouring points, relative.
     pub noise: f64,
     /// The levels.
-    pub levels: Vec<Level>,
+    pub levels: Vec<Segment>,
     /// The changes between them, in order.
     pub changes: Vec<Found>,
     /// Last level / first level, if there are changes.
@@ -68,17 +68,6 @@ pub struct Followed {
     pub figure: Figure,
     /// Folder or file that it is from.
     pub source: String,
-}
-
-/// Points on one level.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Level {
-    /// Index of the first point.
-    pub start: usize,
-    /// Index behind the last point.
-    pub end: usize,
-    /// The level with its 95 % interval.
-    pub value: Estimate,
 }
 
 /// A change of the level.
@@ -202,7 +191,7 @@ fn followed(
             .collect(),
         p: found.p,
         noise: found.noise,
-        levels: found.segments.iter().map(|s| Level { start: s.start, end: s.end, value: s.level }).collect(),
+        levels: found.segments.clone(),
         changes: (0..found.changes.len()).map(|i| change(points, &found, i)).collect(),
         overall: overall(&found),
         outliers: if modes.is_some() { Vec::new() } else { off_level(points, &figures, &found) },

@@ -130,7 +130,7 @@ fn strip(timeline: &Judged) -> Strip {
         value: p.figure.value,
         outlier: timeline.outliers.iter().any(|o| o.index == i),
     };
-    let levels = timeline.levels.iter().map(|l| Level { start: l.start, end: l.end, value: l.value.median });
+    let levels = timeline.levels.iter().map(|l| Level { start: l.start, end: l.end, value: l.level.median });
     let (least, greatest) = extremes(timeline);
     Strip {
         points: timeline.points.iter().enumerate().map(point).collect(),
@@ -236,15 +236,13 @@ fn extremes(timeline: &Judged) -> (f64, f64) {
 
 fn unchanged(page: &mut Document, history: &History) {
     let quiet = history.timelines.iter().filter(|t| t.changes.is_empty());
-    for (at, (timeline, p)) in quiet.filter_map(|t| Some((t, t.p?))).enumerate() {
-        if at == 0 {
-            page.heading("Without a change");
-        }
+    let quiet = quiet.filter_map(|t| Some((t, t.p?)));
+    page.each("Without a change", quiet, |page, (timeline, p)| {
         let text = format!("{}, noise {} %, p = {p:.2}", title(timeline), noise(timeline));
         page.item("=  ", text, Tone::Plain);
         of_the_machine(page, timeline, "   -  ");
         timeline.warnings.iter().for_each(|w| page.item("   !  ", w, Tone::Warning));
-    }
+    });
 }
 
 fn short(page: &mut Document, history: &History) {

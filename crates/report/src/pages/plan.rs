@@ -7,7 +7,6 @@ use crate::format::ascii;
 use linerate_hosts::rehearsal::Part;
 use linerate_measure::experiment::{Experiment, Interest, Reboot};
 use linerate_measure::record::Mode;
-use linerate_measure::strategy::entry;
 use linerate_plan::campaign::{Campaign, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::keys::COLLECTORS;
@@ -189,13 +188,13 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
 fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     page.heading("Schedule");
     let (times, trials) = (Timetable::new(campaign), &campaign.experiment.trials);
-    let strategy = entry(trials.order);
-    let seed = match (strategy.randomised, trials.seed) {
+    let randomised = trials.order.is_randomised();
+    let seed = match (randomised, trials.seed) {
         (false, _) => String::new(),
         (true, Some(seed)) => format!(", seed {seed}"),
         (true, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
     };
-    fact(page, "order", format!("{}{seed}", strategy.about));
+    fact(page, "order", format!("{}{seed}", trials.order.about()));
     let pause = match trials.pause_ns {
         0 => String::new(),
         pause => format!(" after a pause of {}", precise(pause)),
@@ -229,7 +228,7 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     for (at, block) in blocks.iter().enumerate().take(12) {
         let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).collect::<Vec<_>>().join(" ");
         let more = if block.len() > 40 { " ..." } else { "" };
-        let name = format!("{} {}", if strategy.randomised { "block" } else { "cell" }, at + 1);
+        let name = format!("{} {}", if randomised { "block" } else { "cell" }, at + 1);
         page.item(&format!("{name:10}"), format!("cells {shown}{more}"), Tone::Note);
     }
 }
@@ -332,10 +331,7 @@ fn requirement(need: &Requirement) -> String {
 }
 
 fn expected(page: &mut Document, campaign: &Campaign) {
-    for (at, expectation) in campaign.experiment.expectations.iter().enumerate() {
-        if at == 0 {
-            page.heading("What is expected");
-        }
+    page.each("What is expected", &campaign.experiment.expectations, |page, expectation| {
         page.item("  ", format!("{}, because {}", expectation.words, expectation.because), Tone::Plain);
         let pairs = expectation.pairs.iter().map(|(of, than)| match than {
             Some(than) => format!("{} against {}", of + 1, than + 1),
@@ -346,5 +342,5 @@ fn expected(page: &mut Document, campaign: &Campaign) {
             false => format!("cells {}", some(pairs, PAIRS, ", ")),
         };
         page.item("    ", cells, Tone::Note);
-    }
+    });
 }

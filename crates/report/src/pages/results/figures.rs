@@ -140,10 +140,8 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
 fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
     let valid = shown.summary.rows.iter().filter(|row| row.valid_trials > 0);
     let with_files = valid.filter_map(|row| Some((row, shown.campaign.slots.get(row.slot)?.rule_counters?)));
-    for (at, (row, counters)) in with_files.enumerate() {
-        if at == 0 {
-            page.heading("Rules that met most frames, in % of the frames sent");
-        }
+    let heading = "Rules that met most frames, in % of the frames sent";
+    page.each(heading, with_files, |page, (row, counters)| {
         page.say(shown.name(row.slot));
         for (rule, share) in &row.rules {
             page.item(&format!("{:>8.2}  ", 100.0 * share), rule, Tone::Plain);
@@ -153,5 +151,5 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
                 if counters { "no rule with a counter met a frame" } else { "the file has no counters" };
             page.item("          ", counters, Tone::Plain);
         }
-    }
+    });
 }

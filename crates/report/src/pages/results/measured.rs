@@ -4,7 +4,6 @@ use super::super::numbers::{bytes, counted, grouped, listed, seconds, some, toge
 use super::Shown;
 use crate::document::{Document, Tone};
 use linerate_measure::record::{HostFacts, Mode, Slot, States, Stopped, Summary};
-use linerate_measure::strategy::entry;
 use linerate_plan::settings::cpu_list;
 
 /// Levels of the traffic that are listed one by one at most.
@@ -114,7 +113,7 @@ fn trials(shown: &Shown<'_>) -> String {
         "{} of {} ms, {}, seed {}, batches of {}, from {} to {} in {}",
         grouped(count as u64),
         asked.timing.run_ns / 1_000_000,
-        entry(shown.planned.experiment.trials.order).about,
+        shown.planned.experiment.trials.order.about(),
         asked.seed,
         asked.batch,
         asked.generator,

@@ -229,10 +229,7 @@ const MOST: usize = 6;
 
 /// One item for each expectation, with the pairs that decide it.
 pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
-    for (at, expected) in shown.summary.expectations.iter().enumerate() {
-        if at == 0 {
-            page.heading("What was expected");
-        }
+    page.each("What was expected", &shown.summary.expectations, |page, expected| {
         let (mark, tone) = match expected.judgement {
             Some(Judgement::Met) => ("met         ", Tone::Plain),
             Some(Judgement::Missed) => ("MISSED      ", Tone::Warning),
@@ -247,7 +244,7 @@ pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
             let partly = if expected.judgement.is_some() { "not judged for all: " } else { "" };
             page.item("            ", format!("{partly}{reason}"), Tone::Note);
         }
-    }
+    });
 }
 
 fn told(shown: &Shown<'_>, pair: &JudgedPair) -> String {
