@@ -37,6 +37,15 @@ pub fn print(text: &str) {
     let _ = Output.write_all(text.as_bytes());
 }
 
+/// Prints a text that is the whole result of a verb.
+///
+/// # Errors
+/// None: [`finish`] has those of standard output.
+pub fn all_of(text: &str) -> Result<ExitCode> {
+    print(text);
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Prints in a way of its own.
 ///
 /// # Errors
@@ -77,16 +86,9 @@ pub const USAGE: u8 = 2;
 pub const INTERRUPTED: u8 = 130;
 
 /// Arguments that do not make sense, or files of a user's that have faults: exit status [`USAGE`]. The text is fit for a terminal.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct UsageError(pub String);
-
-impl std::fmt::Display for UsageError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
 
 /// Makes a usage error of anything that can be shown.
 pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {

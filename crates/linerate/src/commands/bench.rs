@@ -5,7 +5,7 @@ use crate::args::{
     CampaignArgs, Cpus, Sizes, cpu_list, duration, families, mapping, names_of, own_backend, sizes,
 };
 use crate::input;
-use crate::output::{print, usage};
+use crate::output::{all_of, usage};
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::ArgPredicate;
@@ -162,8 +162,7 @@ pub struct Bench {
 pub fn run(args: &Bench) -> Result<ExitCode> {
     let composed = compose(args)?;
     if args.print_plan {
-        print(&composed.text());
-        return Ok(ExitCode::SUCCESS);
+        return all_of(&composed.text());
     }
     check_cpus(args)?;
     let campaign = composed.campaign()?;

@@ -3,7 +3,7 @@
 use crate::args::{Printed, Ssh};
 use crate::input;
 use crate::interrupt::{self, interrupted};
-use crate::output::{FAILED, INTERRUPTED, print, result, tell};
+use crate::output::{FAILED, INTERRUPTED, all_of, print, result, tell};
 use crate::progress::Progress;
 use crate::testbed::hosts::{Site, read};
 use anyhow::{Context, Result, bail};
@@ -177,18 +177,12 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
         LabAction::Status { printed } => status(printed),
         LabAction::Check(args) => check(args),
         LabAction::Restore(args) => restore(args),
-        LabAction::Example { hosts } => {
-            print(match hosts {
-                LabExample::TwoHosts => linerate_plan::lab::EXAMPLE,
-                LabExample::ThreeHosts => linerate_plan::lab::EXAMPLE_THREE_HOSTS,
-                LabExample::Namespaces => linerate_plan::lab::EXAMPLE_NAMESPACES,
-            });
-            Ok(ExitCode::SUCCESS)
-        }
-        LabAction::Schema => {
-            print(&format!("{:#}\n", linerate_plan::lab::schema()));
-            Ok(ExitCode::SUCCESS)
-        }
+        LabAction::Example { hosts } => all_of(match hosts {
+            LabExample::TwoHosts => linerate_plan::lab::EXAMPLE,
+            LabExample::ThreeHosts => linerate_plan::lab::EXAMPLE_THREE_HOSTS,
+            LabExample::Namespaces => linerate_plan::lab::EXAMPLE_NAMESPACES,
+        }),
+        LabAction::Schema => all_of(&format!("{:#}\n", linerate_plan::lab::schema())),
     }
 }
 
@@ -234,8 +228,7 @@ fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Result<ExitCode> {
         interrupted: None,
     };
     let lab = EmbeddedLab::build(spec, &lanes)?;
-    print(&keep(&lab, name)?);
-    Ok(ExitCode::SUCCESS)
+    all_of(&keep(&lab, name)?)
 }
 
 /// Checks before a long measurement that its lab can be left up.
@@ -347,8 +340,9 @@ fn check(args: &LabCheck) -> Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let (Site { lab, facts, .. }, frames, problems) = &checked?;
-    let checked = pages::LabCheck::new(&file, lab, facts, problems, (&frames.tried, &frames.skipped));
-    result(&args.printed, || &checked, || pages::lab_check(&checked))?;
+    let (tried, skipped) = (&frames.tried, &frames.skipped);
+    let checked = pages::LabCheck { file: &file, lab, facts, problems, tried, skipped };
+    result(&args.printed, || checked.record(), || pages::lab_check(&checked))?;
     Ok(if problems.iter().any(Diagnostic::is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
@@ -365,8 +359,7 @@ fn restore(args: &LabRestore) -> Result<ExitCode> {
     let back = site.put_back(if args.reboot { Reboot::WhenNeeded } else { Reboot::Never })?;
     drop(progress);
     let Some(earlier) = back else {
-        print(&format!("{dut}: nothing is changed there\n"));
-        return Ok(ExitCode::SUCCESS);
+        return all_of(&format!("{dut}: nothing is changed there\n"));
     };
     earlier.told.iter().for_each(|line| print(&format!("{line}\n")));
     if earlier.owes_boot {

@@ -2,7 +2,7 @@
 
 use crate::args::{Printed, names_of};
 use crate::input;
-use crate::output::{FAILED, USAGE, faulty, print, result, tell, usage};
+use crate::output::{FAILED, USAGE, all_of, faulty, result, tell, usage};
 use crate::testbed::hosts::rehearsal::rehearse;
 use crate::testbed::hosts::{folder, read as read_lab};
 use anyhow::Result;
@@ -101,10 +101,7 @@ pub fn run(args: &Plan) -> Result<ExitCode> {
         PlanAction::Show(args) => show_plan(args),
         PlanAction::Example { name } => example(name.as_deref()),
         PlanAction::List { printed } => list(printed),
-        PlanAction::Schema => {
-            print(&format!("{:#}\n", schema()));
-            Ok(ExitCode::SUCCESS)
-        }
+        PlanAction::Schema => all_of(&format!("{:#}\n", schema())),
     }
 }
 
@@ -175,11 +172,10 @@ fn example(name: Option<&Path>) -> Result<ExitCode> {
     let unknown = |name: &Path| {
         usage(format!("no plan '{}' comes with linerate: `linerate plan list` names them", name.display()))
     };
-    print(match name {
+    all_of(match name {
         None => plan::EXAMPLE,
         Some(name) => shipped(name).ok_or_else(|| unknown(name))?,
-    });
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn list(how: &Printed) -> Result<ExitCode> {

@@ -3,7 +3,7 @@
 use super::port::{self, Allowed};
 use crate::args::{AtInterface, Cpus, count, cpu_list, duration, pkt_gen_rate};
 use crate::interrupt::{self, interrupted};
-use crate::output::{print, result, tell, usage};
+use crate::output::{all_of, print, result, tell, usage};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::host::cpu;
@@ -213,8 +213,7 @@ fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
     }
     let file_written = writer.finish().with_context(failed)?.into_inner().with_context(failed)?;
     file_written.sync_all().with_context(failed)?;
-    print(&format!("{frames} frames written to {}\n", file.display()));
-    Ok(ExitCode::SUCCESS)
+    all_of(&format!("{frames} frames written to {}\n", file.display()))
 }
 
 fn cpus(args: &Send) -> Result<Vec<u32>> {

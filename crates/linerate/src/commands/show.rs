@@ -1,7 +1,7 @@
 //! `linerate show`: the tables of a recorded campaign.
 
 use crate::args::Printed;
-use crate::output::{print, print_campaign, show, tell};
+use crate::output::{all_of, print_campaign, show, tell};
 use anyhow::Result;
 use clap::Args;
 use linerate_linux::records;
@@ -35,8 +35,7 @@ pub struct Show {
 /// The directory is no record.
 pub fn run(args: &Show) -> Result<ExitCode> {
     let Some(directory) = &args.directory else {
-        print(SCHEMA);
-        return Ok(ExitCode::SUCCESS);
+        return all_of(SCHEMA);
     };
     let stored = records::read(directory)?;
     // A campaign that was killed has no summary: its trials until then are whole.

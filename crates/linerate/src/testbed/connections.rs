@@ -26,64 +26,47 @@ const MARGIN: Duration = Duration::from_secs(2);
 /// After this time a UDP connection that has been answered counts as a stream, which lives longer (`nf_conntrack_udp_packet`).
 const STREAM_AFTER: Duration = Duration::from_secs(2);
 
-/// Shows flows to a DUT.
-pub struct Shower<'a> {
-    /// The lab.
-    pub lab: &'a EmbeddedLab,
-    /// The DUT with its links.
-    pub lane: &'a Lane,
-    /// Its frames.
-    pub traffic: &'a Traffic,
-    /// High byte of the stream ids.
-    pub campaign: u8,
-    /// The CPU that the frames are made on.
-    pub cpu: Option<u32>,
-}
-
-impl Shower<'_> {
-    /// Sends each flow once and answers it, until the DUT has seen all of them in both directions or no rate is left. The
-    /// receiver must let test frames through. Returns the number of connections without an answer.
-    ///
-    /// # Errors
-    /// The error of the ports or the kernel.
-    pub fn establish(&self, dut: &Netns) -> Result<u64> {
-        let answerer =
-            Answerer::start(&self.lab.receiver.namespace, self.lane.receiver.index, self.campaign)?;
-        let target = Target {
-            ifindex: self.lane.generator.index,
-            source: MacAddr(self.lane.generator.mac),
-            destination: MacAddr(self.lane.destination_mac()),
-        };
-        let traffic = Traffic {
-            order: FlowOrder::Sequential,
-            campaign: self.campaign,
-            first_stream: STREAM,
-            ..self.traffic.clone()
-        };
-        let cpus: Vec<u32> = self.cpu.into_iter().collect();
-        let namespace = &self.lab.generator.namespace;
-        let mut generator = ports::generator(Backend::AfPacket, namespace, &[target], &traffic, &cpus)?;
-        let flows = traffic.flows.len();
-        // A DUT may take a millisecond for a frame; no longer.
-        let load = Load::lasting(Duration::from_secs(1) + Duration::from_millis(flows));
-        let mut unanswered = u64::MAX;
-        for rate in RATES.into_iter().filter(|rate| *rate == RATES[0] || flows as f64 / rate < LONGEST_ROUND)
-        {
-            let before = answerer.frames();
-            generator.start(&Load { rate: Some(rate), frames: Some(flows), batch: 16, ..load })?;
-            while !generator.finished() && !over() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            generator.stop()?;
-            wait_for_answers(&answerer);
-            unanswered = conntrack::unanswered(dut).context("looking at the DUT's connections")?;
-            // Flows that the rules drop are never answered, and have no connection either.
-            if unanswered == 0 && answerer.frames() - before >= flows || over() {
-                break;
-            }
+/// Sends each flow of a lane once and answers it, until the DUT has seen all of them in both directions or no rate is left. The
+/// receiver must let test frames through. `cpu`: where the frames are made. Returns the number of connections without an answer.
+///
+/// # Errors
+/// The error of the ports or the kernel.
+pub fn establish(
+    lab: &EmbeddedLab,
+    lane: &Lane,
+    dut: &Netns,
+    traffic: &Traffic,
+    cpu: Option<u32>,
+) -> Result<u64> {
+    let answerer = Answerer::start(&lab.receiver.namespace, lane.receiver.index, traffic.campaign)?;
+    let target = Target {
+        ifindex: lane.generator.index,
+        source: MacAddr(lane.generator.mac),
+        destination: MacAddr(lane.destination_mac()),
+    };
+    let traffic = Traffic { order: FlowOrder::Sequential, first_stream: STREAM, ..traffic.clone() };
+    let cpus: Vec<u32> = cpu.into_iter().collect();
+    let namespace = &lab.generator.namespace;
+    let mut generator = ports::generator(Backend::AfPacket, namespace, &[target], &traffic, &cpus)?;
+    let flows = traffic.flows.len();
+    // A DUT may take a millisecond for a frame; no longer.
+    let load = Load::lasting(Duration::from_secs(1) + Duration::from_millis(flows));
+    let mut unanswered = u64::MAX;
+    for rate in RATES.into_iter().filter(|rate| *rate == RATES[0] || flows as f64 / rate < LONGEST_ROUND) {
+        let before = answerer.frames();
+        generator.start(&Load { rate: Some(rate), frames: Some(flows), batch: 16, ..load })?;
+        while !generator.finished() && !over() {
+            std::thread::sleep(Duration::from_millis(1));
         }
-        Ok(unanswered)
+        generator.stop()?;
+        wait_for_answers(&answerer);
+        unanswered = conntrack::unanswered(dut).context("looking at the DUT's connections")?;
+        // Flows that the rules drop are never answered, and have no connection either.
+        if unanswered == 0 && answerer.frames() - before >= flows || over() {
+            break;
+        }
     }
+    Ok(unanswered)
 }
 
 /// Returns when no answer has left for a while.
@@ -124,13 +107,9 @@ impl Timeouts {
                 later: Some(seconds("udp_timeout_stream", 120)),
             },
             (Transport::Tcp, _) => Timeouts { first: seconds("tcp_timeout_syn_recv", 60), later: None },
-            (Transport::IcmpEcho, Family::V4) => {
-                let timeout = seconds("icmp_timeout", 30);
-                Timeouts { first: timeout, later: Some(timeout) }
-            }
-            (Transport::IcmpEcho, Family::V6) => {
-                let timeout = seconds("icmpv6_timeout", 30);
-                Timeouts { first: timeout, later: Some(timeout) }
+            (Transport::IcmpEcho, family) => {
+                let name = if family == Family::V4 { "icmp_timeout" } else { "icmpv6_timeout" };
+                Timeouts { first: seconds(name, 30), later: Some(seconds(name, 30)) }
             }
         }
     }

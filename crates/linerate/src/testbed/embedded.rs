@@ -1,7 +1,7 @@
 //! The embedded lab as a testbed. Labs that cannot stand side by side, because they want the host in different states, stand one at a time.
 
 use super::collectors::Scene;
-use super::connections::{Freshness, Shower, Timeouts, after_load, tracked};
+use super::connections::{Freshness, Timeouts, after_load, establish, tracked};
 use super::prepare::{Prepared, TrafficKind, distinct};
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
@@ -149,10 +149,10 @@ impl Embedded {
         if !self.tester.let_through(number, true) {
             return Ok(());
         }
-        let (campaign, cpu) = (self.prepared.campaign(), self.prepared.roles.control.first().copied());
-        let shower = Shower { lab: &self.lab, lane, traffic, campaign, cpu };
+        let cpu = self.prepared.roles.control.first().copied();
+        let shown = Traffic { campaign: self.prepared.campaign(), ..traffic.clone() };
         let began = Instant::now();
-        let unanswered = shower.establish(&dut.namespace);
+        let unanswered = establish(&self.lab, lane, &dut.namespace, &shown, cpu);
         self.tester.let_through(number, false);
         if unanswered.context("establishing the connections of the test traffic")? == 0 {
             let timeouts = Timeouts::of(&dut.namespace, traffic.frame.family, traffic.frame.transport);

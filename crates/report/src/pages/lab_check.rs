@@ -1,165 +1,112 @@
-//! The result of `linerate lab check`, and its page: whether the lab is fit for a campaign, the problems of each host, and facts about the
-//! hosts.
+//! The result of `linerate lab check`: whether the lab is fit for a campaign, the problems of each host, and facts about the hosts.
 
 use super::numbers::counted;
 use crate::document::{Document, Rows, Table, Tone};
-use linerate_hosts::preflight::frames::{Skipped, Tried};
+use linerate_hosts::preflight::frames::{At, Skipped, Tried};
 use linerate_hosts::preflight::{Port, ports, speed, tool};
 use linerate_hosts::systems::{Facts, Interface};
 use linerate_plan::Backend;
 use linerate_plan::lab::{Host, Lab};
 use linerate_plan::{Diagnostic, Severity};
-use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The results of a lab check. Speeds are in bit/s, times in seconds.
-#[derive(Debug, Serialize)]
+/// A lab that has been checked.
 pub struct LabCheck<'a> {
     /// Its file's name.
-    lab: &'a str,
-    title: Option<&'a str>,
-    isolated: bool,
-    faults: usize,
-    warnings: usize,
-    hosts: Vec<CheckedHost<'a>>,
-    frames: Vec<CheckedFrames<'a>>,
-    not_tried: &'a [Skipped],
-    problems: &'a [Diagnostic],
-    remarks: &'a [Diagnostic],
+    pub file: &'a str,
+    pub lab: &'a Lab,
+    /// The answers of each host, by its name.
+    pub facts: &'a BTreeMap<String, Facts>,
+    pub problems: &'a [Diagnostic],
+    /// Frames that were sent as a test, and those that were not.
+    pub tried: &'a [Tried],
+    pub skipped: &'a [Skipped],
 }
 
-#[derive(Debug, Serialize)]
-struct CheckedHost<'a> {
-    name: &'a str,
-    roles: Vec<&'static str>,
-    reach: String,
-    reached: bool,
-    system: Option<&'static str>,
-    product: Option<&'a str>,
-    kernel: Option<&'a str>,
-    cpus: Option<u32>,
-    user: Option<u32>,
-    clock_ahead_s: Option<f64>,
-    tool: Option<&'static str>,
-    programs: &'a BTreeMap<String, String>,
-    interfaces: Vec<CheckedPort<'a>>,
-}
-
-/// An interface of the lab file.
-#[derive(Debug, Serialize)]
-struct CheckedPort<'a> {
-    key: &'static str,
-    /// Its name in the file.
-    name: Option<&'a str>,
-    found: Option<&'a Interface>,
-}
-
-/// Frames that were sent as a test.
-#[derive(Debug, Serialize)]
-struct CheckedFrames<'a> {
-    from: Place<'a>,
-    source: String,
-    to: String,
-    whose: &'a str,
-    sent: Option<u32>,
-    answered: Option<u32>,
-    /// In the order of their way.
-    arrived: Vec<Place<'a>>,
-    elsewhere: &'a [String],
-}
-
-/// An interface that frames passed.
-#[derive(Debug, Serialize)]
-struct Place<'a> {
-    host: &'a str,
-    interface: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    counted: Option<u64>,
-}
-
-impl<'a> LabCheck<'a> {
-    /// `file`: the lab file's name; `facts`: the answers of each host, by its name.
-    pub fn new(
-        file: &'a str,
-        lab: &'a Lab,
-        facts: &'a BTreeMap<String, Facts>,
-        problems: &'a [Diagnostic],
-        (tried, not_tried): (&'a [Tried], &'a [Skipped]),
-    ) -> LabCheck<'a> {
-        let count = |severity| problems.iter().filter(|p| p.severity == severity).count();
-        LabCheck {
-            lab: file,
-            title: lab.title.as_deref(),
-            isolated: lab.isolated,
-            faults: count(Severity::Fault),
-            warnings: count(Severity::Warning),
-            hosts: lab.hosts.iter().map(|host| CheckedHost::new(lab, host, &facts[&host.name])).collect(),
-            frames: tried.iter().map(CheckedFrames::new).collect(),
-            not_tried,
-            problems,
-            remarks: &lab.remarks,
-        }
+impl LabCheck<'_> {
+    fn count(&self, severity: Severity) -> usize {
+        self.problems.iter().filter(|problem| problem.severity == severity).count()
     }
-}
 
-impl<'a> CheckedHost<'a> {
-    fn new(lab: &'a Lab, host: &'a Host, facts: &'a Facts) -> Self {
+    /// All results as JSON. Speeds are in bit/s, times in seconds.
+    pub fn record(&self) -> Value {
+        json!({
+            "lab": self.file,
+            "title": self.lab.title,
+            "isolated": self.lab.isolated,
+            "faults": self.count(Severity::Fault),
+            "warnings": self.count(Severity::Warning),
+            "hosts": self.lab.hosts.iter().map(|host| self.host(host)).collect::<Vec<_>>(),
+            "frames": self.tried.iter().map(frames).collect::<Vec<_>>(),
+            "not_tried": self.skipped,
+            "problems": self.problems,
+            "remarks": self.lab.remarks,
+        })
+    }
+
+    fn host(&self, host: &Host) -> Value {
+        let facts = &self.facts[&host.name];
         let system = facts.system.as_ref();
-        let port = |port: Port<'a>| CheckedPort {
-            key: port.key,
-            name: port.wanted.name.as_deref(),
-            found: port.found(facts).ok(),
-        };
-        CheckedHost {
-            name: &host.name,
-            roles: host.roles.iter().map(|role| role.key()).collect(),
-            reach: host.reach.to_string(),
-            reached: facts.unreachable.is_none(),
-            system: system.map(|s| s.system.key()),
-            product: system.and_then(|s| s.product.as_deref()),
-            kernel: system.map(|s| s.kernel.as_str()).filter(|kernel| !kernel.is_empty()),
-            cpus: facts.cpus,
-            user: facts.user,
-            clock_ahead_s: facts.clock.map(|clock| clock.ahead()),
-            tool: tool(host, facts).map(Backend::name),
-            programs: &facts.programs,
-            interfaces: ports(lab, host).into_iter().map(port).collect(),
-        }
+        let interface = |Port { key, wanted, .. }: &Port<'_>, found: Option<&Interface>| json!({ "key": key, "name": wanted.name, "found": found });
+        let interfaces =
+            ports(self.lab, host).into_iter().map(|port| interface(&port, port.found(facts).ok()));
+        json!({
+            "name": host.name,
+            "roles": host.roles.iter().map(|role| role.key()).collect::<Vec<_>>(),
+            "reach": host.reach.to_string(),
+            "reached": facts.unreachable.is_none(),
+            "system": system.map(|system| system.system.key()),
+            "product": system.and_then(|system| system.product.as_deref()),
+            "kernel": kernel(facts),
+            "cpus": facts.cpus,
+            "user": facts.user,
+            "clock_ahead_s": facts.clock.map(|clock| clock.ahead()),
+            "tool": tool(host, facts).map(Backend::name),
+            "programs": facts.programs,
+            "interfaces": interfaces.collect::<Vec<_>>(),
+        })
     }
 }
 
-impl<'a> CheckedFrames<'a> {
-    fn new(Tried { probe, replies, arrived, elsewhere }: &'a Tried) -> Self {
-        let place = |(host, interface): &'a (String, String), counted| Place { host, interface, counted };
-        CheckedFrames {
-            from: place(&probe.from, None),
-            source: probe.source.to_string(),
-            to: probe.to.to_string(),
-            whose: &probe.whose,
-            sent: replies.count.map(|(sent, _)| sent),
-            answered: replies.count.map(|(_, answered)| answered),
-            arrived: probe.arrives.iter().zip(arrived).map(|(at, count)| place(at, *count)).collect(),
-            elsewhere,
-        }
-    }
+fn kernel(facts: &Facts) -> Option<&str> {
+    facts.system.as_ref().map(|system| system.kernel.as_str()).filter(|kernel| !kernel.is_empty())
+}
+
+/// Frames that were sent, with the interfaces that they passed in the order of their way.
+fn frames(Tried { probe, replies, arrived, elsewhere }: &Tried) -> Value {
+    let passed = |((host, interface), counted): (&At, &Option<u64>)| json!({ "host": host, "interface": interface, "counted": counted });
+    json!({
+        "from": { "host": probe.from.0, "interface": probe.from.1 },
+        "source": probe.source,
+        "to": probe.to,
+        "whose": probe.whose,
+        "sent": replies.count.map(|(sent, _)| sent),
+        "answered": replies.count.map(|(_, answered)| answered),
+        "arrived": probe.arrives.iter().zip(arrived).map(passed).collect::<Vec<_>>(),
+        "elsewhere": elsewhere,
+    })
 }
 
 /// A lab's state for a person to read: the answer, the problems of the lab and of each host, the hosts, and the frames that were sent.
 pub fn lab_check(check: &LabCheck<'_>) -> Document {
     let mut page = Document::default();
-    let hosts = counted(check.hosts.len(), "host");
-    let found = [(check.faults, "fault"), (check.warnings, "warning")].into_iter().filter(|(n, _)| *n > 0);
+    let hosts = counted(check.lab.hosts.len(), "host");
+    let found = [(Severity::Fault, "fault"), (Severity::Warning, "warning")];
+    let found =
+        found.map(|(severity, kind)| (check.count(severity), kind)).into_iter().filter(|(n, _)| *n > 0);
     let found: Vec<String> = found.map(|(n, kind)| counted(n, kind)).collect();
     let found = if found.is_empty() { "nothing wrong".into() } else { found.join(", ") };
-    let (fit, tone) = if check.faults == 0 { ("fit", Tone::Strong) } else { ("not fit", Tone::Warning) };
-    page.paragraph(format!("{}: {fit} for a campaign; {hosts}, {found}.", check.lab), tone);
+    let is_fit = check.count(Severity::Fault) == 0;
+    let (fit, tone) = if is_fit { ("fit", Tone::Strong) } else { ("not fit", Tone::Warning) };
+    page.paragraph(format!("{}: {fit} for a campaign; {hosts}, {found}.", check.file), tone);
     problems(&mut page, "The lab", check, None);
-    for host in &check.hosts {
-        problems(&mut page, &format!("{} ({})", host.name, host.reach), check, Some(host.name));
+    for host in &check.lab.hosts {
+        problems(&mut page, &format!("{} ({})", host.name, host.reach), check, Some(&host.name));
     }
     page.table(hosts_table(check));
-    frames(&mut page, check);
-    page.append(super::diagnostics(check.lab, check.remarks));
+    sent(&mut page, check);
+    page.append(super::diagnostics(check.file, &check.lab.remarks));
     page
 }
 
@@ -167,10 +114,7 @@ fn problems(page: &mut Document, heading: &str, check: &LabCheck<'_>, subject: O
     let own = check.problems.iter().filter(|problem| problem.subject.as_deref() == subject);
     let mut problems: Vec<&Diagnostic> = own.collect();
     problems.sort_by_key(|problem| problem.severity);
-    if !problems.is_empty() {
-        page.heading(heading);
-    }
-    for problem in problems {
+    page.each(heading, problems, |page, problem| {
         let (mark, tone) = match problem.severity {
             Severity::Fault => ("  FAULT    ", Tone::Warning),
             Severity::Warning => ("  warning  ", Tone::Plain),
@@ -178,28 +122,38 @@ fn problems(page: &mut Document, heading: &str, check: &LabCheck<'_>, subject: O
         page.item(mark, &problem.message, tone);
         problem.evidence.iter().for_each(|evidence| page.item("           ", evidence, Tone::Note));
         problem.remedy.iter().for_each(|remedy| page.item("           -> ", remedy, Tone::Plain));
-    }
+    });
 }
 
-/// A row of the table: the host, where it is the host's first, and an interface.
-type Row<'c> = (Option<&'c CheckedHost<'c>>, [String; 3], &'static str);
+/// A row of the table: the host with its answers, where it is the host's first, and an interface.
+type Row<'c> = (Option<(&'c Host, &'c Facts)>, [String; 3], &'static str);
 
-fn hosts_table<'c>(check: &'c LabCheck<'c>) -> Rows<Row<'c>> {
-    let rows = check.hosts.iter().flat_map(|host| {
+fn hosts_table<'c>(check: &LabCheck<'c>) -> Rows<Row<'c>> {
+    let rows = check.lab.hosts.iter().flat_map(|host| {
+        let facts = &check.facts[&host.name];
         let row =
-            |(at, port): (usize, &CheckedPort<'_>)| ((at == 0).then_some(host), end(host, port), port.key);
-        host.interfaces.iter().enumerate().map(row).collect::<Vec<_>>()
+            |(at, port): (usize, Port<'_>)| ((at == 0).then_some((host, facts)), end(&port, facts), port.key);
+        ports(check.lab, host).into_iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    let of_host = |row: &Row<'c>, text: fn(&CheckedHost<'_>) -> Option<String>| {
-        row.0.map_or(String::new(), |host| text(host).unwrap_or("?".into()))
+    let of_host = |row: &Row<'c>, text: fn(&Host, &Facts) -> Option<String>| {
+        row.0.map_or(String::new(), |(host, facts)| text(host, facts).unwrap_or("?".into()))
+    };
+    let roles = |host: &Host, _: &Facts| {
+        Some(host.roles.iter().map(|role| role.key()).collect::<Vec<_>>().join(", "))
+    };
+    let system = |_: &Host, facts: &Facts| {
+        let system = facts.system.as_ref()?;
+        Some(system.product.clone().unwrap_or_else(|| system.system.key().into()))
     };
     Table::of(rows)
-        .column("host", "", |row| of_host(row, |host| Some(host.name.into())))
-        .column("role", "", |row| of_host(row, |host| Some(host.roles.join(", "))))
-        .column("system", "", |row| of_host(row, |host| Some(host.product.or(host.system)?.into())))
-        .optional("version", "", |row| of_host(row, |host| host.kernel.map(String::from)))
-        .optional("CPUs", "", |row| of_host(row, |host| Some(host.cpus?.to_string())))
-        .column("tool", "", |row| of_host(row, |host| Some(host.tool.unwrap_or("-").into())))
+        .column("host", "", |row| of_host(row, |host, _| Some(host.name.clone())))
+        .column("role", "", |row| of_host(row, roles))
+        .column("system", "", |row| of_host(row, system))
+        .optional("version", "", |row| of_host(row, |_, facts| kernel(facts).map(String::from)))
+        .optional("CPUs", "", |row| of_host(row, |_, facts| Some(facts.cpus?.to_string())))
+        .column("tool", "", |row| {
+            of_host(row, |host, facts| Some(tool(host, facts).map_or("-", Backend::name).into()))
+        })
         .column("end", "", |row| row.2)
         .column("interface", "", |row| row.1[0].clone())
         .column("speed", "", |row| row.1[1].clone())
@@ -207,43 +161,39 @@ fn hosts_table<'c>(check: &'c LabCheck<'c>) -> Rows<Row<'c>> {
 }
 
 /// Name, speed and link of an interface.
-fn end(host: &CheckedHost<'_>, port: &CheckedPort<'_>) -> [String; 3] {
-    match port.found {
-        Some(interface) if host.reached => {
-            let link = match (interface.up, interface.link) {
-                (false, _) => "off",
-                (true, Some(true)) => "up",
-                (true, Some(false)) => "down",
-                (true, None) => "?",
-            };
-            [interface.name.clone(), interface.speed.map_or("?".into(), speed), link.into()]
-        }
-        None if host.reached => ["not there", "-", "-"].map(String::from),
-        _ => [port.name.unwrap_or("?"), "?", "?"].map(String::from),
+fn end(port: &Port<'_>, facts: &Facts) -> [String; 3] {
+    if facts.unreachable.is_some() {
+        return [port.wanted.name.as_deref().unwrap_or("?"), "?", "?"].map(String::from);
     }
+    let Ok(interface) = port.found(facts) else { return ["not there", "-", "-"].map(String::from) };
+    let link = match (interface.up, interface.link) {
+        (false, _) => "off",
+        (true, Some(true)) => "up",
+        (true, Some(false)) => "down",
+        (true, None) => "?",
+    };
+    [interface.name.clone(), interface.speed.map_or("?".into(), speed), link.into()]
 }
 
-fn frames(page: &mut Document, check: &LabCheck<'_>) {
-    if check.frames.is_empty() && check.not_tried.is_empty() {
+fn sent(page: &mut Document, check: &LabCheck<'_>) {
+    if check.tried.is_empty() && check.skipped.is_empty() {
         return;
     }
     page.heading("Frames");
-    for CheckedFrames { from, source, to, whose, sent, answered, arrived, .. } in &check.frames {
-        let through: Vec<&str> = arrived.iter().rev().skip(1).map(|place| place.host).collect();
+    for Tried { probe, replies, .. } in check.tried {
+        let through: Vec<&str> = probe.arrives.iter().rev().skip(1).map(|(host, _)| host.as_str()).collect();
         let through =
             if through.is_empty() { String::new() } else { format!(" through {}", through.join(", ")) };
-        let count = match (sent, answered) {
-            (Some(sent), Some(answered)) => format!("{answered} of {sent} answered"),
-            _ => "no answer".into(),
+        let count = match replies.count {
+            Some((sent, answered)) => format!("{answered} of {sent} answered"),
+            None => "no answer".into(),
         };
-        let Place { host, interface, .. } = from;
-        page.item(
-            "  ",
-            format!("{host} {interface} {source} to {to} of {whose}{through}: {count}"),
-            Tone::Plain,
-        );
+        let (host, interface) = &probe.from;
+        let (source, to, whose) = (probe.source, probe.to, &probe.whose);
+        let text = format!("{host} {interface} {source} to {to} of {whose}{through}: {count}");
+        page.item("  ", text, Tone::Plain);
     }
-    for Skipped { what, why } in check.not_tried {
+    for Skipped { what, why } in check.skipped {
         page.item("  not tried: ", format!("{what}: {why}"), Tone::Note);
     }
 }
