@@ -1,7 +1,7 @@
 //! Frame lengths and mixes of them. All lengths count the FCS.
 
+use crate::WireError;
 use crate::frame::{MAX_LEN_FCS, MIN_ETHERNET_LEN_FCS};
-use crate::{WireError, lengths_genome};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -16,6 +16,9 @@ pub const MAX_PATTERN: usize = 4096;
 /// Simple IMIX: IP packets of 40, 576 and 1,500 bytes as 7:4:1, in Ethernet frames with 18 bytes of header
 /// and FCS; 58 is padded to the minimum of 64.
 const IMIX: [(u16, usize); 3] = [(64, 7), (594, 4), (1518, 1)];
+
+/// The lengths of the letters a to j (RFC 6985 section 4), with FCS as the RFC 2544 sizes are.
+const STANDARD: [u16; 10] = [64, 128, 256, 512, 1024, 1280, 1518, 2112, 9000, 16_000];
 
 /// A repeating pattern of frame lengths, with FCS; one length is a pattern of one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -113,7 +116,7 @@ impl FromStr for FrameMix {
         let genome = ["genome:", "imix - ", "custom imix - "].iter().find(|begin| lower.starts_with(**begin));
         let mix = match (genome, lower.strip_prefix("mix:")) {
             _ if lower == "imix" => Some(Self::imix()),
-            (Some(begin), _) => lengths_genome::parse(&text[begin.len()..]),
+            (Some(begin), _) => parse_genome(&text[begin.len()..]),
             (None, Some(proportions)) => parse_proportions(proportions),
             (None, None) => parse_len(text).map(Self::single),
         };
@@ -124,7 +127,7 @@ impl FromStr for FrameMix {
 }
 
 /// Reads one frame length.
-pub(crate) fn parse_len(len: &str) -> Option<u16> {
+fn parse_len(len: &str) -> Option<u16> {
     let digits = !len.is_empty() && len.bytes().all(|b| b.is_ascii_digit());
     let len = len.parse().ok().filter(|_| digits)?;
     (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(&len).then_some(len)
@@ -140,6 +143,64 @@ fn parse_proportions(proportions: &str) -> Option<FrameMix> {
     let counts: Vec<(u16, usize)> = proportions.split('+').map(term).collect::<Option<_>>()?;
     let frames: usize = counts.iter().map(|(_, count)| count).sum();
     (frames <= MAX_PATTERN).then(|| FrameMix::spread(&format!("mix:{proportions}"), &counts))
+}
+
+/// Reads an IMIX genome (RFC 6985), `letters[{table}]`; `None` for other texts.
+fn parse_genome(genome: &str) -> Option<FrameMix> {
+    let genome = genome.trim();
+    let (letters, sizes) = match genome.split_once('{') {
+        Some((letters, table)) => (letters.trim(), genome_sizes(table.strip_suffix('}')?)?),
+        None => (genome, Vec::new()),
+    };
+    let len_of = |letter: char| {
+        let standard = STANDARD.into_iter().zip('a'..='j').find(|(_, known)| *known == letter);
+        let custom = sizes.iter().find(|(known, _)| *known == letter);
+        standard.map(|(len, _)| len).or(custom.map(|(_, len)| *len))
+    };
+    let pattern = expand(letters, len_of)?;
+    if !sizes.iter().all(|(letter, _)| letters.contains(*letter)) {
+        return None;
+    }
+    let custom = if letters.chars().any(|c| c.is_ascii_uppercase()) { "CUSTOM " } else { "" };
+    let table: Vec<String> = sizes.iter().map(|(letter, len)| format!("{letter}={len}")).collect();
+    let table = if table.is_empty() { String::new() } else { format!("{{{}}}", table.join(",")) };
+    Some(FrameMix { name: format!("{custom}IMIX - {letters}{table}"), pattern })
+}
+
+/// Sizes of capital letters and of z, which stands for the MTU.
+fn genome_sizes(table: &str) -> Option<Vec<(char, u16)>> {
+    let mut sizes: Vec<(char, u16)> = Vec::new();
+    for entry in table.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let (letter, len) = entry.split_once('=')?;
+        let [byte @ (b'A'..=b'Z' | b'z')] = *letter.trim().as_bytes() else { return None };
+        let letter = char::from(byte);
+        if sizes.iter().any(|(known, _)| *known == letter) {
+            return None;
+        }
+        sizes.push((letter, parse_len(len.trim())?));
+    }
+    Some(sizes)
+}
+
+/// Expands `letters` and runs `count(letters)`, at most a little more than fits.
+fn expand(letters: &str, len_of: impl Fn(char) -> Option<u16>) -> Option<Vec<u16>> {
+    let mut pattern = Vec::new();
+    let mut rest = letters;
+    while let Some(first) = rest.chars().next().filter(|_| pattern.len() <= MAX_PATTERN) {
+        if first.is_ascii_digit() {
+            let (count, behind) = rest.split_once('(')?;
+            let (run, behind) = behind.split_once(')')?;
+            let count =
+                count.parse().ok().filter(|count| (1..=MAX_PATTERN).contains(count) && !run.is_empty())?;
+            let run = run.chars().map(&len_of).collect::<Option<Vec<u16>>>()?;
+            pattern.extend(run.iter().cycle().take((count * run.len()).min(MAX_PATTERN + 1)));
+            rest = behind;
+        } else {
+            pattern.push(len_of(first)?);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    Some(pattern)
 }
 
 /// Reads a list such as `64,128,imix`; commas inside braces do not separate, and `rfc2544` stands for its

@@ -58,8 +58,7 @@ fn not_finite(set: &Prepared) -> Found {
         (0, Some(m)) if m.stddev.is_none_or(f64::is_finite) && m.mean.is_finite() => return None,
         (0, None) => return None,
         (0, _) => "the numbers are too large for some figures, which are left out".into(),
-        (1, _) => "1 value is infinite: figures that it would enter are left out".into(),
-        (n, _) => format!("{n} values are infinite: figures that they would enter are left out"),
+        (n, _) => format!("infinite values ({n}): figures that they would enter are left out"),
     };
     found(WarningKind::NotFinite, text)
 }
