@@ -4,7 +4,7 @@ use super::numbers::counted;
 use crate::document::{Document, Rows, Table, Tone};
 use linerate_hosts::preflight::frames::{At, Skipped, Tried};
 use linerate_hosts::preflight::{Port, ports, speed, tool};
-use linerate_hosts::systems::{Facts, Interface};
+use linerate_hosts::systems::Facts;
 use linerate_plan::Backend;
 use linerate_plan::lab::{Host, Lab};
 use linerate_plan::{Diagnostic, Severity};
@@ -48,9 +48,11 @@ impl LabCheck<'_> {
     fn host(&self, host: &Host) -> Value {
         let facts = &self.facts[&host.name];
         let system = facts.system.as_ref();
-        let interface = |Port { key, wanted, .. }: &Port<'_>, found: Option<&Interface>| json!({ "key": key, "name": wanted.name, "found": found });
-        let interfaces =
-            ports(self.lab, host).into_iter().map(|port| interface(&port, port.found(facts).ok()));
+        let interface = |port: Port<'_>| {
+            let found = port.found(facts).ok();
+            json!({ "key": port.key, "name": port.wanted.name, "found": found })
+        };
+        let interfaces = ports(self.lab, host).into_iter().map(interface);
         json!({
             "name": host.name,
             "roles": host.roles.iter().map(|role| role.key()).collect::<Vec<_>>(),
@@ -75,7 +77,10 @@ fn kernel(facts: &Facts) -> Option<&str> {
 
 /// Frames that were sent, with the interfaces that they passed in the order of their way.
 fn frames(Tried { probe, replies, arrived, elsewhere }: &Tried) -> Value {
-    let passed = |((host, interface), counted): (&At, &Option<u64>)| json!({ "host": host, "interface": interface, "counted": counted });
+    let passed = |(at, counted): (&At, &Option<u64>)| {
+        let (host, interface) = at;
+        json!({ "host": host, "interface": interface, "counted": counted })
+    };
     json!({
         "from": { "host": probe.from.0, "interface": probe.from.1 },
         "source": probe.source,
