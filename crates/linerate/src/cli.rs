@@ -1,8 +1,8 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    agent, bench, compare, conduct, documents, history, import, lab, plan_file, receive, reproduce, rules,
-    run, send, show, stat,
+    agent, bench, compare, conduct, documents, flame, history, import, lab, plan_file, receive, reproduce,
+    rules, run, send, show, stat,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -88,6 +88,12 @@ pub enum Command {
     /// word that begins with # are ignored. The output is ministat's, byte for byte, with the arithmetic of the generation that --era
     /// names, so that published figures can be checked.
     Stat(stat::Stat),
+    /// Draw profiles of pmcstat, DTrace and perf as flame graphs, or list their functions
+    ///
+    /// Reads the output of a profiler from any host and prints a flame graph (SVG): each function is as wide as its share of the
+    /// samples, above the functions that called it. --top lists functions with their callers, --folded prints folded stacks. Two
+    /// profiles give a differential flame graph, in which functions that grew are red.
+    Flame(flame::Flame),
     /// Import results of other tools as records, and their labs as lab files and plans
     Import(import::Import),
     /// Find where results changed from campaign to campaign, or from revision to revision
@@ -132,6 +138,7 @@ impl Command {
             Command::Compare(args) => compare::run(&args),
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Stat(args) => stat::run(&args),
+            Command::Flame(args) => flame::run(&args),
             Command::Import(args) => import::run(&args),
             Command::History(args) => history::run(&args),
             Command::Rules(args) => rules::run(&args),

@@ -63,6 +63,11 @@ pub fn attempt(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     })
 }
 
+/// Whether standard output takes no more.
+pub fn output_is_closed() -> bool {
+    BROKEN.get().is_some()
+}
+
 /// The exit status of a verb that has ended with `code`: a failure if its output could not be written. A reader that has closed
 /// the pipe (`| head`) is no failure.
 pub fn finish(code: ExitCode) -> ExitCode {

@@ -1,0 +1,158 @@
+//! `linerate flame`: profiles of any host as flame graphs, folded stacks, or tables of functions.
+
+use crate::args::Printed;
+use crate::input;
+use crate::output::{Output, output_is_closed, print, result, tell};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use linerate_linux::files;
+use linerate_profile::{Folded, Picture, Profile, differences, differential, flame_graph, fold};
+use linerate_report::pages;
+use std::fs;
+use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Draw profiles of pmcstat, DTrace and perf as flame graphs, or list their functions.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  pmcstat -R pmc.out -z16 -G pmc.graph                    (on FreeBSD, after pmcstat -S cpu_clk_unhalted.thread -O pmc.out)
+  linerate flame pmc.graph > pmc.svg                      a flame graph for any browser
+  linerate flame --top 10 pmc.graph                       the ten functions with most samples, and their callers
+  linerate flame --folded pmc.graph > pmc.stack           folded stacks, as stackcollapse-pmc.pl prints them
+  perf script | linerate flame - -o linux.svg             a profile of Linux
+  linerate flame before.graph after.graph -o change.svg   red functions grew, blue ones fell
+  linerate flame --top 10 before.graph after.graph        the functions whose share changed most
+
+Reads call graphs of pmcstat -G, stacks of DTrace's stack(), perf script, and folded stacks. docs/profiles.md explains them.
+
+Exit status: 0 printed; 1 a file cannot be read or has no stacks; 2 bad arguments.")]
+pub struct Flame {
+    /// Output of a profiler; - is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// A second profile, to compare with the first
+    #[arg(value_name = "AFTER", conflicts_with = "folded")]
+    pub after: Option<PathBuf>,
+
+    /// Print folded stacks instead of a picture
+    #[arg(long, conflicts_with_all = ["top", "json", "format"])]
+    pub folded: bool,
+
+    /// Print this many functions instead of a picture
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20")]
+    pub top: Option<usize>,
+
+    /// Write the picture or the folded stacks to this file, instead of standard output
+    #[arg(short, long, value_name = "FILE", conflicts_with = "top")]
+    pub out: Option<PathBuf>,
+
+    /// Title of the picture [default: the names of the files]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["folded", "top"])]
+    pub title: Option<String>,
+
+    #[command(flatten)]
+    pub printed: Printed,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// A file cannot be read, or has no stacks; or the picture cannot be written.
+pub fn run(args: &Flame) -> Result<ExitCode> {
+    if args.folded {
+        let told = match &args.out {
+            Some(path) => read(&args.file, BufWriter::new(create(path)?))?,
+            None => match read(&args.file, BufWriter::new(Output)) {
+                // `finish` tells whether that is a failure.
+                Err(_) if output_is_closed() => return Ok(ExitCode::SUCCESS),
+                told => told?,
+            },
+        };
+        warn_of_cut(&args.file, &told);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (before, told) = profile(&args.file)?;
+    let after = args.after.as_deref().map(profile).transpose()?;
+    if args.top.is_some() || !args.printed.is_text() {
+        let most = args.top.unwrap_or(usize::MAX);
+        return match &after {
+            None => {
+                let functions: Vec<_> = before.functions().into_iter().take(most).collect();
+                let samples = before.samples();
+                result(
+                    &args.printed,
+                    || &functions,
+                    || pages::functions(&functions, samples, told.event.as_deref()),
+                )
+            }
+            Some((after, _)) => {
+                let changes: Vec<_> = differences(&before, after).into_iter().take(most).collect();
+                result(&args.printed, || &changes, || pages::function_changes(&changes))
+            }
+        };
+    }
+    draw(args, &before, &told, after.as_ref().map(|(profile, _)| profile))
+}
+
+fn draw(args: &Flame, before: &Profile, told: &Folded, after: Option<&Profile>) -> Result<ExitCode> {
+    if args.out.is_none() && io::stdout().is_terminal() {
+        bail!("a picture is no text for a terminal: name a file with --out, or list functions with --top");
+    }
+    let names = args.after.iter().fold(input::name(&args.file), |first, second| {
+        format!("{first} and {}, whose functions are red if they grew", input::name(second))
+    });
+    let picture = Picture {
+        title: args.title.clone().unwrap_or(names),
+        subtitle: told.event.clone(),
+        unit: "samples".into(),
+    };
+    let svg = match after {
+        Some(after) => differential(before, after, picture),
+        None => flame_graph(before, picture),
+    };
+    let svg = svg.with_context(|| format!("cannot draw {}", input::name(&args.file)))?;
+    match &args.out {
+        Some(path) => {
+            create(path)?.write_all(&svg).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        None => print(&String::from_utf8_lossy(&svg)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn create(path: &Path) -> Result<fs::File> {
+    fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The profile in a file.
+fn profile(path: &Path) -> Result<(Profile, Folded)> {
+    let mut text = Vec::new();
+    let told = read(path, &mut text)?;
+    warn_of_cut(path, &told);
+    let profile = Profile::of_folded(&String::from_utf8_lossy(&text));
+    if profile.samples() == 0 {
+        bail!("{} has stacks without samples", input::name(path));
+    }
+    Ok((profile, told))
+}
+
+/// Folds the stacks of a file.
+fn read(path: &Path, output: impl Write) -> Result<Folded> {
+    let name = input::name(path);
+    let source: Box<dyn BufRead> = match input::is_stdin(path) {
+        true => Box::new(io::stdin().lock()),
+        false => {
+            let file = files::open(path).with_context(|| format!("cannot open {name}"))?;
+            Box::new(BufReader::with_capacity(1 << 20, file))
+        }
+    };
+    fold(source, output).map_err(|fault| anyhow!("{name}: {fault}"))
+}
+
+fn warn_of_cut(path: &Path, told: &Folded) {
+    if told.is_cut {
+        tell(format_args!("{} ends within a line: its last stack is not whole", input::name(path)));
+    }
+}

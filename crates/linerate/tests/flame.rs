@@ -1,0 +1,75 @@
+//! `linerate flame` on real profiles.
+
+mod common;
+
+use common::{Scratch, linerate};
+use std::fs;
+use std::process::Command;
+
+const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/profiles");
+
+fn flame(args: &[&str]) -> common::Program {
+    linerate(["flame"].iter().chain(args).copied()).dir(PROFILES.as_ref())
+}
+
+#[test]
+fn functions_and_their_changes_are_those_of_the_document() {
+    let document =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profiles.md")).unwrap();
+    let shown: Vec<&str> =
+        document.split("```").filter(|part| part.starts_with("console\n$ linerate flame")).collect();
+    assert_eq!(shown.len(), 2);
+    for block in shown {
+        let (command, expected) =
+            block.trim_start_matches("console\n$ linerate flame ").split_once('\n').unwrap();
+        let ended = flame(&command.split(' ').collect::<Vec<_>>()).run().ok();
+        assert_eq!(format!("{}{}", ended.stderr, ended.stdout), expected, "{command}");
+    }
+}
+
+#[test]
+fn folded_stacks_are_those_that_were_published() {
+    let published = fs::read_to_string(format!("{PROFILES}/bench.ipf-stateless.inet4.stack")).unwrap();
+    let folded = flame(&["--folded", "bench.ipf-stateless.inet4.graph"]).run().ok();
+    assert_eq!((folded.stdout, folded.stderr.as_str()), (published, ""));
+    let again = flame(&["--folded", "bench.ipf-stateless.inet4.stack"]).run().ok().stdout;
+    assert_eq!(again, fs::read_to_string(format!("{PROFILES}/bench.ipf-stateless.inet4.stack")).unwrap());
+}
+
+#[test]
+fn pictures_go_to_files_and_pipes() {
+    let scratch = Scratch::new();
+    let svg = flame(&["bench.ipf-stateless.inet4.graph"]).run().ok().stdout;
+    assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
+    assert!(svg.contains("lock_delay (449 samples, 31.91%)") && !svg.contains("http-equiv"));
+    let file = scratch.file("change.svg");
+    let graphs = ["bench.off_default.1.pmc.graph", "bench.on.1.pmc.graph"];
+    let ended = flame(&[&graphs[..], &["--out", &file, "--title", "simple tx"]].concat()).run().ok();
+    assert_eq!(ended.stdout, "");
+    let svg = fs::read_to_string(&file).unwrap();
+    assert!(svg.contains("simple tx") && svg.contains("rxd_frag_to_sd ("));
+}
+
+#[test]
+fn json_has_counts() {
+    let functions = flame(&["--json", "bench.ipf-stateless.inet4.graph"]).run().ok().json();
+    assert_eq!(functions[0]["name"], "lock_delay");
+    assert_eq!(
+        (functions[0]["own"].as_u64(), functions[0]["callers"][0][1].as_u64()),
+        (Some(1193), Some(1193))
+    );
+}
+
+#[test]
+fn other_files_are_refused_and_a_reader_may_go_away() {
+    flame(&["LICENSE"]).run().fails(1, &["LICENSE", "no stacks", "pmcstat -G"]);
+    flame(&["no-such.graph"]).run().fails(1, &["cannot open no-such.graph"]);
+    flame(&["--folded", "--top", "3", "LICENSE"]).run().fails(2, &["--folded"]);
+    let line = format!(
+        "{} flame --folded bench.ipf-stateless.inet4.graph | head -n 1; echo ${{PIPESTATUS[0]}}",
+        common::LINERATE
+    );
+    let output = Command::new("bash").args(["-c", &line]).current_dir(PROFILES).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.ends_with("\n0\n") && output.stderr.is_empty(), "{text}{output:?}");
+}

@@ -1,0 +1,127 @@
+//! Profiles: how often each stack of functions was seen. They come from the output of other profilers ([`fold`]), and are counted
+//! by function ([`Profile::functions`]) or compared ([`differences`]).
+//!
+//! A folded stack is a line of text: functions from the outermost to the innermost with `;` between them, a blank, and the
+//! number of samples. The formats of other tools are explained in docs/profiles.md.
+#![forbid(unsafe_code)]
+
+mod flame;
+mod fold;
+mod pmcstat;
+mod samples;
+
+pub use flame::{Picture, differential, flame_graph};
+pub use fold::{Fault, Folded, Source, fold};
+
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// How often each stack was seen.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Profile {
+    /// Samples by stack, whose functions are separated by `;`, the outermost first.
+    stacks: BTreeMap<String, u64>,
+}
+
+/// A function of a profile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Function {
+    pub name: String,
+    /// Samples in the function itself.
+    pub own: u64,
+    /// Samples in it and in the functions that it called; a recursive function counts once.
+    pub with_called: u64,
+    /// The functions that called it when it was sampled itself, with these samples, the most frequent first.
+    pub callers: Vec<(String, u64)>,
+}
+
+/// Share of a function in two profiles.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    pub name: String,
+    /// Share of samples in the function itself, 0..1: before and after.
+    pub own: [f64; 2],
+    /// The same with the functions that it called.
+    pub with_called: [f64; 2],
+}
+
+impl Profile {
+    /// Reads folded stacks. Lines of another form are left out.
+    pub fn of_folded(text: &str) -> Profile {
+        let mut profile = Profile::default();
+        let stacks = text.lines().filter_map(|line| line.trim_end().rsplit_once(' '));
+        for (stack, samples) in stacks.filter_map(|(stack, samples)| Some((stack, samples.parse().ok()?))) {
+            profile.add(stack, samples);
+        }
+        profile
+    }
+
+    /// Adds samples of a stack.
+    pub fn add(&mut self, stack: &str, samples: u64) {
+        let sum = self.stacks.entry(stack.into()).or_default();
+        *sum = sum.saturating_add(samples);
+    }
+
+    /// All samples.
+    pub fn samples(&self) -> u64 {
+        self.stacks.values().fold(0, |sum, samples| sum.saturating_add(*samples))
+    }
+
+    /// Lines of folded stacks, in the order of the stacks' names.
+    pub fn lines(&self) -> Vec<String> {
+        self.stacks.iter().map(|(stack, samples)| format!("{stack} {samples}")).collect()
+    }
+
+    /// All functions, those with most samples of their own first.
+    pub fn functions(&self) -> Vec<Function> {
+        #[derive(Default)]
+        struct Counts<'a> {
+            own: u64,
+            with_called: u64,
+            callers: HashMap<&'a str, u64>,
+        }
+        let mut counts: HashMap<&str, Counts<'_>> = HashMap::new();
+        for (stack, samples) in &self.stacks {
+            let names: Vec<&str> = stack.split(';').collect();
+            for name in names.iter().collect::<HashSet<_>>() {
+                counts.entry(name).or_default().with_called += samples;
+            }
+            if let [callers @ .., name] = names.as_slice() {
+                let counts = counts.entry(name).or_default();
+                counts.own += samples;
+                if let Some(caller) = callers.last() {
+                    *counts.callers.entry(caller).or_default() += samples;
+                }
+            }
+        }
+        let function = |(name, Counts { own, with_called, callers }): (&str, Counts<'_>)| {
+            let mut callers: Vec<(String, u64)> = callers.into_iter().map(|(n, c)| (n.into(), c)).collect();
+            callers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+            Function { name: name.into(), own, with_called, callers }
+        };
+        let mut functions: Vec<Function> = counts.into_iter().map(function).collect();
+        functions.sort_by(|a, b| (b.own, b.with_called, &a.name).cmp(&(a.own, a.with_called, &b.name)));
+        functions
+    }
+}
+
+/// How much the share of each function changed, the largest change of its own share first.
+pub fn differences(before: &Profile, after: &Profile) -> Vec<Difference> {
+    let mut all: BTreeMap<String, Difference> = BTreeMap::new();
+    for (side, profile) in [before, after].into_iter().enumerate() {
+        let total = profile.samples().max(1) as f64;
+        for Function { name, own, with_called, .. } in profile.functions() {
+            let empty = Difference { name: name.clone(), own: [0.0; 2], with_called: [0.0; 2] };
+            let difference = all.entry(name).or_insert(empty);
+            difference.own[side] = own as f64 / total;
+            difference.with_called[side] = with_called as f64 / total;
+        }
+    }
+    let mut all: Vec<Difference> = all.into_values().collect();
+    let change = |d: &Difference| (d.own[1] - d.own[0]).abs();
+    all.sort_by(|a, b| change(b).total_cmp(&change(a)).then_with(|| a.name.cmp(&b.name)));
+    all
+}
+
+#[cfg(test)]
+mod tests;
