@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, exit};
 
-const PROGRAMS: [&str; 4] = ["generator", "receiver", "dut", "xsk"];
+const PROGRAMS: [&str; 5] = ["generator", "receiver", "dut", "xsk", "profile"];
 
 fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");

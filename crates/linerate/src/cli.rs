@@ -1,8 +1,8 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    agent, bench, compare, conduct, documents, flame, history, import, lab, plan_file, receive, reproduce,
-    rules, run, send, show, stat,
+    agent, bench, compare, conduct, documents, flame, history, import, lab, plan_file, profile, receive,
+    reproduce, rules, run, send, show, stat,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -94,6 +94,11 @@ pub enum Command {
     /// samples, above the functions that called it. --top lists functions with their callers, --folded prints folded stacks. Two
     /// profiles give a differential flame graph, in which functions that grew are red.
     Flame(flame::Flame),
+    /// Sample the stacks of this machine's kernel: which functions take the time
+    ///
+    /// Interrupts each CPU many times a second and counts the stack of kernel functions that it finds there. Prints the functions with
+    /// most samples and their callers; --out draws a flame graph.
+    Profile(profile::Profile),
     /// Import results of other tools as records, and their labs as lab files and plans
     Import(import::Import),
     /// Find where results changed from campaign to campaign, or from revision to revision
@@ -139,6 +144,7 @@ impl Command {
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Stat(args) => stat::run(&args),
             Command::Flame(args) => flame::run(&args),
+            Command::Profile(args) => profile::run(&args),
             Command::Import(args) => import::run(&args),
             Command::History(args) => history::run(&args),
             Command::Rules(args) => rules::run(&args),

@@ -73,3 +73,20 @@ fn other_files_are_refused_and_a_reader_may_go_away() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.ends_with("\n0\n") && output.stderr.is_empty(), "{text}{output:?}");
 }
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn the_functions_of_a_busy_kernel_are_sampled() {
+    let copy = ["if=/dev/zero", "of=/dev/null", "bs=64k", "count=2000000", "status=none"];
+    let mut load = Command::new("dd").args(copy).spawn().unwrap();
+    let scratch = Scratch::new();
+    let svg = scratch.file("busy.svg");
+    let ended = linerate(["profile", "--duration", "500ms", "--top", "1000", "--json", "--out", &svg]).run();
+    load.kill().unwrap();
+    load.wait().unwrap();
+    let functions = ended.ok().json();
+    let of = |name: &str| functions.as_array().unwrap().iter().find(|f| f["name"] == name).cloned();
+    let read = of("vfs_read").unwrap_or_else(|| panic!("{functions:#}"));
+    assert!(read["with_called"].as_u64() > Some(10), "{read}");
+    assert!(fs::read_to_string(&svg).unwrap().contains("vfs_read ("));
+}

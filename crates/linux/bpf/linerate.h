@@ -23,9 +23,11 @@ typedef long long s64;
 
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_DEVMAP 14
 #define BPF_MAP_TYPE_XSKMAP 17
 #define BPF_F_MMAPABLE (1U << 10)
+#define BPF_NOEXIST 1
 
 enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
 
@@ -40,12 +42,14 @@ struct xdp_md {
 
 /* Helper numbers are kernel ABI (include/uapi/linux/bpf.h, enum bpf_func_id). */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
 static long (*const bpf_loop)(u32 iterations, void *callback, void *context, u64 flags) = (void *)181;
+static long (*const bpf_get_stack)(void *ctx, void *buffer, u32 size, u64 flags) = (void *)67;
 static long (*const bpf_fib_lookup)(void *ctx, void *params, int plen, u32 flags) = (void *)69;
 
 #define swap16(x) __builtin_bswap16(x)

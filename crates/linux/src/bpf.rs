@@ -20,6 +20,9 @@ pub static DUT: Object = Object::new("dut", include_bytes_aligned!(concat!(env!(
 /// Programs of AF_XDP sockets.
 pub static SOCKETS: Object =
     Object::new("xsk", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/xsk.bpf.o")));
+/// Samples of stacks.
+pub static PROFILE: Object =
+    Object::new("profile", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/profile.bpf.o")));
 
 /// An object file as clang made it. A process keeps its loader: aya parses the types of the whole kernel for each new one (15 ms),
 /// and these programs have nothing to relocate against them.

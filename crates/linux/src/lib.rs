@@ -13,6 +13,7 @@ pub mod net;
 pub mod netbenches;
 pub mod ports;
 pub mod process;
+pub mod profile;
 pub mod records;
 mod sockets;
 pub mod trial;

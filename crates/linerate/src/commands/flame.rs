@@ -78,15 +78,7 @@ pub fn run(args: &Flame) -> Result<ExitCode> {
     if args.top.is_some() || !args.printed.is_text() {
         let most = args.top.unwrap_or(usize::MAX);
         return match &after {
-            None => {
-                let functions: Vec<_> = before.functions().into_iter().take(most).collect();
-                let samples = before.samples();
-                result(
-                    &args.printed,
-                    || &functions,
-                    || pages::functions(&functions, samples, told.event.as_deref()),
-                )
-            }
+            None => print_functions(&before, told.event.as_deref(), most, &args.printed),
             Some((after, _)) => {
                 let changes: Vec<_> = differences(&before, after).into_iter().take(most).collect();
                 result(&args.printed, || &changes, || pages::function_changes(&changes))
@@ -114,12 +106,32 @@ fn draw(args: &Flame, before: &Profile, told: &Folded, after: Option<&Profile>) 
     };
     let svg = svg.with_context(|| format!("cannot draw {}", input::name(&args.file)))?;
     match &args.out {
-        Some(path) => {
-            create(path)?.write_all(&svg).with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        Some(path) => write_picture(path, &svg)?,
         None => print(&String::from_utf8_lossy(&svg)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the functions of a profile with most samples.
+///
+/// # Errors
+/// They cannot be written as JSON.
+pub fn print_functions(
+    profile: &Profile,
+    event: Option<&str>,
+    most: usize,
+    printed: &Printed,
+) -> Result<ExitCode> {
+    let functions: Vec<_> = profile.functions().into_iter().take(most).collect();
+    result(printed, || &functions, || pages::functions(&functions, profile.samples(), event))
+}
+
+/// Writes a picture to a file.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_picture(path: &Path, svg: &[u8]) -> Result<()> {
+    create(path)?.write_all(svg).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn create(path: &Path) -> Result<fs::File> {

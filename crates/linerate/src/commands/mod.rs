@@ -11,6 +11,7 @@ pub mod import;
 pub mod lab;
 pub mod plan_file;
 mod port;
+pub mod profile;
 pub mod receive;
 pub mod reproduce;
 pub mod rules;
