@@ -135,6 +135,11 @@ pub struct CampaignArgs {
     #[arg(long)]
     pub allow_host_changes: bool,
 
+    /// Afterwards, sample the stacks of the kernel under the load of each cell, for 2 s each, and say which functions take the
+    /// time of a frame. These trials take no part in the rates
+    #[arg(long, conflicts_with = "simulate")]
+    pub profile: bool,
+
     /// Leave the embedded lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it)
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,

@@ -3,16 +3,25 @@
 use crate::interrupt::interrupted;
 use crate::progress::Progress;
 use crate::testbed::{Request, Testbed, TrialOutcome};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use linerate_linux::host::peak_rss_bytes;
+use linerate_linux::profile;
 use linerate_linux::records::RecordStore;
 use linerate_measure::audit::{Evidence, audit};
-use linerate_measure::record::{Campaign, HostFacts, Mode, Stopped, Summary, TrialRecord, VERSION};
+use linerate_measure::record::{
+    Campaign, HostFacts, Mode, Slot, SlotProfile, Stopped, Summary, TrialRecord, VERSION, Warning,
+};
 use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::rates;
+use linerate_profile::Sampled;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+/// Load of a trial that is profiled: some two thousand samples of each CPU.
+const PROFILED_NS: u64 = 2_000_000_000;
+/// Functions of a profile that the summary keeps. The file of its stacks has all.
+const MOST_FUNCTIONS: usize = 200;
 
 /// Result of a campaign.
 pub struct Finished {
@@ -41,7 +50,7 @@ impl Finished {
 }
 
 /// Runs the campaign to its end. `earlier`: the trials recorded before resuming. If it fails in the middle, the result has the
-/// error and all trials until then.
+/// error and all trials until then. `profile`: each slot that has trials is profiled as well, in a further trial.
 ///
 /// # Errors
 /// The records cannot be written at all, or the earlier trials do not belong to this campaign.
@@ -51,6 +60,7 @@ pub fn run(
     stand: &mut dyn Testbed,
     store: RecordStore,
     earlier: Option<Vec<TrialRecord>>,
+    profile: bool,
     progress: &Progress,
 ) -> Result<Finished> {
     if earlier.is_none() {
@@ -66,10 +76,23 @@ pub fn run(
     let began = Instant::now();
     let mut conductor = Conductor { campaign, stand, store, trials, observed, began, before };
     let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
+    let profiles = match profile && failure.is_none() {
+        true => conductor.profiles(progress),
+        false => Vec::new(),
+    };
     let Conductor { mut store, trials, .. } = conductor;
     // Before the summary, which marks the campaign as ended: its trials must be on disk by then.
     let kept = store.finish();
-    let summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
+    let mut summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
+    for (slot, profile) in profiles {
+        match profile {
+            Ok(profile) => summary.profiles.push(profile),
+            Err(error) => {
+                let text = format!("not profiled: {error:#}");
+                summary.warnings.push(Warning { slot: Some(slot), text });
+            }
+        }
+    }
     let directory = store.directory().to_path_buf();
     let written = kept.and(store.write_summary(&summary));
     let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
@@ -123,12 +146,46 @@ impl Conductor<'_> {
         }
     }
 
+    /// Profiles each slot that has trials, in a trial of its own: each sample takes time from the frames. Or why not.
+    fn profiles(&mut self, progress: &Progress) -> Vec<(usize, Result<SlotProfile>)> {
+        let measured = |slot: &&Slot| self.trials.iter().any(|trial| trial.slot == slot.id);
+        let slots: Vec<&Slot> = self.campaign.slots.iter().filter(measured).collect();
+        let mut profiles = Vec::new();
+        for slot in slots {
+            if interrupted() {
+                break;
+            }
+            progress.say(format!("profile: {}", self.campaign.name_of(slot.id)));
+            profiles.push((slot.id, self.profile(slot)));
+        }
+        profiles
+    }
+
+    fn profile(&mut self, slot: &Slot) -> Result<SlotProfile> {
+        let timing = self.campaign.asked.timing.lasting(PROFILED_NS);
+        let wanted = Request { slot: slot.id, rate: slot.asked_fps, timing, profile: true };
+        let TrialOutcome { record, profile, .. } = self.stand.run(&wanted)?;
+        let failed = record.collected.into_iter().find(|c| c.command == profile::NAME);
+        let reason = || failed.and_then(|c| c.output.err()).unwrap_or("its DUT is not a kernel".into());
+        let Sampled { profile, event, user, lost } = profile.ok_or_else(|| anyhow!(reason()))?;
+        Ok(SlotProfile {
+            slot: slot.id,
+            event,
+            samples: profile.samples(),
+            user,
+            lost,
+            received: rates(&record.samples).map(|rates| rates.received),
+            stacks: self.store.write_stacks(slot.id, &profile.lines())?,
+            functions: profile.functions().into_iter().take(MOST_FUNCTIONS).collect(),
+        })
+    }
+
     /// Runs one trial and records it.
     fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
         let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(request.slot));
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
-        let wanted = Request { slot: request.slot, rate: request.load, timing };
-        let TrialOutcome { evidence, record } = self.stand.run(&wanted).with_context(title)?;
+        let wanted = Request { slot: request.slot, rate: request.load, timing, profile: false };
+        let TrialOutcome { evidence, record, .. } = self.stand.run(&wanted).with_context(title)?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
         let evidence = Evidence {
             asked: request.load,

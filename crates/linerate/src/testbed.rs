@@ -19,6 +19,7 @@ use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{LabKind, TrialRecord};
 use linerate_measure::trial::Timing;
+use linerate_profile::Sampled;
 use linerate_wire::Load;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct Request {
     /// Frames/s; `None` for as many as possible.
     pub rate: Option<f64>,
     pub timing: Timing,
+    /// Whether the stacks of the DUT's kernel are sampled under its load.
+    pub profile: bool,
 }
 
 impl Request {
@@ -46,6 +49,8 @@ pub struct TrialOutcome {
     pub evidence: Evidence,
     /// The fields of its record that the testbed fills.
     pub record: TrialRecord,
+    /// The stacks of the DUT's kernel, if they were sampled.
+    pub profile: Option<Sampled>,
 }
 
 impl TrialOutcome {
@@ -68,13 +73,14 @@ impl TrialOutcome {
                 collectors: found.costs,
                 ..TrialRecord::default()
             },
+            profile: found.profile,
         }
     }
 
     /// A trial without a result.
     fn failed(why: String) -> TrialOutcome {
         let evidence = Evidence { faults: vec![why], ..Evidence::default() };
-        TrialOutcome { evidence, record: TrialRecord::default() }
+        TrialOutcome { evidence, ..TrialOutcome::default() }
     }
 }
 

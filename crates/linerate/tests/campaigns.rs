@@ -20,6 +20,8 @@ mod order;
 mod outside;
 #[path = "campaigns/own_rules.rs"]
 mod own_rules;
+#[path = "campaigns/profiled.rs"]
+mod profiled;
 #[path = "campaigns/refused.rs"]
 mod refused;
 #[path = "campaigns/settings.rs"]

@@ -7,9 +7,11 @@ use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData};
 use aya::programs::Program;
 use aya::programs::perf_event::{
-    HardwareEvent, PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent,
+    HardwareEvent, PerfEvent, PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent,
 };
-use linerate_profile::Profile;
+use linerate_measure::collector::{Artefact, Collector};
+use linerate_measure::trial::Moment;
+use linerate_profile::{Profile, Sampled};
 use std::collections::BTreeMap;
 
 /// Samples a second and CPU, unless somebody wants another number: a prime, so that no timer of the kernel keeps step with it.
@@ -24,38 +26,35 @@ const EVENTS: [(&str, PerfEventConfig); 2] = [
 /// Addresses of a stack at most: `DEEPEST` in bpf/profile.bpf.c.
 const DEEPEST: usize = 64;
 
+/// The name of the collector.
+pub const NAME: &str = "profile";
+
 /// The symbol of an address without one.
 const UNKNOWN: &str = "[unknown]";
 
-/// A profile under way.
+/// Samples CPUs, once.
 pub struct Sampler {
     ebpf: Ebpf,
     event: &'static str,
 }
 
-/// A finished profile.
-#[derive(Debug)]
-pub struct Sampled {
-    pub profile: Profile,
-    /// The event that it was sampled by: `cycles` or `cpu-clock`.
-    pub event: &'static str,
-    /// Samples that found the CPU in user space.
-    pub user: u64,
-    /// Samples whose stack found no room.
-    pub lost: u64,
-}
-
 impl Sampler {
+    /// Loads the program that counts.
+    ///
+    /// # Errors
+    /// No privilege.
+    pub fn load() -> Result<Sampler, Error> {
+        let mut ebpf = PROFILE.load(&[], &[], &[])?;
+        program(&mut ebpf)?.load().map_err(|e| program_error("sample", &e))?;
+        Ok(Sampler { ebpf, event: EVENTS[0].0 })
+    }
+
     /// Begins to sample these CPUs, `frequency` times a second each.
     ///
     /// # Errors
-    /// No privilege, or a kernel without perf events.
-    pub fn start(cpus: &[u32], frequency: u64) -> Result<Sampler, Error> {
-        let mut ebpf = PROFILE.load(&[], &[], &[])?;
-        let Some(Program::PerfEvent(program)) = ebpf.program_mut("sample") else {
-            return Err(Error::Refused("there is no program 'sample'".into()));
-        };
-        program.load().map_err(|e| program_error("sample", &e))?;
+    /// A kernel without perf events.
+    pub fn start(&mut self, cpus: &[u32], frequency: u64) -> Result<(), Error> {
+        let program = program(&mut self.ebpf)?;
         let policy = SamplePolicy::Frequency(frequency);
         let mut refused = Error::Refused("this kernel has no perf event to sample by".into());
         for (event, config) in EVENTS {
@@ -63,22 +62,26 @@ impl Sampler {
                 program.attach(config, PerfEventScope::AllProcessesOneCpu { cpu }, policy, false).map(drop)
             });
             match attached {
-                Ok(()) => return Ok(Sampler { ebpf, event }),
+                Ok(()) => {
+                    self.event = event;
+                    return Ok(());
+                }
                 Err(error) => refused = program_error("sample", &error),
             }
         }
         Err(refused)
     }
 
-    /// Ends the sampling and resolves the functions.
+    /// Ends the sampling: no sample comes after this.
+    pub fn stop(&mut self) {
+        let _ = program(&mut self.ebpf).map(|program| program.unload());
+    }
+
+    /// The stacks, with the names of their functions.
     ///
     /// # Errors
     /// /proc/kallsyms cannot be read.
-    pub fn stop(mut self) -> Result<Sampled, Error> {
-        if let Some(Program::PerfEvent(program)) = self.ebpf.program_mut("sample") {
-            // No sample comes after this.
-            let _ = program.unload();
-        }
+    pub fn sampled(mut self) -> Result<Sampled, Error> {
         let symbols = symbols()?;
         let counts: HashMap<MapData, [u64; DEEPEST], u64> = self.map("counts")?;
         let others: Array<MapData, u64> = self.map("others")?;
@@ -90,12 +93,58 @@ impl Sampler {
             profile.add(&names.join(";"), samples);
         }
         let other = |kind| others.get(&kind, 0).unwrap_or(0);
-        Ok(Sampled { profile, event: self.event, user: other(0), lost: other(1) })
+        Ok(Sampled { profile, event: self.event.into(), user: other(0), lost: other(1) })
     }
 
     fn map<M: TryFrom<Map>>(&mut self, name: &str) -> Result<M, Error> {
         let map = self.ebpf.take_map(name).and_then(|map| M::try_from(map).ok());
         map.ok_or_else(|| Error::Refused(format!("there is no BPF map '{name}'")))
+    }
+}
+
+fn program(ebpf: &mut Ebpf) -> Result<&mut PerfEvent, Error> {
+    match ebpf.program_mut("sample") {
+        Some(Program::PerfEvent(program)) => Ok(program),
+        _ => Err(Error::Refused("there is no program 'sample'".into())),
+    }
+}
+
+/// The collector of a profile: these CPUs, under load.
+pub fn collector(cpus: Vec<u32>) -> impl Collector {
+    UnderLoad { cpus, sampler: None, failed: None }
+}
+
+struct UnderLoad {
+    cpus: Vec<u32>,
+    sampler: Option<Sampler>,
+    failed: Option<Error>,
+}
+
+impl Collector for UnderLoad {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn before(&mut self) -> Result<(), String> {
+        self.sampler = Some(Sampler::load().map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    fn during(&mut self, moment: Moment) {
+        match (&mut self.sampler, moment) {
+            (Some(sampler), Moment::Began) => self.failed = sampler.start(&self.cpus, FREQUENCY).err(),
+            (Some(sampler), Moment::Ended) => sampler.stop(),
+            (None, _) => {}
+        }
+    }
+
+    fn after(&mut self) -> Result<Vec<Artefact>, String> {
+        let sampled = match (self.failed.take(), self.sampler.take()) {
+            (None, Some(sampler)) => sampler.sampled(),
+            (Some(error), _) => Err(error),
+            (None, None) => return Ok(Vec::new()),
+        };
+        Ok(vec![Artefact::Profile(sampled.map_err(|error| error.to_string())?)])
     }
 }
 

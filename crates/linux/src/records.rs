@@ -1,6 +1,7 @@
 //! Records on disk: a folder per campaign, in which every trial is safe as soon as it is over.
 //!
-//! Files: `campaign.json`, `host.json`, `trials.jsonl` (one line per trial, only ever appended to), `summary.json`.
+//! Files: `campaign.json`, `host.json`, `trials.jsonl` (one line per trial, only ever appended to), `summary.json`; `profiles/N.stack` for each slot that was
+//! profiled.
 
 mod reader;
 
@@ -24,6 +25,8 @@ const CAMPAIGN: &str = "campaign.json";
 const HOST: &str = "host.json";
 const TRIALS: &str = "trials.jsonl";
 const SUMMARY: &str = "summary.json";
+/// The folder of folded stacks.
+const PROFILES: &str = "profiles";
 
 /// The folder of a campaign that is being run.
 #[derive(Debug)]
@@ -129,6 +132,19 @@ impl RecordStore {
     /// It cannot be written. The trials are safe all the same.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), Error> {
         self.write_document(SUMMARY, summary)
+    }
+
+    /// Writes the folded stacks of a slot, and returns the name of the file below the folder.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write_stacks(&self, slot: usize, lines: &[String]) -> Result<String, Error> {
+        let name = format!("{PROFILES}/{}.stack", slot + 1);
+        let path = self.directory.join(&name);
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let made = fs::create_dir_all(self.directory.join(PROFILES));
+        made.and_then(|()| fs::write(&path, text)).map_err(failed("write", &path))?;
+        Ok(name)
     }
 
     /// Waits until every trial is on the disk. After that, none can be added.

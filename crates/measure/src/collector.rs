@@ -2,6 +2,7 @@
 
 use crate::record::{Collected, CollectorCost, CpuShare};
 use crate::trial::Moment;
+use linerate_profile::Sampled;
 use std::collections::BTreeMap;
 
 /// Counters by name, at one moment.
@@ -16,6 +17,8 @@ pub enum Artefact {
     Counters(Counters),
     /// The output of a command.
     Output(Collected),
+    /// The stacks of the DUT's kernel.
+    Profile(Sampled),
 }
 
 /// Observes one trial. A collector that fails takes nothing from the trial: its reason is recorded in place of its artefacts.
@@ -52,6 +55,8 @@ pub struct Collection {
     pub collected: Vec<Collected>,
     /// Cost of each collector.
     pub costs: Vec<CollectorCost>,
+    /// The stacks of the DUT's kernel.
+    pub profile: Option<Sampled>,
 }
 
 /// The collectors of one trial.
@@ -119,6 +124,7 @@ impl Collection {
             Artefact::Cpus(cpus) => self.cpus.extend(cpus),
             Artefact::Counters(counters) => self.counters.extend(counters),
             Artefact::Output(output) => self.collected.push(output),
+            Artefact::Profile(profile) => self.profile = Some(profile),
         }
     }
 }

@@ -5,8 +5,8 @@ mod verdict;
 
 pub use imported::{Imported, ImportedSlot, ImportedTrial};
 pub use verdict::{
-    Against, Compared, Disagreement, Expected, JudgedPair, Limit, Ministat, Point, Row, Series, Stopped,
-    Summary, Unmeasured, Warning,
+    Against, Compared, Disagreement, Expected, JudgedPair, Limit, Ministat, Point, Row, Series, SlotProfile,
+    Stopped, Summary, Unmeasured, Warning,
 };
 
 use crate::audit::{Audit, Loss};

@@ -92,6 +92,7 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         series: Vec::new(),
         expectations: Vec::new(),
         warnings: Vec::new(),
+        profiles: Vec::new(),
     };
     if let Some(planned) = &campaign.planned {
         results::add(&mut summary, planned, &ratios);

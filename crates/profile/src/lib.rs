@@ -13,7 +13,7 @@ mod samples;
 pub use flame::{Picture, differential, flame_graph};
 pub use fold::{Fault, Folded, Source, fold};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How often each stack was seen.
@@ -23,8 +23,20 @@ pub struct Profile {
     stacks: BTreeMap<String, u64>,
 }
 
+/// The samples of a kernel.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sampled {
+    pub profile: Profile,
+    /// The event that it was sampled by: `cycles` or `cpu-clock`.
+    pub event: String,
+    /// Samples that found a CPU in user space.
+    pub user: u64,
+    /// Samples whose stack found no room.
+    pub lost: u64,
+}
+
 /// A function of a profile.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Function {
     pub name: String,
     /// Samples in the function itself.

@@ -68,7 +68,8 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
         None => online_cpus().context("cannot tell which CPUs are online")?,
     };
     interrupt::install();
-    let sampler = Sampler::start(&cpus, args.frequency).context("cannot sample this machine")?;
+    let mut sampler = Sampler::load().context("cannot sample this machine")?;
+    sampler.start(&cpus, args.frequency).context("cannot sample this machine")?;
     let progress = Progress::new(args.duration);
     let began = Instant::now();
     while began.elapsed() < args.duration && !interrupt::interrupted() {
@@ -76,7 +77,8 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
         progress.advance(began.elapsed());
     }
     let took = began.elapsed();
-    let sampled = sampler.stop().context("cannot resolve the functions")?;
+    sampler.stop();
+    let sampled = sampler.sampled().context("cannot resolve the functions")?;
     drop(progress);
     if sampled.lost > 0 {
         tell(format_args!("{} samples found no room for their stack and are not counted", sampled.lost));
@@ -86,12 +88,12 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
     }
     if let Some(path) = &args.out {
         let title = format!("{} CPUs for {:.1} s", cpus.len(), took.as_secs_f64());
-        let picture = Picture { title, subtitle: Some(sampled.event.into()), unit: "samples".into() };
+        let picture = Picture { title, subtitle: Some(sampled.event.clone()), unit: "samples".into() };
         write_picture(path, &linerate_profile::flame_graph(&sampled.profile, picture)?)?;
     }
     if args.folded {
         sampled.profile.lines().iter().for_each(|line| print(&format!("{line}\n")));
         return Ok(ExitCode::SUCCESS);
     }
-    print_functions(&sampled.profile, Some(sampled.event), args.top, &args.printed)
+    print_functions(&sampled.profile, Some(&sampled.event), args.top, &args.printed)
 }

@@ -262,6 +262,11 @@ impl Session {
                 "{name} compares no variant with another, so --fail-if-slower has nothing to judge: add a variant, and `with` to its [compare]",
             );
         }
+        if args.profile && self.site.is_some() {
+            bail_usage!(
+                "--profile samples the kernel of this machine, and the DUT is another host: run perf or pmcstat there, and `linerate flame` here"
+            );
+        }
         if self.prepared.measured().next().is_none() {
             for reason in distinct(self.prepared.skipped.iter().flat_map(|s| &s.reasons)) {
                 tell(format!("{name}: skipped: {reason}"));
@@ -295,7 +300,8 @@ impl Session {
             }
             None => (record(name, file, prepared, testbed.as_ref()), None),
         };
-        let finished = campaign::run(&campaign, &facts, testbed.as_mut(), store, earlier, &progress);
+        let finished =
+            campaign::run(&campaign, &facts, testbed.as_mut(), store, earlier, args.profile, &progress);
         // The hosts are restored before any output.
         progress.say("putting everything back");
         let began = Instant::now();

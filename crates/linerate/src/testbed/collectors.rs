@@ -4,6 +4,7 @@ use linerate_hosts::systems::Kernel;
 use linerate_linux::lab::collectors::{INTERRUPTS, by_cpu, cpus, interrupts, queues};
 use linerate_linux::lab::{DutEnd, Lane};
 use linerate_linux::ports::monotonic_ns;
+use linerate_linux::profile;
 use linerate_measure::collector::{Collector, Collectors, Growth};
 use linerate_plan::campaign::Collect;
 use linerate_plan::placeholders::fill;
@@ -21,6 +22,8 @@ pub struct Scene<'a> {
     pub kernel: Kernel,
     /// Its interfaces, towards generator and receiver.
     pub ends: [String; 2],
+    /// The CPUs whose stacks are sampled, of this machine.
+    pub profile: Option<Vec<u32>>,
 }
 
 /// Makes a collector, where the scene allows for it.
@@ -49,7 +52,7 @@ impl<'a> Scene<'a> {
         let names = |dut: &DutEnd| [&dut.inside, &dut.outside].map(|card| card.name.clone());
         let ends = lane.dut.as_ref().map(names).unwrap_or_default();
         let host = target.map(|target| Observed { target, sudo: false });
-        Scene { host, lane: Some(lane), kernel: Kernel::Linux, ends }
+        Scene { host, lane: Some(lane), kernel: Kernel::Linux, ends, profile: None }
     }
 
     /// Prepares the collectors of one trial.
@@ -68,6 +71,7 @@ impl<'a> Scene<'a> {
         if let Some(host) = self.host.as_ref().filter(|_| !collect.commands.is_empty()) {
             all.push(Box::new(AfterLoad::new(host.clone(), filled(&collect.commands))));
         }
+        all.extend(self.profile.clone().map(|cpus| Box::new(profile::collector(cpus)) as Box<dyn Collector>));
         Collectors::before(all, monotonic_ns)
     }
 }

@@ -267,7 +267,13 @@ impl Embedded {
         let load = request.load(self.batch_of(request));
         let lane = &self.lab.lanes[number];
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
-        let mut collectors = Scene::of_lane(lane).before(&self.prepared.plan.collect);
+        let forwarding = match self.prepared.mode {
+            Mode::Inline => &self.prepared.kinds[self.prepared.kind_of[cell]].cpus,
+            Mode::Threaded | Mode::Hosts => &self.prepared.roles.dut,
+        };
+        let profile = request.profile.then(|| forwarding.clone());
+        let scene = Scene { profile, ..Scene::of_lane(lane) };
+        let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
         let before = ledger::snapshot(lane)?;
         let began = Instant::now();

@@ -43,7 +43,7 @@ impl Simulated {
 
 impl Testbed for Simulated {
     fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
-        let Request { slot: cell, rate, timing } = *request;
+        let Request { slot: cell, rate, timing, .. } = *request;
         let dut = if self.prepared.plan.is_ceiling(cell) { MemoryDut::default() } else { self.dut };
         let trial = self.links[self.prepared.kind_of[cell]].trial(timing, rate, dut, &STOP);
         self.passed += Duration::from_nanos(timing.load_ns()) + self.beyond;

@@ -3,6 +3,7 @@
 use super::Connections;
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
+use linerate_profile::Function;
 use linerate_stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,6 +36,29 @@ pub struct Summary {
     pub unmeasured: Vec<Unmeasured>,
     /// Limits of the results.
     pub warnings: Vec<Warning>,
+    /// Where the time of frames went, of slots that were profiled.
+    pub profiles: Vec<SlotProfile>,
+}
+
+/// The profile of a slot: of one trial beside those that give its rate, because each sample takes time from the frames.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlotProfile {
+    /// Slot, an index into the campaign's.
+    pub slot: usize,
+    /// The event that it was sampled by: `cycles` or `cpu-clock`.
+    pub event: String,
+    /// Samples of the kernel.
+    pub samples: u64,
+    /// Samples that found a CPU in user space.
+    pub user: u64,
+    /// Samples that are not counted, because their stack found no room.
+    pub lost: u64,
+    /// Received frames/s of this trial.
+    pub received: Option<f64>,
+    /// The file of the folded stacks, below the campaign's folder.
+    pub stacks: String,
+    /// The functions with most samples of their own.
+    pub functions: Vec<Function>,
 }
 
 /// A limit of the results, or of one figure.

@@ -4,6 +4,7 @@ mod answer;
 pub(super) mod changes;
 mod figures;
 mod measured;
+mod profiles;
 mod tables;
 
 use super::numbers::{listed, rate_unit, share, together};
@@ -103,6 +104,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     tables::series(page, shown);
     tables::speed_ups(page, shown);
     tables::expectations(page, shown);
+    profiles::profiles(page, shown);
     figures::figures(page, shown);
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
     let told = skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")));

@@ -64,7 +64,7 @@ impl Device {
     /// Prepares the collectors of a trial.
     fn before_trial(&self) -> Collectors<'static> {
         let (host, kernel) = (Some(self.dut.observed()), self.dut.kernel());
-        Scene { host, lane: None, kernel, ends: self.ends.clone() }.before(&self.collect)
+        Scene { host, lane: None, kernel, ends: self.ends.clone(), profile: None }.before(&self.collect)
     }
 }
 

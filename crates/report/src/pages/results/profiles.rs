@@ -1,0 +1,165 @@
+//! Where the time of a frame goes: functions of the DUT's kernel, in nanoseconds.
+
+use super::super::numbers::rate;
+use super::Shown;
+use crate::document::{Cell, Document, Table};
+use linerate_measure::record::SlotProfile;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Functions of the table.
+const FUNCTIONS: usize = 12;
+/// Cells side by side at most. The folded stacks have all.
+const CELLS: usize = 6;
+/// Functions that explain a difference in words.
+const NAMED: usize = 4;
+/// Standard errors that a difference must have to be named.
+const CLEAR: f64 = 3.0;
+
+/// A sampled trial below this share of the usual rate was slowed down by something else than the samples.
+const SLOW: f64 = 0.85;
+
+/// The profile of a cell, in nanoseconds of a frame.
+struct Times<'a> {
+    profile: &'a SlotProfile,
+    /// All of a frame's time.
+    frame: f64,
+    own: BTreeMap<&'a str, u64>,
+}
+
+impl Times<'_> {
+    /// Samples of the kernel and of user space.
+    fn samples(&self) -> f64 {
+        (self.profile.samples + self.profile.user + self.profile.lost).max(1) as f64
+    }
+
+    /// The time in a function itself, and its standard error (that of a share of so many samples).
+    fn of(&self, function: &str) -> (f64, f64) {
+        let share = self.own.get(function).copied().unwrap_or(0) as f64 / self.samples();
+        (share * self.frame, (share * (1.0 - share) / self.samples()).sqrt() * self.frame)
+    }
+}
+
+/// A section for the cells that were profiled.
+pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
+    let of_slot = |profile| times(shown, profile);
+    let all: Vec<Times<'_>> = shown.summary.profiles.iter().filter_map(of_slot).collect();
+    if all.is_empty() {
+        return;
+    }
+    page.heading("Where the time of a frame goes");
+    for after in &all {
+        let baseline = shown.campaign.slots[after.profile.slot].baseline;
+        let before = all.iter().find(|other| Some(other.profile.slot) == baseline);
+        if let Some(text) = before.and_then(|before| explanation(shown, before, after)) {
+            page.say(text);
+        }
+    }
+    page.table(table(&all[..all.len().min(CELLS)]));
+    let profile = all[0].profile;
+    page.note(format!(
+        "Time in functions of the kernel themselves, without those that they called: shares of some {} samples ({}) of one more trial, \
+         times the nanoseconds of a frame in the others.",
+        profile.samples + profile.user,
+        profile.event
+    ));
+    slowed(page, shown, &all);
+    let files: Vec<&str> =
+        all[all.len().saturating_sub(2)..].iter().map(|cell| cell.profile.stacks.as_str()).collect();
+    page.note(format!(
+        "The stacks are in the records: `linerate flame {} > picture.svg` draws them.",
+        files.join(" ")
+    ));
+}
+
+/// The times of a profile; `None` for a cell whose frames have no cost, because they were paced.
+fn times<'a>(shown: &Shown<'_>, profile: &'a SlotProfile) -> Option<Times<'a>> {
+    let row = shown.row(profile.slot).filter(|row| row.ns_per_frame > 0.0)?;
+    shown.campaign.slots.get(profile.slot).filter(|slot| slot.asked_fps.is_none())?;
+    let own = profile.functions.iter().map(|f| (f.name.as_str(), f.own)).collect();
+    Some(Times { profile, frame: row.ns_per_frame, own })
+}
+
+/// `A frame takes 540 ns more with nft-stateful than with forwarding: nft_do_chain +180 ns, ...`
+fn explanation(shown: &Shown<'_>, before: &Times<'_>, after: &Times<'_>) -> Option<String> {
+    let names: BTreeSet<&str> = before.own.keys().chain(after.own.keys()).copied().collect();
+    let mut changes: Vec<(&str, f64)> = Vec::new();
+    for name in names {
+        let ((then, error_then), (now, error_now)) = (before.of(name), after.of(name));
+        if (now - then).abs() > CLEAR * error_then.hypot(error_now) {
+            changes.push((name, now - then));
+        }
+    }
+    changes.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let named = changes.iter().take(NAMED).map(|(name, ns)| format!("{name} {ns:+.0} ns"));
+    let named: Vec<String> = named.collect();
+    let difference = after.frame - before.frame;
+    let rest = difference - changes.iter().take(NAMED).map(|(_, ns)| ns).sum::<f64>();
+    (!named.is_empty()).then(|| {
+        let more = if difference < 0.0 { "less" } else { "more" };
+        format!(
+            "A frame takes {:.0} ns {more} with {} than with {}: {}, all other functions {rest:+.0} ns.",
+            difference.abs(),
+            shown.name(after.profile.slot),
+            shown.name(before.profile.slot),
+            named.join(", ")
+        )
+    })
+}
+
+/// The functions whose times differ most between the cells.
+fn table(cells: &[Times<'_>]) -> Table {
+    let names: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.own.keys().copied()).collect();
+    let spread = |name: &str| {
+        let all = cells.iter().map(|cell| cell.of(name).0);
+        let most = all.clone().fold(0.0, f64::max);
+        if cells.len() < 2 { most } else { most - all.fold(f64::INFINITY, f64::min) }
+    };
+    let mut names: Vec<(&str, f64)> = names.into_iter().map(|name| (name, spread(name))).collect();
+    names.sort_by(|a, b| b.1.total_cmp(&a.1));
+    names.truncate(FUNCTIONS);
+    let functions: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+    let rows = functions.iter().copied().map(Some).chain([None]).chain([Some("")]);
+    let ns = |cell: &Times<'_>, row: &Option<&str>| match row {
+        Some("") => cell.frame,
+        Some(function) => cell.of(function).0,
+        None => cell.frame - functions.iter().map(|function| cell.of(function).0).sum::<f64>(),
+    };
+    let name = |row: &Option<&str>| match row {
+        Some("") => "together".to_string(),
+        Some(function) => (*function).to_string(),
+        None => "all others".to_string(),
+    };
+    let table = Table::of(rows).column("function", "", name);
+    let table = cells.iter().fold(table, |table, cell| {
+        let head = format!("cell {}", cell.profile.slot + 1);
+        table.column(&head, "ns", |row| {
+            let ns = ns(cell, row);
+            Cell::number(ns, format!("{ns:.0}"))
+        })
+    });
+    table.into()
+}
+
+/// How much the sampling slowed the frames down. A trial that something else slowed down may have other shares.
+fn slowed(page: &mut Document, shown: &Shown<'_>, all: &[Times<'_>]) {
+    let (scale, unit) = shown.unit();
+    let mut told = Vec::new();
+    for cell in all {
+        let number = cell.profile.slot + 1;
+        let Some((profiled, usual)) = cell.profile.received.zip(shown.rate(cell.profile.slot)) else {
+            continue;
+        };
+        let [sampled, others] = [profiled, usual].map(|value| rate(value, scale, 3).text().to_string());
+        told.push(format!("cell {number} {sampled} {unit} instead of {others}"));
+        if profiled < SLOW * usual {
+            page.warn(format!(
+                "The sampled trial of cell {number} was {:.0} % slower than the others, more than sampling costs: where its time went may \
+                 not be where theirs went. Run it again.",
+                100.0 * (1.0 - profiled / usual)
+            ));
+        }
+    }
+    if !told.is_empty() {
+        page.note(format!("Rates of the sampled trials: {}.", told.join(", ")));
+    }
+}
