@@ -146,9 +146,13 @@ impl Conductor<'_> {
         }
     }
 
-    /// Profiles each slot that has trials, in a trial of its own: each sample takes time from the frames. Or why not.
+    /// Profiles each slot that has trials, in a trial of its own: each sample takes time from the frames. Or why not. Without a DUT,
+    /// its CPUs do nothing, unless the tester uses the same ones.
     fn profiles(&mut self, progress: &Progress) -> Vec<(usize, Result<SlotProfile>)> {
-        let measured = |slot: &&Slot| self.trials.iter().any(|trial| trial.slot == slot.id);
+        let inline = self.campaign.asked.mode == Mode::Inline;
+        let measured = |slot: &&Slot| {
+            (inline || !slot.is_calibration()) && self.trials.iter().any(|trial| trial.slot == slot.id)
+        };
         let slots: Vec<&Slot> = self.campaign.slots.iter().filter(measured).collect();
         let mut profiles = Vec::new();
         for slot in slots {

@@ -90,3 +90,8 @@ fn the_functions_of_a_busy_kernel_are_sampled() {
     assert!(read["with_called"].as_u64() > Some(10), "{read}");
     assert!(fs::read_to_string(&svg).unwrap().contains("vfs_read ("));
 }
+
+#[test]
+fn cpus_that_are_not_there_are_refused() {
+    linerate(["profile", "--cpus", "4095"]).run().fails(2, &["CPU 4095 is not online"]);
+}

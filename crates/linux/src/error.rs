@@ -55,7 +55,7 @@ impl Error {
         if let Error::System { detail, .. } = &mut self
             && permission
         {
-            *detail = " (XDP needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW)".into();
+            *detail = " (eBPF programs need root, or CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW)".into();
         }
         self
     }

@@ -63,10 +63,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// # Errors
 /// No privilege, no perf events, or nothing was sampled.
 pub fn run(args: &Profile) -> Result<ExitCode> {
-    let cpus = match &args.cpus {
-        Some(Cpus(cpus)) => cpus.clone(),
-        None => online_cpus().context("cannot tell which CPUs are online")?,
-    };
+    let online = online_cpus().context("cannot tell which CPUs are online")?;
+    let cpus = args.cpus.as_ref().map_or(online.clone(), |Cpus(cpus)| cpus.clone());
+    if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
+        bail_usage!("--cpus: CPU {cpu} is not online; {} CPUs are", online.len());
+    }
     interrupt::install();
     let mut sampler = Sampler::load().context("cannot sample this machine")?;
     sampler.start(&cpus, args.frequency).context("cannot sample this machine")?;
