@@ -136,7 +136,7 @@ pub struct CampaignArgs {
     pub allow_host_changes: bool,
 
     /// Afterwards, sample the stacks of the kernel under the load of each cell, for 2 s each, and say which functions take the
-    /// time of a frame. These trials take no part in the rates
+    /// time of a frame, and why it is not faster. These trials take no part in the rates
     #[arg(long, conflicts_with = "simulate")]
     pub profile: bool,
 

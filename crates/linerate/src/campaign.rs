@@ -4,6 +4,7 @@ use crate::interrupt::interrupted;
 use crate::progress::Progress;
 use crate::testbed::{Request, Testbed, TrialOutcome};
 use anyhow::{Context, Result, anyhow};
+use linerate_explain::{Records, explain};
 use linerate_linux::host::peak_rss_bytes;
 use linerate_linux::profile;
 use linerate_linux::records::RecordStore;
@@ -14,12 +15,15 @@ use linerate_measure::record::{
 use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::rates;
-use linerate_profile::Sampled;
+use linerate_profile::{Profile, Sampled};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Load of a trial that is profiled: some two thousand samples of each CPU.
-const PROFILED_NS: u64 = 2_000_000_000;
+/// Trials of each slot that are profiled. They alternate with those of other slots, as all trials do.
+const PROFILED: u64 = 4;
+/// Load of a trial that is profiled: all of a slot give some two thousand samples of each CPU.
+const PROFILED_NS: u64 = 500_000_000;
 /// Functions of a profile that the summary keeps. The file of its stacks has all.
 const MOST_FUNCTIONS: usize = 200;
 
@@ -84,15 +88,21 @@ pub fn run(
     // Before the summary, which marks the campaign as ended: its trials must be on disk by then.
     let kept = store.finish();
     let mut summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
+    let mut stacks = BTreeMap::new();
     for (slot, profile) in profiles {
         match profile {
-            Ok(profile) => summary.profiles.push(profile),
+            Ok((profile, all)) => {
+                stacks.insert(slot, all);
+                summary.profiles.push(profile);
+            }
             Err(error) => {
                 let text = format!("not profiled: {error:#}");
                 summary.warnings.push(Warning { slot: Some(slot), text });
             }
         }
     }
+    let records = Records { campaign, host, summary: &summary, trials: &trials, stacks: &stacks };
+    summary.explanations = explain(&records);
     let directory = store.directory().to_path_buf();
     let written = kept.and(store.write_summary(&summary));
     let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
@@ -146,42 +156,68 @@ impl Conductor<'_> {
         }
     }
 
-    /// Profiles each slot that has trials, in a trial of its own: each sample takes time from the frames. Or why not. Without a DUT,
+    /// Profiles each slot that has trials, in trials of its own: each sample takes time from the frames. Or why not. Without a DUT,
     /// its CPUs do nothing, unless the tester uses the same ones.
-    fn profiles(&mut self, progress: &Progress) -> Vec<(usize, Result<SlotProfile>)> {
+    fn profiles(&mut self, progress: &Progress) -> Vec<(usize, Result<(SlotProfile, Profile)>)> {
         let inline = self.campaign.asked.mode == Mode::Inline;
         let measured = |slot: &&Slot| {
             (inline || !slot.is_calibration()) && self.trials.iter().any(|trial| trial.slot == slot.id)
         };
         let slots: Vec<&Slot> = self.campaign.slots.iter().filter(measured).collect();
-        let mut profiles = Vec::new();
-        for slot in slots {
-            if interrupted() {
-                break;
+        let mut all: Vec<Result<(Sampled, Vec<f64>)>> =
+            slots.iter().map(|_| Ok((Sampled::default(), Vec::new()))).collect();
+        for round in 0..PROFILED {
+            for (slot, sum) in slots.iter().zip(&mut all).filter(|(_, sum)| sum.is_ok()) {
+                if interrupted() {
+                    return Vec::new();
+                }
+                progress.say(format!(
+                    "profile {} of {PROFILED}: {}",
+                    round + 1,
+                    self.campaign.name_of(slot.id)
+                ));
+                match (self.sampled(slot), sum.as_mut()) {
+                    (Ok((sampled, rate)), Ok((all, rates))) => {
+                        all.add(sampled);
+                        rates.extend(rate);
+                    }
+                    (Err(error), _) => *sum = Err(error),
+                    (Ok(_), Err(_)) => {}
+                }
             }
-            progress.say(format!("profile: {}", self.campaign.name_of(slot.id)));
-            profiles.push((slot.id, self.profile(slot)));
         }
-        profiles
+        let kept = slots.iter().zip(all).map(|(slot, sum)| {
+            (slot.id, sum.and_then(|(sampled, rates)| self.kept(slot.id, sampled, &rates)))
+        });
+        kept.collect()
     }
 
-    fn profile(&mut self, slot: &Slot) -> Result<SlotProfile> {
+    /// The samples of one trial, and its rate.
+    fn sampled(&mut self, slot: &Slot) -> Result<(Sampled, Option<f64>)> {
         let timing = self.campaign.asked.timing.lasting(PROFILED_NS);
         let wanted = Request { slot: slot.id, rate: slot.asked_fps, timing, profile: true };
         let TrialOutcome { record, profile, .. } = self.stand.run(&wanted)?;
         let failed = record.collected.into_iter().find(|c| c.command == profile::NAME);
         let reason = || failed.and_then(|c| c.output.err()).unwrap_or("its DUT is not a kernel".into());
-        let Sampled { profile, event, user, lost } = profile.ok_or_else(|| anyhow!(reason()))?;
-        Ok(SlotProfile {
-            slot: slot.id,
+        let sampled = profile.ok_or_else(|| anyhow!(reason()))?;
+        Ok((sampled, rates(&record.samples).map(|rates| rates.received)))
+    }
+
+    /// Writes the stacks of a slot.
+    fn kept(&self, slot: usize, sampled: Sampled, rates: &[f64]) -> Result<(SlotProfile, Profile)> {
+        let Sampled { profile, event, user, lost } = sampled;
+        let kept = SlotProfile {
+            slot,
             event,
             samples: profile.samples(),
             user,
             lost,
-            received: rates(&record.samples).map(|rates| rates.received),
-            stacks: self.store.write_stacks(slot.id, &profile.lines())?,
+            // Trials of the same length: frames by time.
+            received: (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64),
+            stacks: self.store.write_stacks(slot, &profile.lines())?,
             functions: profile.functions().into_iter().take(MOST_FUNCTIONS).collect(),
-        })
+        };
+        Ok((kept, profile))
     }
 
     /// Runs one trial and records it.

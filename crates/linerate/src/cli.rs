@@ -1,8 +1,8 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    agent, bench, compare, conduct, documents, flame, history, import, lab, plan_file, profile, receive,
-    reproduce, rules, run, send, show, stat,
+    agent, bench, compare, conduct, documents, explain, flame, history, import, lab, plan_file, profile,
+    receive, reproduce, rules, run, send, show, stat,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -88,6 +88,12 @@ pub enum Command {
     /// word that begins with # are ignored. The output is ministat's, byte for byte, with the arithmetic of the generation that --era
     /// names, so that published figures can be checked.
     Stat(stat::Stat),
+    /// Say why a DUT forwards no more frames, with the evidence and the setting that changes it
+    ///
+    /// Looks for known causes in the rates, counters, CPU shares and profiles of a recorded campaign. Each finding has its evidence,
+    /// its mechanism, the commands that change it and undo the change, and the gain to expect. A cause that could not be looked for
+    /// is listed as not examined.
+    Explain(explain::Explain),
     /// Draw profiles of pmcstat, DTrace and perf as flame graphs, or list their functions
     ///
     /// Reads the output of a profiler from any host and prints a flame graph (SVG): each function is as wide as its share of the
@@ -143,6 +149,7 @@ impl Command {
             Command::Compare(args) => compare::run(&args),
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Stat(args) => stat::run(&args),
+            Command::Explain(args) => explain::run(&args),
             Command::Flame(args) => flame::run(&args),
             Command::Profile(args) => profile::run(&args),
             Command::Import(args) => import::run(&args),

@@ -139,7 +139,7 @@ impl RecordStore {
     /// # Errors
     /// They cannot be written.
     pub fn write_stacks(&self, slot: usize, lines: &[String]) -> Result<String, Error> {
-        let name = format!("{PROFILES}/{}.stack", slot + 1);
+        let name = stacks_of(slot);
         let path = self.directory.join(&name);
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let made = fs::create_dir_all(self.directory.join(PROFILES));
@@ -162,6 +162,11 @@ impl RecordStore {
         files::replace(&path, document).map_err(failed("write", &path))?;
         sync_directory(&self.directory)
     }
+}
+
+/// The file of a slot's stacks, below the campaign's folder.
+fn stacks_of(slot: usize) -> String {
+    format!("{PROFILES}/{}.stack", slot + 1)
 }
 
 /// Lines that may wait for the disk. With more, the campaign waits, so that a slow disk does not fill the memory.

@@ -1,8 +1,10 @@
 //! The records of a campaign, and the reader of all their versions. docs/records.md describes the files.
 
+mod finding;
 pub mod imported;
 mod verdict;
 
+pub use finding::{Change, Explanation, Finding, NotExamined, Stage, Strength};
 pub use imported::{Imported, ImportedSlot, ImportedTrial};
 pub use verdict::{
     Against, Compared, Disagreement, Expected, JudgedPair, Limit, Ministat, Point, Row, Series, SlotProfile,

@@ -93,6 +93,7 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         expectations: Vec::new(),
         warnings: Vec::new(),
         profiles: Vec::new(),
+        explanations: Vec::new(),
     };
     if let Some(planned) = &campaign.planned {
         results::add(&mut summary, planned, &ratios);

@@ -35,6 +35,18 @@ pub struct Sampled {
     pub lost: u64,
 }
 
+impl Sampled {
+    /// Adds the samples of another period, by the same event.
+    pub fn add(&mut self, other: Sampled) {
+        for (stack, samples) in other.profile.stacks() {
+            self.profile.add(stack, samples);
+        }
+        self.event = other.event;
+        self.user += other.user;
+        self.lost += other.lost;
+    }
+}
+
 /// A function of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Function {
@@ -77,6 +89,11 @@ impl Profile {
     /// All samples.
     pub fn samples(&self) -> u64 {
         self.stacks.values().fold(0, |sum, samples| sum.saturating_add(*samples))
+    }
+
+    /// The stacks with their samples, in the order of their names.
+    pub fn stacks(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.stacks.iter().map(|(stack, samples)| (stack.as_str(), *samples))
     }
 
     /// Lines of folded stacks, in the order of the stacks' names.

@@ -212,13 +212,14 @@ enum Source {
     File(Rates),
 }
 
-struct OpenCampaign {
+/// A campaign that an argument names, or some of its slots.
+pub(super) struct OpenCampaign {
     /// As the user wrote it.
-    name: String,
+    pub name: String,
     /// Path and selection, to recognise the same source.
-    path: PathBuf,
+    pub path: PathBuf,
     wanted: Option<String>,
-    stored: StoredCampaign,
+    pub stored: StoredCampaign,
 }
 
 /// A path, and the selection in it. Both may have colons: `DIR:forwarding, order zipf:1.1`.
@@ -241,14 +242,7 @@ impl Source {
             }
             return Ok(Source::File(numbers(path)?));
         }
-        let stored = records::read(path)?;
-        let path = path.canonicalize().with_context(|| format!("looking up {}", path.display()))?;
-        let open = OpenCampaign { name: what.into(), path, wanted, stored };
-        if open.slots().is_empty() {
-            let there: Vec<String> = open.stored.campaign.slots.iter().map(|s| s.name.clone()).collect();
-            bail_usage!("{what}: no such variant; there are {}", there.join(", "));
-        }
-        Ok(Source::Campaign(Box::new(open)))
+        Ok(Source::Campaign(Box::new(OpenCampaign::open(what)?)))
     }
 
     fn name(&self) -> &str {
@@ -285,7 +279,22 @@ fn numbers(path: &Path) -> Result<Rates> {
 }
 
 impl OpenCampaign {
-    fn slots(&self) -> Vec<&Slot> {
+    /// Opens FOLDER or FOLDER:VARIANT.
+    pub fn open(what: &str) -> Result<OpenCampaign> {
+        let (path, wanted) = split(what);
+        let path = Path::new(path);
+        let stored = records::read(path)?;
+        let path = path.canonicalize().with_context(|| format!("looking up {}", path.display()))?;
+        let open = OpenCampaign { name: what.into(), path, wanted, stored };
+        if open.slots().is_empty() {
+            let there: Vec<String> = open.stored.campaign.slots.iter().map(|s| s.name.clone()).collect();
+            bail_usage!("{what}: no such variant; there are {}", there.join(", "));
+        }
+        Ok(open)
+    }
+
+    /// The slots that are meant.
+    pub fn slots(&self) -> Vec<&Slot> {
         chosen(&self.stored.campaign, self.wanted.as_deref())
     }
 
@@ -298,7 +307,8 @@ impl OpenCampaign {
         machine(self) == machine(other)
     }
 
-    fn rates(&self, slot: &Slot, name: String) -> Rates {
+    /// The rates of a slot under this name.
+    pub fn rates(&self, slot: &Slot, name: String) -> Rates {
         Rates::of_slot(name, slot.id, &self.stored.campaign, &self.stored.trials)
     }
 

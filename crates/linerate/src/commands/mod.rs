@@ -5,6 +5,7 @@ pub mod bench;
 pub mod compare;
 pub mod conduct;
 pub mod documents;
+pub mod explain;
 pub mod flame;
 pub mod history;
 pub mod import;

@@ -1,9 +1,11 @@
 //! Finds campaigns, and reads their folders back.
 
-use super::{CAMPAIGN, HOST, SUMMARY, TRIALS, failed};
+use super::{CAMPAIGN, HOST, SUMMARY, TRIALS, failed, stacks_of};
 use crate::Error;
 use crate::files;
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord, read_document, read_trials};
+use linerate_profile::Profile;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,23 @@ pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
         summary: document(directory, SUMMARY)?,
         cut_off: trials.cut_off,
     })
+}
+
+impl StoredCampaign {
+    /// The stacks of slots that were profiled, of the record in `directory`.
+    ///
+    /// # Errors
+    /// A file of stacks that the summary names cannot be read.
+    pub fn stacks(&self, directory: &Path) -> Result<BTreeMap<usize, Profile>, Error> {
+        let profiles = self.summary.iter().flat_map(|summary| &summary.profiles);
+        let read = |slot: usize| {
+            let path = directory.join(stacks_of(slot));
+            let text =
+                text(&path)?.ok_or_else(|| Error::Refused(format!("{} is missing", path.display())))?;
+            Ok((slot, Profile::of_folded(&text)))
+        };
+        profiles.map(|profile| read(profile.slot)).collect()
+    }
 }
 
 /// How many bytes of a file are whole lines.

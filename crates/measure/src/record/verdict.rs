@@ -1,6 +1,6 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
-use super::Connections;
+use super::{Connections, Explanation};
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
 use linerate_profile::Function;
@@ -38,9 +38,11 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
     /// Where the time of frames went, of slots that were profiled.
     pub profiles: Vec<SlotProfile>,
+    /// Why slots forward no more frames.
+    pub explanations: Vec<Explanation>,
 }
 
-/// The profile of a slot: of one trial beside those that give its rate, because each sample takes time from the frames.
+/// The profile of a slot: of trials beside those that give its rate, because each sample takes time from the frames.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlotProfile {
     /// Slot, an index into the campaign's.
@@ -53,7 +55,7 @@ pub struct SlotProfile {
     pub user: u64,
     /// Samples that are not counted, because their stack found no room.
     pub lost: u64,
-    /// Received frames/s of this trial.
+    /// Received frames/s of these trials.
     pub received: Option<f64>,
     /// The file of the folded stacks, below the campaign's folder.
     pub stacks: String,

@@ -104,6 +104,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     tables::series(page, shown);
     tables::speed_ups(page, shown);
     tables::expectations(page, shown);
+    super::explanation::section(page, shown.campaign, shown.summary);
     profiles::profiles(page, shown);
     figures::figures(page, shown);
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));

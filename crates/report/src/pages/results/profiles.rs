@@ -57,7 +57,7 @@ pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
     page.table(table(&all[..all.len().min(CELLS)]));
     let samples = all.iter().map(|cell| cell.profile.samples + cell.profile.user);
     page.note(format!(
-        "Time in functions of the kernel themselves, without those that they called: shares of {} samples or more ({}) of one more trial, \
+        "Time in functions of the kernel themselves, without those that they called: shares of {} samples or more ({}) of further trials, \
          times the nanoseconds of a frame in the others.",
         samples.min().unwrap_or(0),
         all[0].profile.event
@@ -153,8 +153,8 @@ fn slowed(page: &mut Document, shown: &Shown<'_>, all: &[Times<'_>]) {
         told.push(format!("cell {number} {sampled} {unit} instead of {others}"));
         if profiled < SLOW * usual {
             page.warn(format!(
-                "The sampled trial of cell {number} was {:.0} % slower than the others, more than sampling costs: where its time went may \
-                 not be where theirs went. Run it again.",
+                "The sampled trials of cell {number} were {:.0} % slower than the others, more than sampling costs: where their time went may \
+                 not be where that of the others went. Run it again.",
                 100.0 * (1.0 - profiled / usual)
             ));
         }

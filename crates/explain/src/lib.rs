@@ -1,0 +1,47 @@
+//! Why a DUT forwards no more frames: rules look for known causes in the records of a campaign.
+//!
+//! Each file below `rules` looks for one cause. A rule reads a [`Case`], the records of one slot, and returns a
+//! [`Finding`], nothing, or the reason why it could not look. [`explain`] asks all of them.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod case;
+mod difference;
+mod rules;
+mod stages;
+
+pub use case::{Case, Records};
+pub use difference::{Difference, Part, difference};
+
+use linerate_measure::record::{Explanation, Finding, NotExamined};
+
+/// The answer of a rule: a finding, `None` where the cause is not there, or the reason why it could not look for it.
+type Examined = Result<Option<Finding>, String>;
+
+/// Explains every slot with a DUT that has a valid trial.
+pub fn explain(records: &Records<'_>) -> Vec<Explanation> {
+    records.cases().iter().map(of_case).collect()
+}
+
+fn of_case(case: &Case<'_>) -> Explanation {
+    let mut found =
+        Explanation { slot: case.slot.id, stages: stages::stages(case), ..Explanation::default() };
+    for &(cause, examine) in rules::RULES {
+        match examine(case) {
+            Ok(Some(finding)) => found.findings.push(Finding { cause: cause.into(), ..finding }),
+            Ok(None) => found.absent.push(cause.into()),
+            Err(reason) => found.not_examined.push(NotExamined { cause: cause.into(), reason }),
+        }
+    }
+    let rank = |finding: &Finding| (finding.strength, finding.weight);
+    found.findings.sort_by(|a, b| {
+        let ((a, weight_a), (b, weight_b)) = (rank(a), rank(b));
+        b.cmp(&a).then(weight_b.total_cmp(&weight_a))
+    });
+    found
+}
+
+/// The names of all causes that are looked for.
+pub fn causes() -> impl Iterator<Item = &'static str> {
+    rules::RULES.iter().map(|(cause, _)| *cause)
+}

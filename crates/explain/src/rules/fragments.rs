@@ -1,0 +1,26 @@
+//! Frames are longer than the MTU of the next link.
+
+use super::{change, percent};
+use crate::{Case, Examined};
+use linerate_measure::record::{Finding, Strength};
+
+pub(super) fn examine(case: &Case<'_>) -> Examined {
+    let made = case.counted(|name| ["FragCreates", "FragOKs", "ReasmReqds", "FragFails"].iter().any(|end| name.ends_with(end)));
+    let spent = case.spent(&["ip_do_fragment", "ip6_fragment", "ip_defrag", "nf_ct_frag*", "ip_fragment"]).ok().filter(|spent| spent.is_clear(0.01));
+    let frames = made.values().copied().max().unwrap_or(0) as f64 / case.sent().max(1) as f64;
+    if frames < 0.001 && spent.is_none() {
+        return Ok(None);
+    }
+    let share = spent.as_ref().map_or(frames.min(1.0), |spent| spent.share);
+    let counted = made.iter().map(|(name, n)| format!("{name}: {n}"));
+    Ok(Some(Finding {
+        statement: "Frames are fragmented: they are longer than the MTU of the link that they leave by.".into(),
+        strength: Strength::Observed,
+        evidence: counted.chain(spent.iter().map(crate::case::Spent::evidence)).collect(),
+        mechanism: "A packet that does not fit is cut into several, or refused if it must not be fragmented. Each fragment is a frame with a cost of its own.".into(),
+        changes: vec![change("Linux, FreeBSD", "the same MTU on all links: ip link set IF mtu N, ifconfig IF mtu N; or clamp the MSS of TCP", "the former MTU")],
+        gain: format!("up to {} of a frame's time", percent(share)),
+        weight: share.max(frames.min(1.0)),
+        ..Finding::default()
+    }))
+}

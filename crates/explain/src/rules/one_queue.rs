@@ -1,0 +1,65 @@
+//! One receive queue of several takes most frames.
+
+use super::{change, percent};
+use crate::{Case, Examined};
+use linerate_measure::record::{Finding, Strength};
+use std::collections::BTreeMap;
+
+/// A queue that takes this part of the frames beyond its fair share takes all.
+const UNFAIR: f64 = 0.5;
+
+pub(super) fn examine(case: &Case<'_>) -> Examined {
+    let mut queues: BTreeMap<u32, u64> = BTreeMap::new();
+    for (queue, frames) in case.counted(|_| true).into_iter().filter_map(|(name, n)| Some((received_queue(name)?, n))) {
+        *queues.entry(queue).or_default() += frames;
+    }
+    let number = queues.keys().next_back().map_or(0, |last| last + 1).max(queues.len() as u32);
+    let all: u64 = queues.values().sum();
+    if all == 0 {
+        return Err("the driver counts no frames by receive queue".into());
+    }
+    let (busiest, most) = queues.iter().max_by_key(|(_, frames)| **frames).expect("some frames were counted");
+    let (share, fair) = (*most as f64 / all as f64, 1.0 / f64::from(number.max(1)));
+    if number < 2 || share < fair + UNFAIR * (1.0 - fair) {
+        return Ok(None);
+    }
+    let flows = case.slot.flows.unwrap_or(case.records.campaign.asked.flows);
+    let one_flow = if flows == 1 { " The traffic has one flow, and a flow stays in its queue." } else { "" };
+    Ok(Some(Finding {
+        statement: format!("Receive queue {busiest} of {number} takes {} of the frames.{one_flow}", percent(share)),
+        strength: Strength::Observed,
+        evidence: queues.iter().take(16).map(|(queue, frames)| format!("queue {queue}: {frames} frames ({})", percent(*frames as f64 / all as f64))).collect(),
+        mechanism: "Each queue is served by one CPU at a time. A queue that takes most frames leaves the other CPUs idle.".into(),
+        changes: vec![
+            change("Linux", "ethtool -N IF rx-flow-hash udp4 sdfn; ethtool -X IF equal N", "ethtool -N IF rx-flow-hash udp4 sd; ethtool -X IF default"),
+            change("linerate", "send more flows: flows = 2000 in [traffic]", "nothing to undo"),
+        ],
+        gain: format!("up to {:.1} times the rate, if each queue has a CPU", (share / fair).min(f64::from(number))),
+        weight: 1.0 - fair / share,
+        ..Finding::default()
+    }))
+}
+
+/// The number of a receive queue in the name of a counter of its frames: `in: rx_queue_3_xdp_packets`, `in: rx3_packets`,
+/// `dev.ix.0.queue3.rx_packets`.
+fn received_queue(name: &str) -> Option<u32> {
+    let name = name.strip_prefix("in: ")?;
+    let ours = name.contains("rx") && (name.ends_with("packets") || name.ends_with("pkts") || name.ends_with("_cnt"));
+    let of_queue = name.rsplit_once("queue").or_else(|| name.rsplit_once("rx")).filter(|_| ours)?.1;
+    let digits: String = of_queue.trim_start_matches(['_', '-', '.', '[']).chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_of_several_drivers() {
+        let names = ["in: rx_queue_3_xdp_packets", "in: rx3_packets", "in: dev.ix.0.queue3.rx_packets", "in: rx-3.packets", "in: queue_3_rx_cnt"];
+        assert_eq!(names.map(received_queue), [Some(3); 5]);
+        for other in ["in: rx_packets", "out: rx_queue_3_packets", "in: tx_queue_1_packets", "in: rx_queue_0_drops", "Ip.InReceives"] {
+            assert_eq!(received_queue(other), None, "{other}");
+        }
+    }
+}

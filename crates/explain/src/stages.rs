@@ -1,0 +1,210 @@
+//! Where the time of a frame goes, by stage of its way through the kernel.
+
+use crate::case::{Case, is_called};
+use linerate_measure::record::Stage;
+
+/// The stages, in the order of a frame's way, each with the functions that begin it. The innermost function of a stack that
+/// begins a stage decides. Functions of Linux, then of FreeBSD.
+const STAGES: [(&str, &[&str]); 15] = [
+    (
+        "tester",
+        &["xdp_test_run_batch", "bpf_test_run_xdp_live", "bpf_prog_*", "xdp_do_flush", "veth_ndo_xdp_xmit"],
+    ),
+    (
+        "interrupt and poll",
+        &[
+            "net_rx_action",
+            "handle_softirqs",
+            "asm_common_interrupt",
+            "ithread_loop",
+            "intr_event_execute_handlers",
+        ],
+    ),
+    (
+        "driver, receive",
+        &["veth_poll", "*_poll", "*_rx_poll", "iflib_rxeof", "*_rxeof", "t4_intr", "service_iq*"],
+    ),
+    (
+        "frame memory",
+        &[
+            "veth_xdp_rcv_skb",
+            "__xdp_build_skb_from_frame",
+            "napi_build_skb",
+            "build_skb_around",
+            "napi_skb_cache_get_bulk",
+            "__alloc_skb",
+            "kfree_skb*",
+            "consume_skb",
+            "sk_skb_reason_drop",
+            "skb_release_data",
+            "__kfree_skb",
+            "page_pool_*",
+            "napi_pp_put_page",
+            "kmem_cache_*",
+            "uma_zalloc*",
+            "uma_zfree*",
+            "m_freem",
+            "mb_free_ext",
+        ],
+    ),
+    (
+        "GRO and demultiplexing",
+        &[
+            "gro_receive_skb",
+            "dev_gro_receive",
+            "napi_gro_receive",
+            "__netif_receive_skb*",
+            "netif_receive_skb_list_internal",
+            "ether_input",
+            "ether_nh_input",
+            "ether_demux",
+            "netisr_dispatch*",
+        ],
+    ),
+    (
+        "bridge",
+        &[
+            "br_handle_frame",
+            "br_handle_frame_finish",
+            "__br_forward",
+            "br_dev_xmit",
+            "bridge_input",
+            "bridge_forward",
+        ],
+    ),
+    (
+        "IP",
+        &[
+            "ip_rcv",
+            "ip_list_rcv",
+            "ip_sublist_rcv",
+            "ip_rcv_core",
+            "ip_forward",
+            "ip_output",
+            "ip6_*",
+            "ipv6_*",
+            "ip_input",
+            "ip_tryforward",
+            "ip_fastforward",
+        ],
+    ),
+    ("firewall hooks", &["nf_hook_slow", "nf_hook_slow_list", "br_nf_*", "pfil_run_hooks", "pfil_mbuf_*"]),
+    (
+        "firewall rules",
+        &[
+            "nft_do_chain*",
+            "ipt_do_table",
+            "ip6t_do_table",
+            "ipfw_chk",
+            "pf_test",
+            "pf_test_rule",
+            "fr_check",
+            "ipf_check",
+        ],
+    ),
+    (
+        "connection tracking",
+        &[
+            "nf_conntrack_*",
+            "nf_confirm",
+            "__nf_conntrack_*",
+            "nf_ct_*",
+            "pf_test_state*",
+            "pf_find_state",
+            "ipfw_dyn_*",
+        ],
+    ),
+    ("address translation", &["nf_nat_*", "nft_nat_*", "pf_get_translation", "LibAlias*"]),
+    (
+        "route lookup",
+        &[
+            "ip_route_input*",
+            "fib_*",
+            "__fib_validate_source",
+            "ip6_pol_route*",
+            "fib4_lookup*",
+            "fib6_lookup*",
+            "rtalloc*",
+            "ip_findroute",
+            "rn_match",
+        ],
+    ),
+    (
+        "neighbour and output",
+        &[
+            "ip_finish_output2",
+            "__ip_finish_output",
+            "neigh_*",
+            "arpresolve*",
+            "nd6_resolve*",
+            "ether_output*",
+        ],
+    ),
+    (
+        "queueing discipline",
+        &["__dev_queue_xmit", "__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"],
+    ),
+    (
+        "driver, transmit",
+        &[
+            "dev_hard_start_xmit",
+            "*_start_xmit",
+            "veth_xmit",
+            "iflib_if_transmit",
+            "*_txeof",
+            "cxgbe_transmit",
+            "eth_tx",
+        ],
+    ),
+];
+
+/// What is in no stage: interrupts, timers, other programs.
+const OTHER: &str = "other";
+
+/// The time of each stage; empty where the slot was not profiled, or its frames were paced.
+pub fn stages(case: &Case<'_>) -> Vec<Stage> {
+    let (Ok(profile), Some(frame)) = (case.profile(), case.frame_ns()) else { return Vec::new() };
+    let mut samples = [0u64; STAGES.len() + 1];
+    for (stack, n) in profile.stacks() {
+        samples[stage(stack)] += n;
+    }
+    let all = samples.iter().sum::<u64>().max(1) as f64;
+    let names = STAGES.iter().map(|(name, _)| *name).chain([OTHER]);
+    let of_stage = |(name, n): (&str, u64)| {
+        let share = n as f64 / all;
+        Stage { name: name.into(), ns: share * frame, error: (share * (1.0 - share) / all).sqrt() * frame }
+    };
+    names.zip(samples).map(of_stage).collect()
+}
+
+/// The number of the stage of a stack; that of [`STAGES`]' end for a stack of none.
+fn stage(stack: &str) -> usize {
+    let begins = |name: &str| {
+        STAGES.iter().position(|(_, functions)| {
+            functions.iter().any(|wanted| match wanted.strip_prefix('*') {
+                Some(ending) => name.ends_with(ending),
+                None => is_called(name, wanted),
+            })
+        })
+    };
+    stack.rsplit(';').find_map(begins).unwrap_or(STAGES.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_function_that_begins_a_stage_decides() {
+        let of = |stack: &str| STAGES.get(stage(stack)).map_or(OTHER, |(name, _)| *name);
+        let way = "net_rx_action;__napi_poll;veth_poll;gro_receive_skb;ip_list_rcv;ip_sublist_rcv";
+        assert_eq!(of(way), "IP");
+        assert_eq!(
+            of(&format!("{way};nf_hook_slow_list;nft_do_chain_ipv4;nft_payload_eval")),
+            "firewall rules"
+        );
+        assert_eq!(of(&format!("{way};ip_rcv_finish_core;fib_table_lookup")), "route lookup");
+        assert_eq!(of("net_rx_action;__napi_poll;ixgbe_poll;memcpy"), "driver, receive");
+        assert_eq!(of("fork_exit;taskqueue_thread_loop"), OTHER);
+    }
+}

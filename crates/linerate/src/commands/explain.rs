@@ -1,0 +1,118 @@
+//! `linerate explain`: why a DUT forwards no more frames, and where the extra time of a slower variant goes.
+
+use super::compare::OpenCampaign;
+use crate::args::Printed;
+use crate::output::{result, usage};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use linerate_explain::{Difference, Records, difference, explain};
+use linerate_measure::compare::compare;
+use linerate_measure::record::{Slot, Stopped, Summary};
+use linerate_measure::summary::summarise;
+use linerate_profile::Profile;
+use linerate_report::pages;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// Say why a DUT forwards no more frames: the causes, their evidence, and the setting that changes them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate bench --profile                      measure, profile and explain this machine's forwarding
+  linerate explain linerate-results/X           explain a recorded campaign again
+  linerate explain linerate-results/X --json    findings with their evidence, for programs
+  linerate explain X:forwarding X:nft-stateful  where the extra nanoseconds of the second go
+
+Rules look for known causes in the rates, counters, CPU shares and profiles of the records. A
+finding says how it is known: observed (its cost was measured here), inferred (counters or
+settings imply it) or possible. Most rules need the stacks of --profile; without them, the
+page lists the causes that were not examined. docs/explain.md describes every cause.")]
+pub struct Explain {
+    /// A campaign's folder, or FOLDER:VARIANT; two of them to compare
+    #[arg(required = true, num_args = 1..=2, value_name = "WHAT")]
+    pub what: Vec<String>,
+    /// Also list the causes that are absent
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub printed: Printed,
+}
+
+/// A campaign with everything that rules read.
+struct Read {
+    open: OpenCampaign,
+    summary: Summary,
+    stacks: BTreeMap<usize, Profile>,
+}
+
+impl Read {
+    fn open(what: &str) -> Result<Read> {
+        let open = OpenCampaign::open(what)?;
+        let stacks = open.stored.stacks(&open.path)?;
+        let (campaign, trials) = (&open.stored.campaign, &open.stored.trials);
+        let summary = open.stored.summary.clone();
+        let summary = summary.unwrap_or_else(|| summarise(campaign, trials, Stopped::Failed, 0));
+        Ok(Read { open, summary, stacks })
+    }
+
+    fn records(&self) -> Records<'_> {
+        let stored = &self.open.stored;
+        Records {
+            campaign: &stored.campaign,
+            host: &stored.host,
+            summary: &self.summary,
+            trials: &stored.trials,
+            stacks: &self.stacks,
+        }
+    }
+
+    /// The only slot that is meant.
+    fn slot(&self) -> Result<&Slot> {
+        match self.open.slots()[..] {
+            [slot] => Ok(slot),
+            ref slots => {
+                let (name, one) = (&self.open.name, slots.last().map_or("", |slot| &slot.name));
+                Err(usage(format!("{name} has {} variants: choose one, {name}:{one}", slots.len())))
+            }
+        }
+    }
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// An argument names no record, or no slot of it can be explained.
+pub fn run(args: &Explain) -> Result<ExitCode> {
+    let read = args.what.iter().map(|what| Read::open(what)).collect::<Result<Vec<_>>>()?;
+    match &read[..] {
+        [before, after] => {
+            let difference = compared(before, after)?;
+            result(&args.printed, || &difference, || pages::difference(&difference))
+        }
+        _ => one(&read[0], args),
+    }
+}
+
+fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
+    let meant = read.open.slots();
+    let mut summary = read.summary.clone();
+    summary.explanations = explain(&read.records());
+    summary.explanations.retain(|explanation| meant.iter().any(|slot| slot.id == explanation.slot));
+    if summary.explanations.is_empty() {
+        bail!("{}: no variant with a DUT has a valid trial, so there is nothing to explain", read.open.name);
+    }
+    let page = || pages::explanation(&read.open.stored.campaign, &read.open.stored.host, &summary, args.all);
+    result(&args.printed, || &summary.explanations, page)
+}
+
+fn compared(before: &Read, after: &Read) -> Result<Difference> {
+    let slots = [before.slot()?, after.slot()?];
+    let rates = |read: &Read, slot: &Slot| read.open.rates(slot, slot.name.clone());
+    let paired = before.open.path == after.open.path;
+    let comparison = compare(&rates(before, slots[0]), &rates(after, slots[1]), paired, 0.95);
+    let comparison = comparison
+        .with_context(|| format!("{} and {} have no rates to compare", slots[0].name, slots[1].name))?;
+    let ratio = comparison.handled.as_ref().unwrap_or(&comparison.change).ratio;
+    let (a, b) = (before.records(), after.records());
+    let cases = a.case(slots[0]).zip(b.case(slots[1])).context("a slot has no valid trial")?;
+    difference([&cases.0, &cases.1], ratio).map_err(|why| anyhow!(why))
+}

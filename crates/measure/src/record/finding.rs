@@ -1,0 +1,86 @@
+//! Why a slot forwards no more frames: findings with their evidence.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Why a slot forwards no more frames, as far as its records tell.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// Slot, an index into the campaign's.
+    pub slot: usize,
+    /// Causes that were found, the strongest first.
+    pub findings: Vec<Finding>,
+    /// Causes that were looked for and are not there.
+    pub absent: Vec<String>,
+    /// Causes that could not be looked for.
+    pub not_examined: Vec<NotExamined>,
+    /// Where the time of a frame goes: all stages, in the order of its way; empty where the slot was not profiled.
+    pub stages: Vec<Stage>,
+}
+
+/// A cause that was not looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotExamined {
+    /// The cause.
+    pub cause: String,
+    /// What was lacking.
+    pub reason: String,
+}
+
+/// A part of a frame's way through the DUT.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Its name: `route lookup`.
+    pub name: String,
+    /// Nanoseconds of a frame, without the stages that it called.
+    pub ns: f64,
+    /// Standard error of `ns`, of the number of samples.
+    pub error: f64,
+}
+
+/// A cause that holds the rate down, or may do so.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The rule that found it: `linear-rules`.
+    pub cause: String,
+    /// The finding in one sentence.
+    pub statement: String,
+    /// How it is known.
+    pub strength: Strength,
+    /// The figures that it rests on.
+    pub evidence: Vec<String>,
+    /// How the cause costs frames or time.
+    pub mechanism: String,
+    /// How to change it, for each system that it is known for.
+    pub changes: Vec<Change>,
+    /// The gain to expect, and where that figure comes from.
+    pub gain: String,
+    /// The part of the frames or of their time that it takes, 0..1. Findings of the same strength are ranked by it.
+    pub weight: f64,
+    /// The change as settings of a plan's variant, merged into those of the slot (RFC 7396); `None` where a plan cannot make it.
+    pub patch: Option<Value>,
+}
+
+/// How a cause is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strength {
+    /// The DUT is set up so, and others lost rate by it: nothing measured here shows it.
+    #[default]
+    Possible,
+    /// Counters or settings imply it.
+    Inferred,
+    /// Its cost was measured here.
+    Observed,
+}
+
+/// How to change a setting, and how to undo that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The system: `Linux`.
+    pub system: String,
+    /// The commands.
+    pub commands: String,
+    /// The commands that undo them.
+    pub undo: String,
+}

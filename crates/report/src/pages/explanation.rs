@@ -1,0 +1,238 @@
+//! Why slots forward no more frames: findings, the limit, and where the time of a frame goes.
+
+use super::numbers::{listed, rate_with_unit, together};
+use crate::document::{Cell, Document, Table, Tone};
+use linerate_measure::experiment::System;
+use linerate_measure::record::{
+    Campaign, Change, Explanation, Finding, HostFacts, Limit, Row, Strength, Summary,
+};
+use linerate_plan::settings::cpu_list;
+
+/// Findings on the page of a campaign. `linerate explain` lists all.
+const MOST: usize = 4;
+/// Slots side by side in the table of stages.
+const CELLS: usize = 6;
+
+/// The page of `linerate explain`. `all`: also the causes that are absent.
+pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all: bool) -> Document {
+    let mut page = Document::default();
+    page.heading("Why the DUT forwards no more frames");
+    for explanation in &summary.explanations {
+        if let Some(row) = summary.rows.iter().find(|row| row.slot == explanation.slot) {
+            page.say(limit(campaign, explanation, row));
+        }
+    }
+    for (finding, slots) in merged(&summary.explanations) {
+        finding_in_full(&mut page, campaign, finding, &slots);
+    }
+    stages(&mut page, &summary.explanations);
+    not_examined(&mut page, &summary.explanations);
+    if all {
+        let absent = together(summary.explanations.iter().map(|e| (&e.absent, campaign.name_of(e.slot))));
+        for (causes, slots) in absent {
+            page.note(format!("Looked for and absent ({}): {}.", slots.join(", "), causes.join(", ")));
+        }
+    }
+    page.note(format!("Machine: {}, Linux {}.", host.cpu_model, host.kernel));
+    page
+}
+
+/// The section on the page of a campaign: the strongest findings in short, or the limit.
+pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summary) {
+    let explanations = &summary.explanations;
+    if explanations.is_empty() {
+        return;
+    }
+    page.heading("Why not more");
+    let merged = merged(explanations);
+    for (finding, slots) in merged.iter().take(MOST) {
+        let names = names(campaign, explanations, slots);
+        page.item("- ", format!("{names}{} ({})", finding.statement, known(finding.strength)), Tone::Plain);
+        let evidence = finding.evidence.first().map(|evidence| format!("{evidence}. "));
+        let change = changes(campaign, finding).next().map(|c| format!("{}: {}", c.system, c.commands));
+        page.item(
+            "  ",
+            format!("{}{}", evidence.unwrap_or_default(), change.unwrap_or_default()),
+            Tone::Note,
+        );
+    }
+    if merged.is_empty() {
+        let unexplained = explanations.iter().filter_map(|explanation| {
+            let row = summary.rows.iter().find(|row| row.slot == explanation.slot)?;
+            Some(limit(campaign, explanation, row))
+        });
+        page.items("- ", unexplained, Tone::Plain, (MOST, ""));
+    }
+    stages(page, explanations);
+    let more = merged.len().saturating_sub(MOST);
+    let more =
+        if more > 0 { format!("{more} more findings, the mechanisms") } else { "The mechanisms".into() };
+    page.note(format!("{more}, and how to undo each change: `linerate explain DIRECTORY`."));
+    not_examined(page, explanations);
+}
+
+/// Findings of the same cause are one entry, with the strongest of them and all slots that it was found in.
+fn merged(explanations: &[Explanation]) -> Vec<(&Finding, Vec<usize>)> {
+    let mut all: Vec<(&Finding, Vec<usize>)> = Vec::new();
+    for explanation in explanations {
+        for finding in &explanation.findings {
+            match all.iter_mut().find(|(known, _)| known.cause == finding.cause) {
+                Some((known, slots)) => {
+                    slots.push(explanation.slot);
+                    if (finding.strength, finding.weight) > (known.strength, known.weight) {
+                        *known = finding;
+                    }
+                }
+                None => all.push((finding, vec![explanation.slot])),
+            }
+        }
+    }
+    all.sort_by(|(a, _), (b, _)| b.strength.cmp(&a.strength).then(b.weight.total_cmp(&a.weight)));
+    all
+}
+
+/// The slots of a finding, where it is not about all of them: `rules: `.
+fn names(campaign: &Campaign, explanations: &[Explanation], slots: &[usize]) -> String {
+    let names: Vec<String> = slots.iter().map(|slot| campaign.name_of(*slot).to_string()).collect();
+    if slots.len() == explanations.len() { String::new() } else { format!("{}: ", listed(&names)) }
+}
+
+/// The changes for the DUT's system, and those of linerate itself; all where none is for it.
+fn changes<'a>(campaign: &Campaign, finding: &'a Finding) -> impl Iterator<Item = &'a Change> {
+    let system = campaign.planned.as_ref().map_or(System::Linux, |planned| planned.experiment.system);
+    let system = system.to_string().to_lowercase();
+    let fits = move |change: &&Change| {
+        let name = change.system.to_lowercase();
+        name.contains(&system) || name == "linerate" || name == "hypervisor"
+    };
+    let any = finding.changes.iter().any(|change| fits(&change));
+    finding.changes.iter().filter(move |change| !any || fits(change))
+}
+
+fn known(strength: Strength) -> &'static str {
+    match strength {
+        Strength::Observed => "observed",
+        Strength::Inferred => "inferred",
+        Strength::Possible => "possible",
+    }
+}
+
+fn finding_in_full(page: &mut Document, campaign: &Campaign, finding: &Finding, slots: &[usize]) {
+    page.gap();
+    page.answer(&finding.statement);
+    let names: Vec<&str> = slots.iter().map(|slot| campaign.name_of(*slot)).collect();
+    page.fact("cause", format!("{} ({}), in {}", finding.cause, known(finding.strength), names.join("; ")));
+    finding.evidence.iter().for_each(|evidence| page.fact("evidence", evidence));
+    page.fact("why", &finding.mechanism);
+    for change in changes(campaign, finding) {
+        page.fact("change", format!("{}: {}", change.system, change.commands));
+        page.fact("undo", format!("{}: {}", change.system, change.undo));
+    }
+    page.fact("gain", &finding.gain);
+}
+
+/// `forwarding: 0.626 Mpps. The DUT was the limit: CPU 1 was full, and a frame takes 1,597 ns of it. No known cause was found.`
+fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
+    let rate = rate_with_unit(row.received.median);
+    let full = &row.full_cpus;
+    let busy = if full.is_empty() { String::new() } else { format!(" CPU {} was full.", cpu_list(full)) };
+    let limit = match row.limit {
+        Limit::Dut if row.ns_per_frame > 0.0 => format!(
+            "The DUT was the limit: it takes {:.0} ns for a frame, with the tester's part.",
+            row.ns_per_frame
+        ),
+        Limit::Dut | Limit::DutDrops => "The DUT was the limit.".into(),
+        Limit::Tester => "The tester was the limit.".into(),
+        Limit::OfferedLoad => "The DUT forwarded all that was asked for.".into(),
+        Limit::Calibration | Limit::Unknown => String::new(),
+    };
+    let most = explanation.stages.iter().max_by(|a, b| a.ns.total_cmp(&b.ns));
+    let most = most.map(|stage| format!(" Most of it goes into '{}' ({:.0} ns).", stage.name, stage.ns));
+    let found = match explanation.findings.len() {
+        0 => " No known cause was found.",
+        _ => "",
+    };
+    let (number, name) = (explanation.slot + 1, campaign.name_of(explanation.slot));
+    format!("{number} {name}: {rate}. {limit}{busy}{}{found}", most.unwrap_or_default())
+}
+
+/// Nanoseconds of a frame by stage, for slots that were profiled.
+fn stages(page: &mut Document, explanations: &[Explanation]) {
+    let profiled: Vec<&Explanation> =
+        explanations.iter().filter(|e| !e.stages.is_empty()).take(CELLS).collect();
+    let Some(first) = profiled.first() else { return };
+    let ns = |explanation: &Explanation, row: Option<usize>| match row {
+        Some(stage) => explanation.stages.get(stage).map_or(0.0, |stage| stage.ns),
+        None => explanation.stages.iter().map(|stage| stage.ns).fold(0.0, |sum, ns| sum + ns),
+    };
+    let taken = (0..first.stages.len()).filter(|stage| profiled.iter().any(|e| ns(e, Some(*stage)) > 0.0));
+    let table = Table::of(taken.map(Some).chain([None]));
+    let table = table.column("stage of a frame's way", "", |row| {
+        row.map_or("together".to_string(), |stage| first.stages[stage].name.clone())
+    });
+    let table = profiled.iter().fold(table, |table, explanation| {
+        table.column(&format!("cell {}", explanation.slot + 1), "ns", |row| {
+            let ns = ns(explanation, *row);
+            Cell::number(ns, format!("{ns:.0}"))
+        })
+    });
+    page.gap();
+    page.table(table);
+}
+
+/// Causes that were not looked for, by reason.
+fn not_examined(page: &mut Document, explanations: &[Explanation]) {
+    let all = explanations.iter().flat_map(|e| &e.not_examined).map(|n| (&n.reason, &n.cause));
+    for (reason, mut causes) in together(all) {
+        causes.sort_unstable();
+        causes.dedup();
+        let causes: Vec<&str> = causes.into_iter().map(String::as_str).collect();
+        page.note(format!("Not examined: {}, because {reason}.", causes.join(", ")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_measure::record::{NotExamined, Slot};
+
+    fn finding(cause: &str, strength: Strength, weight: f64) -> Finding {
+        let statement = format!("It is {cause}.");
+        Finding { cause: cause.into(), statement, strength, weight, ..Finding::default() }
+    }
+
+    #[test]
+    fn findings_of_several_slots_are_one_entry_and_the_strongest_is_first() {
+        let slot = |id: usize, name: &str| Slot { id, name: name.into(), ..Slot::default() };
+        let campaign = Campaign { slots: vec![slot(0, "a"), slot(1, "b")], ..Campaign::default() };
+        let reason = NotExamined { cause: "locks".into(), reason: "it was not profiled".into() };
+        let explanations = vec![
+            Explanation {
+                slot: 0,
+                findings: vec![
+                    finding("bridge", Strength::Observed, 0.2),
+                    finding("governor", Strength::Possible, 0.9),
+                ],
+                not_examined: vec![reason],
+                ..Explanation::default()
+            },
+            Explanation {
+                slot: 1,
+                findings: vec![finding("bridge", Strength::Observed, 0.4)],
+                ..Explanation::default()
+            },
+        ];
+        let merged = merged(&explanations);
+        let found: Vec<_> =
+            merged.iter().map(|(f, slots)| (f.cause.as_str(), f.weight, slots.len())).collect();
+        assert_eq!(found, [("bridge", 0.4, 2), ("governor", 0.9, 1)]);
+        assert_eq!(names(&campaign, &explanations, &merged[0].1), "");
+        assert_eq!(names(&campaign, &explanations, &merged[1].1), "a: ");
+        let mut page = Document::default();
+        not_examined(&mut page, &explanations);
+        assert!(
+            page.text(crate::pages::Style::default())
+                .contains("Not examined: locks, because it was not profiled.")
+        );
+    }
+}
