@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod clock;
+pub mod configuration;
 pub mod dut_changes;
 pub mod phases;
 pub mod pktgen;

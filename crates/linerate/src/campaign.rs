@@ -16,7 +16,7 @@ use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialReque
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::rates;
 use linerate_profile::{Profile, Sampled};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,8 @@ pub fn run(
         replay(design, &trials).context("going on where the campaign was stopped")?;
     let before = Duration::from_nanos(trials.last().map_or(0, TrialRecord::ended_ns));
     let began = Instant::now();
-    let mut conductor = Conductor { campaign, stand, store, trials, observed, began, before };
+    let asked = store.slots_with_facts()?;
+    let mut conductor = Conductor { campaign, stand, store, trials, observed, asked, began, before };
     let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
     let profiles = match profile && failure.is_none() {
         true => conductor.profiles(progress),
@@ -116,6 +117,8 @@ struct Conductor<'a> {
     trials: Vec<TrialRecord>,
     /// The strategy's observations of the trials.
     observed: Vec<Observed>,
+    /// Slots whose DUT has been asked how it is configured.
+    asked: BTreeSet<usize>,
     began: Instant,
     /// Time that the campaign had taken when it was stopped.
     before: Duration,
@@ -195,7 +198,8 @@ impl Conductor<'_> {
     /// The samples of one trial, and its rate.
     fn sampled(&mut self, slot: &Slot) -> Result<(Sampled, Option<f64>)> {
         let timing = self.campaign.asked.timing.lasting(PROFILED_NS);
-        let wanted = Request { slot: slot.id, rate: slot.asked_fps, timing, profile: true };
+        let wanted =
+            Request { slot: slot.id, rate: slot.asked_fps, timing, profile: true, configuration: false };
         let TrialOutcome { record, profile, .. } = self.stand.run(&wanted)?;
         let failed = record.collected.into_iter().find(|c| c.command == profile::NAME);
         let reason = || failed.and_then(|c| c.output.err()).unwrap_or("its DUT is not a kernel".into());
@@ -224,8 +228,13 @@ impl Conductor<'_> {
     fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
         let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(request.slot));
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
-        let wanted = Request { slot: request.slot, rate: request.load, timing, profile: false };
-        let TrialOutcome { evidence, record, .. } = self.stand.run(&wanted).with_context(title)?;
+        let (slot, configuration) = (request.slot, !self.asked.contains(&request.slot));
+        let wanted = Request { slot, rate: request.load, timing, profile: false, configuration };
+        let TrialOutcome { evidence, record, facts, .. } = self.stand.run(&wanted).with_context(title)?;
+        if let Some(facts) = facts {
+            self.store.append_facts(&facts)?;
+            self.asked.insert(slot);
+        }
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
         let evidence = Evidence {
             asked: request.load,

@@ -17,7 +17,7 @@ use linerate_linux::trial::Outcome;
 use linerate_measure::audit::Evidence;
 use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{LabKind, TrialRecord};
+use linerate_measure::record::{LabKind, SlotFacts, TrialRecord};
 use linerate_measure::trial::Timing;
 use linerate_profile::Sampled;
 use linerate_wire::Load;
@@ -33,6 +33,8 @@ pub struct Request {
     pub timing: Timing,
     /// Whether the stacks of the DUT's kernel are sampled under its load.
     pub profile: bool,
+    /// Whether the DUT is asked before it how it is configured.
+    pub configuration: bool,
 }
 
 impl Request {
@@ -49,6 +51,8 @@ pub struct TrialOutcome {
     pub evidence: Evidence,
     /// The fields of its record that the testbed fills.
     pub record: TrialRecord,
+    /// How the DUT is configured, if it was asked.
+    pub facts: Option<SlotFacts>,
     /// The stacks of the DUT's kernel, if they were sampled.
     pub profile: Option<Sampled>,
 }
@@ -73,6 +77,7 @@ impl TrialOutcome {
                 collectors: found.costs,
                 ..TrialRecord::default()
             },
+            facts: found.facts,
             profile: found.profile,
         }
     }

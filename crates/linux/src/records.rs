@@ -1,7 +1,7 @@
 //! Records on disk: a folder per campaign, in which every trial is safe as soon as it is over.
 //!
 //! Files: `campaign.json`, `host.json`, `trials.jsonl` (one line per trial, only ever appended to), `summary.json`; `profiles/N.stack` for each slot that was
-//! profiled.
+//! profiled; `facts.jsonl` with a line for each slot whose DUT was asked how it is configured.
 
 mod reader;
 
@@ -9,9 +9,10 @@ use crate::error::{Doing, Error};
 use crate::files;
 use linerate_import::netbenches::records::Records;
 use linerate_measure::calendar;
-use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
+use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary, TrialRecord};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,9 @@ const CAMPAIGN: &str = "campaign.json";
 const HOST: &str = "host.json";
 const TRIALS: &str = "trials.jsonl";
 const SUMMARY: &str = "summary.json";
+const FACTS: &str = "facts.jsonl";
+/// Bytes of that file: the facts of slots beyond it are left out.
+const MOST_FACTS: u64 = 64 << 20;
 /// The folder of folded stacks.
 const PROFILES: &str = "profiles";
 
@@ -124,6 +128,40 @@ impl RecordStore {
         let path = self.directory.join(TRIALS);
         let path = path.display();
         Err(Error::Refused(format!("{path} takes no more trials after the failure that was reported before")))
+    }
+
+    /// Slots that `facts.jsonl` has. A line that was cut off is taken away.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn slots_with_facts(&self) -> Result<BTreeSet<usize>, Error> {
+        let facts = reader::facts(&self.directory)?;
+        let path = self.directory.join(FACTS);
+        if path.exists() {
+            let shorten = |whole| OpenOptions::new().write(true).open(&path)?.set_len(whole);
+            shorten(reader::whole_lines(&path)?).map_err(failed("shorten", &path))?;
+        }
+        Ok(facts.iter().map(|facts| facts.slot).collect())
+    }
+
+    /// Appends how a slot's DUT is configured to `facts.jsonl`, and waits until it is on the disk. A file of [`MOST_FACTS`] takes no
+    /// more.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn append_facts(&self, facts: &SlotFacts) -> Result<(), Error> {
+        let path = self.directory.join(FACTS);
+        let line =
+            serde_json::to_string(facts).unwrap_or_else(|_| unreachable!("facts can be written")) + "\n";
+        let append = || {
+            let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+            if file.metadata()?.len() + line.len() as u64 <= MOST_FACTS {
+                file.write_all(line.as_bytes())?;
+                file.sync_data()?;
+            }
+            Ok(())
+        };
+        append().map_err(failed("write", &path))
     }
 
     /// Writes `summary.json`, whole or not at all.

@@ -1,6 +1,6 @@
 //! Observations around a trial or during it. Artefacts go into the trial's record, and so does the time that they cost.
 
-use crate::record::{Collected, CollectorCost, CpuShare};
+use crate::record::{Collected, CollectorCost, CpuShare, SlotFacts};
 use crate::trial::Moment;
 use linerate_profile::Sampled;
 use std::collections::BTreeMap;
@@ -17,6 +17,8 @@ pub enum Artefact {
     Counters(Counters),
     /// The output of a command.
     Output(Collected),
+    /// How the DUT is configured.
+    Facts(SlotFacts),
     /// The stacks of the DUT's kernel.
     Profile(Sampled),
 }
@@ -55,6 +57,8 @@ pub struct Collection {
     pub collected: Vec<Collected>,
     /// Cost of each collector.
     pub costs: Vec<CollectorCost>,
+    /// How the DUT is configured, if it was asked.
+    pub facts: Option<SlotFacts>,
     /// The stacks of the DUT's kernel.
     pub profile: Option<Sampled>,
 }
@@ -124,6 +128,7 @@ impl Collection {
             Artefact::Cpus(cpus) => self.cpus.extend(cpus),
             Artefact::Counters(counters) => self.counters.extend(counters),
             Artefact::Output(output) => self.collected.push(output),
+            Artefact::Facts(facts) => self.facts = Some(facts),
             Artefact::Profile(profile) => self.profile = Some(profile),
         }
     }

@@ -361,6 +361,22 @@ pub struct Collected {
     pub output: Result<String, String>,
 }
 
+/// One line of `facts.jsonl`: how a slot's DUT was configured before its first trial, in its own words. Readers parse them, so that
+/// a later linerate can find more in them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotFacts {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// Slot, an index into [`Campaign::slots`].
+    pub slot: usize,
+    /// The DUT's kernel: `linux`, `freebsd`, `openbsd`, `netbsd`.
+    pub kernel: String,
+    /// Its interfaces, towards generator and receiver.
+    pub interfaces: [String; 2],
+    /// The answers to the questions that were put to it.
+    pub answers: Vec<Collected>,
+}
+
 /// How busy a CPU was during a trial, as shares of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CpuShare {
@@ -467,13 +483,25 @@ pub struct Trials {
 /// # Errors
 /// A malformed line that is not the last, or a newer format.
 pub fn read_trials(what: &str, text: &str) -> Result<Trials, RecordError> {
-    let mut trials = Vec::new();
+    let (trials, cut_off) = read_lines(what, text)?;
+    Ok(Trials { trials, cut_off })
+}
+
+/// Reads documents, one in each line, and whether the last line is incomplete and left out.
+///
+/// # Errors
+/// A malformed line that is not the last, or a newer format.
+pub fn read_lines<T: serde::de::DeserializeOwned>(
+    what: &str,
+    text: &str,
+) -> Result<(Vec<T>, bool), RecordError> {
+    let mut documents = Vec::new();
     let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()).peekable();
     while let Some((index, line)) = lines.next() {
-        match read_document::<TrialRecord>(what, line) {
-            Ok(trial) => trials.push(trial),
+        match read_document(what, line) {
+            Ok(document) => documents.push(document),
             Err(RecordError::Malformed { .. }) if lines.peek().is_none() && !text.ends_with('\n') => {
-                return Ok(Trials { trials, cut_off: true });
+                return Ok((documents, true));
             }
             Err(RecordError::Malformed { what, reason, .. }) => {
                 return Err(RecordError::Malformed { what, line: index + 1, reason });
@@ -481,5 +509,5 @@ pub fn read_trials(what: &str, text: &str) -> Result<Trials, RecordError> {
             Err(error) => return Err(error),
         }
     }
-    Ok(Trials { trials, cut_off: false })
+    Ok((documents, false))
 }

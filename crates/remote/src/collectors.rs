@@ -1,10 +1,12 @@
 //! Commands of a plan that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it,
 //! and are ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
-use crate::{ExecutionTarget, Heard, Order};
+use crate::{ExecutionTarget, Heard, Order, survey};
+use linerate_hosts::configuration::questions;
 use linerate_hosts::phases::{Outcome, Output, Signal, Status};
+use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector};
-use linerate_measure::record::Collected;
+use linerate_measure::record::{Collected, SlotFacts, VERSION};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -106,6 +108,40 @@ impl Collector for AfterLoad {
             Artefact::Output(Collected { command: command.clone(), output })
         };
         Ok(self.commands.iter().map(said).collect())
+    }
+}
+
+/// Asks a host how it is configured, before the load.
+pub struct Configured {
+    host: Observed,
+    kernel: Kernel,
+    facts: SlotFacts,
+}
+
+impl Configured {
+    /// The DUT of a slot, with its interfaces.
+    pub fn new(host: Observed, kernel: Kernel, interfaces: [String; 2], slot: usize) -> Configured {
+        let (kernel_name, answers) = (kernel.name().into(), Vec::new());
+        let facts = SlotFacts { version: VERSION, slot, kernel: kernel_name, interfaces, answers };
+        Configured { host, kernel, facts }
+    }
+}
+
+impl Collector for Configured {
+    fn name(&self) -> &'static str {
+        "configuration"
+    }
+
+    fn before(&mut self) -> Result<(), String> {
+        let place = self.host.target.with_sysfs().map_err(|error| error.to_string())?;
+        let questions = questions(self.kernel, &self.facts.interfaces);
+        let answers = survey::collect(&place, self.host.sudo, &questions, None);
+        self.facts.answers = answers.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    fn after(&mut self) -> Result<Vec<Artefact>, String> {
+        Ok(vec![Artefact::Facts(self.facts.clone())])
     }
 }
 

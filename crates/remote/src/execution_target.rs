@@ -9,6 +9,7 @@ use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{env, thread};
 
@@ -88,6 +89,17 @@ impl ExecutionTarget {
             Some(door) => ExecutionTarget::Room { name, door },
             None => ExecutionTarget::Here { name, netns: Some(dut.namespace.clone()) },
         })
+    }
+
+    /// The same place with its own /sys: that of a network namespace is mounted for it.
+    ///
+    /// # Errors
+    /// No right to mount.
+    pub fn with_sysfs(self: &Arc<Self>) -> std::result::Result<Arc<Self>, linerate_linux::Error> {
+        let ExecutionTarget::Here { name, netns: Some(netns) } = self.as_ref() else {
+            return Ok(Arc::clone(self));
+        };
+        Ok(Arc::new(ExecutionTarget::Room { name: name.clone(), door: Door::plain(netns)? }))
     }
 
     pub fn name(&self) -> &str {

@@ -7,9 +7,11 @@ use crate::{
     line,
 };
 pub use frames::{Frames, send_frames};
+use linerate_hosts::configuration::{kept, label};
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::preflight::{interface_questions, ways, ways_to_ask};
 use linerate_hosts::systems::{Facts, Kernel, MOST_BYTES, Question, Silence, Unanswered};
+use linerate_measure::record::Collected;
 use linerate_plan::lab::{Host, Lab, Reach, Role, Ssh};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -205,7 +207,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 const PATIENCE: usize = 3;
 /// Bytes of a script: it must be sent as one command.
 const LONGEST: usize = 32 * 1024;
-/// The head of the script. The programs' standard error is for people, and is not read.
+/// The head of the script. The programs' standard error is for people, and is read only where it gives a reason.
 const HEAD: &str = "LC_ALL=C; export LC_ALL; m=$1; ask() { n=$1; shift; echo \"$m begin $n\"; \"$@\" 2>/dev/null; echo \"$m end $n $?\"; }";
 
 /// The answer of a program.
@@ -265,6 +267,46 @@ fn fitting(lines: &[String]) -> usize {
         length <= LONGEST
     };
     lines.iter().take_while(fits).count().max(1)
+}
+
+/// Asks a host and keeps the answers as they are, each with its reason where there is none. `sudo`: by `sudo -n`.
+///
+/// # Errors
+/// The host cannot be reached, or the user wants to stop.
+pub fn collect(
+    place: &ExecutionTarget,
+    sudo: bool,
+    programs: &[Vec<String>],
+    interrupted: Interrupt<'_>,
+) -> Result<Vec<Collected>> {
+    let reasons: Vec<Vec<String>> = programs.iter().map(|argv| with_reasons(argv)).collect();
+    let answers = ask(LIMIT, place, sudo, &reasons, interrupted)?;
+    let collected = |(argv, answer): (&Vec<String>, Answer)| {
+        let said = String::from_utf8_lossy(&answer.output).into_owned();
+        let output = match answer.status {
+            Some(Status::Exit(0)) => Ok(kept(said)),
+            Some(Status::Exit(126 | 127)) => Err("the program is not there".into()),
+            Some(_) if !said.trim().is_empty() => Err(kept(said.trim().into())),
+            Some(Status::Exit(status)) => Err(format!("it ended with status {status}")),
+            Some(Status::Signal(signal)) => Err(format!("it was ended by signal {signal}")),
+            None if answer.was_slow => Err(format!("it had not ended after {} s", LIMIT.as_secs())),
+            None => Err("it was not asked: programs before it did not end".into()),
+        };
+        Collected { command: label(argv), output }
+    };
+    Ok(programs.iter().zip(answers).map(collected).collect())
+}
+
+/// The same program with its errors in its output.
+fn with_reasons(argv: &[String]) -> Vec<String> {
+    if let [sh, c, text, rest @ ..] = argv
+        && (sh.as_str(), c.as_str()) == ("sh", "-c")
+    {
+        let head = [sh.clone(), c.clone(), format!("exec 2>&1\n{text}")];
+        return head.into_iter().chain(rest.iter().cloned()).collect();
+    }
+    let head = ["sh", "-c", "exec \"$@\" 2>&1", "sh"].map(String::from);
+    head.into_iter().chain(argv.iter().cloned()).collect()
 }
 
 fn session(

@@ -1,6 +1,6 @@
 //! Which system a host runs: by uname(1) and the files that appliances have.
 
-use super::text::{bounded, lines, shown};
+use super::text::{bounded, lines, sections, shown};
 use linerate_plan::lab::OperatingSystem;
 
 /// The kernel, which decides the form of commands.
@@ -15,6 +15,22 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// Its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kernel::FreeBsd => "freebsd",
+            Kernel::OpenBsd => "openbsd",
+            Kernel::NetBsd => "netbsd",
+            Kernel::Linux => "linux",
+        }
+    }
+
+    /// The kernel of that name.
+    pub fn named(name: &str) -> Option<Kernel> {
+        let all = [Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd, Kernel::Linux];
+        all.into_iter().find(|kernel| kernel.name() == name)
+    }
+
     /// The kernel under a system.
     pub fn of(system: OperatingSystem) -> Kernel {
         match system {
@@ -97,22 +113,6 @@ fn kernel(word: &str) -> Option<Kernel> {
         "Linux" => Kernel::Linux,
         _ => return None,
     })
-}
-
-/// `==> /etc/version <==` stands before each file that there is.
-fn sections(text: &str) -> Vec<(&str, Vec<&str>)> {
-    let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
-    for line in lines(text).take(400) {
-        match line.strip_prefix("==> ").and_then(|l| l.strip_suffix(" <==")) {
-            Some(name) => sections.push((name, Vec::new())),
-            None => {
-                if let Some((_, lines)) = sections.last_mut() {
-                    lines.push(line);
-                }
-            }
-        }
-    }
-    sections
 }
 
 struct Said<'a> {

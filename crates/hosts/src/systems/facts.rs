@@ -4,7 +4,7 @@ use super::detect::{Kernel, System};
 use linerate_measure::collector::Counters;
 use linerate_plan::lab::{HostAddress, OperatingSystem};
 use linerate_wire::MacAddr;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -34,7 +34,8 @@ impl Clock {
 }
 
 /// Pause frames (IEEE 802.3 annex 31B): whether they are obeyed and sent; `None` where the system does not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Pause {
     /// Those that arrive stop its transmitter.
     pub rx: Option<bool>,

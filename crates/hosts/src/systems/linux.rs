@@ -43,7 +43,7 @@ struct RouteEntry {
 }
 
 /// The entries of an answer that is a JSON array; none where it is not.
-fn entries<'a, T: Deserialize<'a>>(output: &'a [u8]) -> Vec<T> {
+pub fn entries<'a, T: Deserialize<'a>>(output: &'a [u8]) -> Vec<T> {
     // A warning may stand before it.
     let Some(begin) = memchr::memchr(b'[', output) else { return Vec::new() };
     let json = &output[begin..];

@@ -6,17 +6,19 @@
 //! file.
 
 mod answers;
-mod bsd;
+pub(crate) mod bsd;
 mod detect;
 mod facts;
-mod linux;
+pub(crate) mod linux;
 pub mod ping;
 pub mod question;
-mod text;
+pub(crate) mod text;
 
 pub use detect::{Kernel, System};
 pub use facts::{Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way};
 pub use question::Question;
+pub use text::cpu_list;
+pub(crate) use text::{is_name, shown};
 
 /// Counters of an interface: see [`Facts::counters`].
 const COUNTERS: [&str; 4] = ["rx_packets", "rx_missed", "tx_packets", "tx_dropped"];

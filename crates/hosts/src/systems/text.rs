@@ -101,3 +101,31 @@ pub fn statistics(text: &str) -> BTreeMap<String, u64> {
     }
     all
 }
+
+/// `==> /etc/version <==` stands before each file that there is.
+pub fn sections(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in lines(text) {
+        match line.strip_prefix("==> ").and_then(|l| l.strip_suffix(" <==")) {
+            Some(name) => sections.push((name, Vec::new())),
+            None => {
+                if let Some((_, lines)) = sections.last_mut() {
+                    lines.push(line);
+                }
+            }
+        }
+    }
+    sections
+}
+
+/// A list of CPUs as the kernel writes it: `0-3,8`. Other text is passed over.
+pub fn cpu_list(text: &str) -> Vec<u32> {
+    /// Linux has at most this many CPUs (NR_CPUS).
+    const MOST: u32 = 8192;
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range: Option<(u32, u32)> = first.trim().parse().ok().zip(last.trim().parse().ok());
+        range.map(|(first, last)| first..=last.min(MOST))
+    };
+    text.trim().split(',').filter_map(range).flatten().take(MOST as usize).collect()
+}

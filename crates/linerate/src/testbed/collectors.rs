@@ -8,7 +8,7 @@ use linerate_linux::profile;
 use linerate_measure::collector::{Collector, Collectors, Growth};
 use linerate_plan::campaign::Collect;
 use linerate_plan::placeholders::fill;
-use linerate_remote::{AfterLoad, ExecutionTarget, Observed, UnderLoad};
+use linerate_remote::{AfterLoad, Configured, ExecutionTarget, Observed, UnderLoad};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,13 +24,15 @@ pub struct Scene<'a> {
     pub ends: [String; 2],
     /// The CPUs whose stacks are sampled, of this machine.
     pub profile: Option<Vec<u32>>,
+    /// The slot whose facts are asked for.
+    pub configuration: Option<usize>,
 }
 
 /// Makes a collector, where the scene allows for it.
 type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 
-/// Every collector that plans can name. Latency needs none: the receiver counts it in every trial.
-static COLLECTORS: [(&str, Make); 4] = [
+/// Every collector. Latency needs none: the receiver counts it in every trial.
+static COLLECTORS: [(&str, Make); 5] = [
     ("cpus", |scene| scene.lane.map(|_| Box::new(cpus(Path::new("/"))) as Box<dyn Collector>)),
     ("queues", |scene| Some(Box::new(queues(scene.lane?)))),
     ("interrupts", |scene| match (scene.lane, &scene.host, scene.kernel) {
@@ -43,7 +45,14 @@ static COLLECTORS: [(&str, Make); 4] = [
         _ => None,
     }),
     ("latency", |_| None),
+    ("configuration", |scene| {
+        let (host, slot) = (scene.host.clone()?, scene.configuration?);
+        Some(Box::new(Configured::new(host, scene.kernel, scene.ends.clone(), slot)))
+    }),
 ];
+
+/// Those that plans need not name.
+const ALWAYS: [&str; 2] = ["cpus", "configuration"];
 
 impl<'a> Scene<'a> {
     /// A lane of the embedded lab.
@@ -52,13 +61,13 @@ impl<'a> Scene<'a> {
         let names = |dut: &DutEnd| [&dut.inside, &dut.outside].map(|card| card.name.clone());
         let ends = lane.dut.as_ref().map(names).unwrap_or_default();
         let host = target.map(|target| Observed { target, sudo: false });
-        Scene { host, lane: Some(lane), kernel: Kernel::Linux, ends, profile: None }
+        Scene { host, lane: Some(lane), kernel: Kernel::Linux, ends, profile: None, configuration: None }
     }
 
     /// Prepares the collectors of one trial.
     pub fn before(&self, collect: &Collect) -> Collectors<'a> {
-        // How busy CPUs were is always asked: warnings of a summary rest on it.
-        let wanted = |name: &str| name == "cpus" || collect.what.iter().any(|what| what == name);
+        // Warnings of a summary rest on how busy CPUs were, explanations on the configuration.
+        let wanted = |name: &str| ALWAYS.contains(&name) || collect.what.iter().any(|what| what == name);
         let named = COLLECTORS.iter().filter(|(name, _)| wanted(name));
         let mut all: Vec<Box<dyn Collector + 'a>> = named.filter_map(|(_, make)| make(self)).collect();
         let [inside, outside] = &self.ends;

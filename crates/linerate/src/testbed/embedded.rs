@@ -272,7 +272,8 @@ impl Embedded {
             Mode::Threaded | Mode::Hosts => &self.prepared.roles.dut,
         };
         let profile = request.profile.then(|| forwarding.clone());
-        let scene = Scene { profile, ..Scene::of_lane(lane) };
+        let configuration = request.configuration.then_some(cell);
+        let scene = Scene { profile, configuration, ..Scene::of_lane(lane) };
         let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
         let before = ledger::snapshot(lane)?;

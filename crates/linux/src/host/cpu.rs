@@ -1,6 +1,7 @@
 //! CPUs: their numbers, their roles, and how busy they were.
 
 use crate::error::{Doing, Error};
+pub use linerate_hosts::systems::cpu_list as parse_list;
 use linerate_measure::record::{CpuShare, Mode, Roles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -60,18 +61,6 @@ fn share(cpu: u32, now: &[u64; 8], then: &[u64; 8]) -> Option<CpuShare> {
         steal: steal / total,
         user: (user + nice) / total,
     })
-}
-
-/// A list of CPUs as the kernel writes it: `0-3,8`. Other text is passed over.
-pub fn parse_list(text: &str) -> Vec<u32> {
-    /// Linux has at most this many CPUs (NR_CPUS).
-    const MOST: u32 = 8192;
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let range: Option<(u32, u32)> = first.trim().parse().ok().zip(last.trim().parse().ok());
-        range.map(|(first, last)| first..=last.min(MOST))
-    };
-    text.trim().split(',').filter_map(range).flatten().collect()
 }
 
 /// The CPUs that this thread may run on, ascending. Ask before pinning anything.

@@ -53,6 +53,20 @@ impl Door {
         Ok(Door { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch })
     }
 
+    /// A door to a namespace with its /sys, without a scratch folder.
+    ///
+    /// # Errors
+    /// No right to mount.
+    pub fn plain(namespace: &Netns) -> Result<Door, Error> {
+        let mounts = namespace.enter(|| {
+            net::sysfs::mount_here()?;
+            Ok(File::open("/proc/thread-self/ns/mnt")?.into())
+        })?;
+        let mounts: io::Result<OwnedFd> = mounts;
+        let mounts = mounts.doing(format_args!("mount the sysfs of namespace {}", namespace.label()))?;
+        Ok(Door { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch: c"/".into() })
+    }
+
     /// A command that runs in the room.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = self.namespace.command(program);

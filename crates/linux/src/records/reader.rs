@@ -1,9 +1,11 @@
 //! Finds campaigns, and reads their folders back.
 
-use super::{CAMPAIGN, HOST, SUMMARY, TRIALS, failed, stacks_of};
+use super::{CAMPAIGN, FACTS, HOST, SUMMARY, TRIALS, failed, stacks_of};
 use crate::Error;
 use crate::files;
-use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord, read_document, read_trials};
+use linerate_measure::record::{
+    Campaign, HostFacts, SlotFacts, Summary, TrialRecord, read_document, read_lines, read_trials,
+};
 use linerate_profile::Profile;
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,6 +21,8 @@ pub struct StoredCampaign {
     pub host: HostFacts,
     /// All whole trials.
     pub trials: Vec<TrialRecord>,
+    /// How the DUT was configured, for each slot that was asked.
+    pub facts: Vec<SlotFacts>,
     /// The verdict, where the campaign got that far.
     pub summary: Option<Summary>,
     /// The last trial's line was incomplete (a full disk, a power failure) and is left out.
@@ -40,6 +44,7 @@ pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
         campaign,
         host: document(directory, HOST)?.unwrap_or_default(),
         trials: trials.trials,
+        facts: facts(directory)?,
         summary: document(directory, SUMMARY)?,
         cut_off: trials.cut_off,
     })
@@ -60,6 +65,12 @@ impl StoredCampaign {
         };
         profiles.map(|profile| read(profile.slot)).collect()
     }
+}
+
+/// How the DUT was configured, by slot.
+pub(super) fn facts(directory: &Path) -> Result<Vec<SlotFacts>, Error> {
+    let path = directory.join(FACTS);
+    Ok(read_lines(&path.display().to_string(), &text(&path)?.unwrap_or_default())?.0)
 }
 
 /// How many bytes of a file are whole lines.

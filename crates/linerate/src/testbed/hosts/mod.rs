@@ -62,9 +62,10 @@ impl Device {
     }
 
     /// Prepares the collectors of a trial.
-    fn before_trial(&self) -> Collectors<'static> {
+    fn before_trial(&self, request: &Request) -> Collectors<'static> {
         let (host, kernel) = (Some(self.dut.observed()), self.dut.kernel());
-        Scene { host, lane: None, kernel, ends: self.ends.clone(), profile: None }.before(&self.collect)
+        let (ends, configuration) = (self.ends.clone(), request.configuration.then_some(request.slot));
+        Scene { host, lane: None, kernel, ends, profile: None, configuration }.before(&self.collect)
     }
 }
 
@@ -233,7 +234,7 @@ impl Hosts {
             let why = format!("the DUT does not forget its states ({command}): {why}");
             return Ok(TrialOutcome::failed(why));
         }
-        let collectors = self.device.as_ref().map(Device::before_trial);
+        let collectors = self.device.as_ref().map(|device| device.before_trial(request));
         let before = look(&mut self.device)?;
         let began = Instant::now();
         let flown = self.tester.trial(slot.kind, request)?;

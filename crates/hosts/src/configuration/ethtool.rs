@@ -1,0 +1,123 @@
+//! The answers of ethtool(8), in the sections of its script: `==> -k eth0 <==`.
+
+use super::{Bounded, Card};
+use crate::systems::linux::pause;
+use crate::systems::text::{lines, pairs, shown};
+
+/// Entries that are kept of a table.
+const MOST: usize = 4096;
+
+/// Enters a section of an interface. Returns the reason if it has none of the values that it is about.
+pub fn enter(card: &mut Card, option: &str, flow: &str, text: &str) -> Option<String> {
+    let done = match option {
+        "-i" => information(card, text),
+        "-k" => features(card, text),
+        "-l" => channels(card, text),
+        "-g" => rings(card, text),
+        "-c" => coalescing(card, text),
+        "-a" => {
+            card.pause = pause(text);
+            card.pause != Default::default()
+        }
+        "-x" => indirection(card, text),
+        "-n" => {
+            let fields = fields(text);
+            let known = !fields.is_empty();
+            card.hash_fields.extend(known.then(|| (flow.to_string(), fields)));
+            known
+        }
+        _ => return None,
+    };
+    // The reason stands in the last line: one before it names the request.
+    let said = || lines(text).filter(|line| !line.trim().is_empty()).last().unwrap_or("no answer");
+    (!done).then(|| shown(said()))
+}
+
+fn information(card: &mut Card, text: &str) -> bool {
+    let value = |key: &str| {
+        let found = pairs(text, ':').find(|(name, _)| *name == key).map(|(_, value)| shown(value));
+        found.filter(|value| !value.is_empty() && value != "N/A")
+    };
+    card.driver = value("driver");
+    card.driver_version = value("version");
+    card.firmware = value("firmware-version");
+    card.pci.slot = value("bus-info");
+    card.driver.is_some()
+}
+
+fn features(card: &mut Card, text: &str) -> bool {
+    let known = pairs(text, ':').filter_map(|(name, value)| {
+        let on = match value.split_ascii_whitespace().next()? {
+            "on" => true,
+            "off" => false,
+            _ => return None,
+        };
+        Some((shown(name), on))
+    });
+    card.features = known.take(MOST).collect();
+    !card.features.is_empty()
+}
+
+/// Blocks of the most that is possible, and of the present values: `RX: 4`, `TX: n/a`.
+fn limits(text: &str) -> impl Fn(&str) -> Bounded {
+    let at = text.find("Current hardware settings").unwrap_or(text.len());
+    let (most, now) = text.split_at(at);
+    let number = |part: &str, key: &str| {
+        pairs(part, ':').find(|(name, _)| *name == key).and_then(|(_, value)| value.parse().ok())
+    };
+    move |key| Bounded { now: number(now, key), most: number(most, key) }
+}
+
+fn channels(card: &mut Card, text: &str) -> bool {
+    let of = limits(text);
+    (card.rx_queues, card.tx_queues, card.combined_queues) = (of("RX"), of("TX"), of("Combined"));
+    [card.rx_queues, card.tx_queues, card.combined_queues].iter().any(|queues| queues.now.is_some())
+}
+
+fn rings(card: &mut Card, text: &str) -> bool {
+    let of = limits(text);
+    (card.rx_ring, card.tx_ring) = (of("RX"), of("TX"));
+    card.rx_ring.now.is_some() || card.tx_ring.now.is_some()
+}
+
+/// `rx-usecs: 3`, and `Adaptive RX: off  TX: n/a`, which becomes `adaptive-rx`, `adaptive-tx`.
+fn coalescing(card: &mut Card, text: &str) -> bool {
+    for (name, value) in pairs(text, ':').take(MOST) {
+        let group = ["Adaptive", "CQE mode"].iter().find(|group| name == format!("{group} RX"));
+        let parts = match (group, value.split_once("TX:")) {
+            (Some(group), Some((rx, tx))) => {
+                let group = group.to_ascii_lowercase().replace(' ', "-");
+                vec![(format!("{group}-rx"), rx.trim()), (format!("{group}-tx"), tx.trim())]
+            }
+            _ => vec![(name.to_string(), value)],
+        };
+        let known = parts.into_iter().filter(|(_, value)| !value.is_empty() && *value != "n/a");
+        card.coalescing.extend(known.map(|(name, value)| (shown(&name), shown(value))));
+    }
+    !card.coalescing.is_empty()
+}
+
+/// The table: rows `    8:      0     1     2 …`; and the key in the line behind `RSS hash key:`.
+fn indirection(card: &mut Card, text: &str) -> bool {
+    let mut all = lines(text);
+    while let Some(line) = all.next() {
+        if line.trim() == "RSS hash key:" {
+            let key = all.next().map_or("", str::trim);
+            let hexadecimal = key.len() <= 1024 && key.chars().all(|c| c.is_ascii_hexdigit() || c == ':');
+            card.hash_key = Some(key.to_string()).filter(|key| hexadecimal && key.contains(':'));
+        } else if let Some((at, queues)) = line.split_once(':')
+            && at.trim().parse::<usize>() == Ok(card.indirection.len())
+        {
+            let room = MOST - card.indirection.len();
+            let queues = queues.split_ascii_whitespace().map_while(|queue| queue.parse::<u32>().ok());
+            card.indirection.extend(queues.take(room));
+        }
+    }
+    !card.indirection.is_empty()
+}
+
+/// Lines below `UDP over IPV4 flows use these fields …:`.
+fn fields(text: &str) -> Vec<String> {
+    let below = lines(text).skip_while(|line| !line.contains("use these fields")).skip(1);
+    below.map(shown).filter(|field| !field.is_empty()).take(16).collect()
+}

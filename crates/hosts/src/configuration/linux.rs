@@ -1,0 +1,373 @@
+//! The answers of Linux: files as grep(1) prints them, `ip -d -j link`, `tc -j`, ethtool(8), rule sets.
+
+use super::{Card, Configuration, ConnectionTable, Interrupt, Link, Pci, Qdisc, Xdp, ethtool, rule_sets};
+use crate::systems::linux::entries;
+use crate::systems::text::{self, cpu_list, lines, sections, shown};
+use crate::systems::{self, MOST_ENTRIES};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+impl Configuration {
+    /// Enters an answer of a Linux host.
+    pub(super) fn linux(&mut self, question: &str, answer: &str) {
+        match question.split(' ').next().unwrap_or_default() {
+            "cpus" => self.cpu_files(answer),
+            "interfaces" => self.interface_files(answer),
+            "sysctl" => self.sysctl(answer),
+            "ip" => self.links(answer),
+            "tc" => self.queueing(answer),
+            "neighbours" => self.neighbours = counts(answer),
+            "nft" => self.rule_sets.extend(rule_sets::nftables(answer)),
+            "iptables" => self.rule_sets.extend(rule_sets::of_iptables(&sections(answer))),
+            "ethtool" => self.ethtool(question, answer),
+            _ => {}
+        }
+    }
+
+    fn cpu_files(&mut self, answer: &str) {
+        let machine = &mut self.machine;
+        let (mut names, mut is_virtual) = (Vec::new(), false);
+        for (path, value) in files(answer) {
+            let parts: Vec<&str> = path.rsplit('/').take(3).collect();
+            let name = parts.first().copied().unwrap_or_default();
+            let cpu = || parts.get(2)?.strip_prefix("cpu")?.parse().ok().filter(|n| *n < MOST_CPUS);
+            let hertz =
+                || value.parse::<f64>().ok().filter(|khz| (1.0..1e9).contains(khz)).map(|khz| khz * 1e3);
+            match (parts.get(1).copied().unwrap_or_default(), name) {
+                ("proc", "cpuinfo") => {
+                    let Some((key, value)) = value.split_once(':') else { continue };
+                    match key.trim() {
+                        "model name" => machine.model = Some(shown(value)),
+                        "flags" => is_virtual |= value.split(' ').any(|flag| flag == "hypervisor"),
+                        _ => {}
+                    }
+                }
+                ("cpu", "isolated") => machine.isolated = cpu_list(value),
+                ("cpu", "online") => {
+                    cpu_list(value).into_iter().for_each(|cpu| machine.cpu_mut(cpu).cpu = cpu);
+                }
+                ("cpufreq", "boost") => machine.boost = Some(value == "1"),
+                ("intel_pstate", "no_turbo") => machine.boost = Some(value == "0"),
+                ("vulnerabilities", name) => drop(machine.mitigations.insert(shown(name), shown(value))),
+                ("id", _) | ("hypervisor", _) => names.push(shown(value)),
+                ("clocksource0", _) => machine.clock_source = Some(shown(value)),
+                (node, "cpulist") => {
+                    let number = node.strip_prefix("node").and_then(|n| n.parse().ok());
+                    machine.nodes.extend(number.map(|number| (number, cpu_list(value))));
+                }
+                ("topology", name) => {
+                    let Some(cpu) = cpu().map(|cpu| machine.cpu_mut(cpu)) else { continue };
+                    match name {
+                        "physical_package_id" => cpu.socket = value.parse().ok(),
+                        "core_id" => cpu.core = value.parse().ok(),
+                        "thread_siblings_list" => cpu.siblings = cpu_list(value),
+                        _ => {}
+                    }
+                }
+                ("cpufreq", name) => {
+                    let Some(cpu) = cpu().map(|cpu| machine.cpu_mut(cpu)) else { continue };
+                    match name {
+                        "scaling_governor" => cpu.governor = Some(shown(value)),
+                        "scaling_cur_freq" => cpu.frequency = hertz(),
+                        "scaling_max_freq" => cpu.most = hertz(),
+                        "cpuinfo_max_freq" => cpu.possible = hertz(),
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        let named = names.iter().find(|name| HYPERVISORS.iter().any(|known| name.contains(known)));
+        machine.virtual_machine = is_virtual.then(|| named.cloned().unwrap_or_else(|| "unknown".into()));
+    }
+
+    fn interface_files(&mut self, answer: &str) {
+        let mut interrupts: BTreeMap<u32, Interrupt> = BTreeMap::new();
+        // By interface: its index, and the interrupts of the device and of the one above it.
+        let mut of: BTreeMap<&str, (Option<u32>, [Vec<u32>; 2])> = BTreeMap::new();
+        let mut sockets = Vec::new();
+        for line in lines(answer) {
+            if let Some((number, name)) =
+                line.strip_prefix("/proc/irq/").and_then(|l| l.strip_suffix('/')?.split_once('/'))
+            {
+                if let Ok(number) = number.parse() {
+                    interrupts
+                        .entry(number)
+                        .or_insert_with(|| Interrupt { number, ..Interrupt::default() })
+                        .name = shown(name);
+                }
+                continue;
+            }
+            let Some((path, value)) = line.split_once(':').map(|(path, value)| (path, value.trim())) else {
+                continue;
+            };
+            let parts: Vec<&str> = path.split('/').skip(1).collect();
+            match parts.as_slice() {
+                ["proc", "irq", number, file] => {
+                    let Some(one) = number.parse().ok().and_then(|number: u32| interrupts.get_mut(&number))
+                    else {
+                        continue;
+                    };
+                    match *file {
+                        "smp_affinity_list" => one.allowed = cpu_list(value),
+                        _ => one.cpus = cpu_list(value),
+                    }
+                }
+                ["proc", "net", "packet"] => sockets.extend(socket(value)),
+                ["proc", "net", "fib_triestat"] => {
+                    let prefixes = value.strip_prefix("Prefixes:").and_then(|n| n.trim().parse::<u64>().ok());
+                    let sum = self.routes.entry("IPv4".into()).or_default();
+                    *sum = sum.saturating_add(prefixes.unwrap_or(0));
+                }
+                ["proc", "net", "rt6_stats"] => {
+                    let entries = value.split(' ').nth(3).and_then(|n| u64::from_str_radix(n, 16).ok());
+                    self.routes.extend(entries.map(|n| ("IPv6".to_string(), n)));
+                }
+                ["sys", "class", "net", name, rest @ ..] => {
+                    let known = of.entry(name).or_default();
+                    match rest {
+                        ["ifindex"] => known.0 = value.parse().ok(),
+                        ["device", "msi_irqs", number] => known.1[0].extend(number.parse::<u32>().ok()),
+                        ["device", "..", "msi_irqs", number] => known.1[1].extend(number.parse::<u32>().ok()),
+                        rest => self.card_mut(name).map_or((), |card| of_card(card, rest, value)),
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (name, (index, [own, above])) in of {
+            let Some(card) = self.card_mut(name) else { continue };
+            card.found |= index.is_some();
+            let all = sockets.iter().filter(|of| **of == 0 || Some(**of) == index).count();
+            card.taps = index.map(|_| all as u32);
+            let numbers = if own.is_empty() { above } else { own };
+            // Numbers without a name are not in use.
+            card.interrupts = numbers.iter().filter_map(|number| interrupts.get(number).cloned()).collect();
+            card.interrupts.sort_by_key(|one| one.number);
+        }
+    }
+
+    fn sysctl(&mut self, answer: &str) {
+        self.sysctls.extend(text::sysctls(answer));
+        let number = |name: &str| self.sysctls.get(name).and_then(|value| value.parse().ok());
+        let table = ConnectionTable {
+            entries: number("net.netfilter.nf_conntrack_count"),
+            most: number("net.netfilter.nf_conntrack_max"),
+            buckets: number("net.netfilter.nf_conntrack_buckets"),
+        };
+        self.connections = (table != ConnectionTable::default()).then_some(table);
+    }
+
+    fn links(&mut self, answer: &str) {
+        let plain = systems::linux::interfaces(answer.as_bytes());
+        let all: Vec<LinkEntry> = entries(answer.as_bytes());
+        let kinds: BTreeMap<String, String> =
+            all.iter().map(|e| (e.ifname.clone(), e.linkinfo.info_kind.clone())).collect();
+        for entry in all {
+            let mtu = plain.iter().find(|i| i.name == entry.ifname).and_then(|i| i.mtu);
+            let kind = Some(shown(&entry.linkinfo.info_kind)).filter(|kind| !kind.is_empty());
+            if let Some(card) = self.card_mut(&entry.ifname) {
+                card.found = true;
+                (card.kind, card.mtu) = (kind, mtu);
+                card.master_kind =
+                    entry.master.as_ref().and_then(|master| kinds.get(master)).map(|kind| shown(kind));
+                card.master = entry.master.as_deref().map(shown);
+                card.xdp = entry.xdp.map(|xdp| Xdp {
+                    mode: match xdp.mode {
+                        2 => "generic",
+                        3 => "hardware",
+                        _ => "driver",
+                    }
+                    .into(),
+                    program: xdp.prog.name.as_deref().map(shown),
+                });
+                if card.pci.slot.is_none() && entry.parentbus.as_deref() == Some("pci") {
+                    card.pci.slot = entry.parentdev.as_deref().map(shown);
+                }
+            } else if let Some(kind) = kind.filter(|kind| !["veth", "dummy", "ifb"].contains(&kind.as_str()))
+                && self.links.len() < MOST_ENTRIES
+            {
+                let plain = |(name, value): (String, Value)| match value {
+                    Value::String(text) => Some((shown(&name), shown(&text))),
+                    Value::Number(_) | Value::Bool(_) => Some((shown(&name), value.to_string())),
+                    _ => None,
+                };
+                self.links.push(Link {
+                    name: shown(&entry.ifname),
+                    kind,
+                    mtu,
+                    below: entry.link.as_deref().map(shown),
+                    master: entry.master.as_deref().map(shown),
+                    settings: entry.linkinfo.info_data.into_iter().filter_map(plain).collect(),
+                });
+            }
+        }
+    }
+
+    fn queueing(&mut self, answer: &str) {
+        for (title, lines) in sections(answer) {
+            let text = lines.join("\n");
+            if title == "qdisc" {
+                for entry in entries::<QdiscEntry>(text.as_bytes()) {
+                    let parent = if entry.root { "root".into() } else { shown(&entry.parent) };
+                    let Some(card) = self.card_mut(&entry.dev) else { continue };
+                    card.qdiscs.push(Qdisc { kind: shown(&entry.kind), parent });
+                }
+            } else if let Some((direction, name)) = title.split_once(' ')
+                && let Some(card) = self.card_mut(name)
+            {
+                // A filter's first entry stands for its kind alone, without options.
+                let filters = entries::<FilterEntry>(text.as_bytes());
+                let n = filters.iter().filter(|filter| !filter.options.is_null()).count() as u64;
+                card.filters.insert(direction.into(), n);
+            }
+        }
+    }
+
+    fn ethtool(&mut self, question: &str, answer: &str) {
+        let Some(name) = question.split(' ').nth(1) else { return };
+        for (title, lines) in sections(answer) {
+            let mut words = title.split(' ');
+            let (option, flow) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
+            let Some(card) = self.card_mut(name) else { return };
+            if let Some(why) = ethtool::enter(card, option, flow, &lines.join("\n")) {
+                self.unanswered.push(super::Unanswered { question: shown(&format!("ethtool {title}")), why });
+            }
+        }
+    }
+}
+
+/// Linux has no more (NR_CPUS).
+const MOST_CPUS: u32 = 8192;
+/// Words in the names that hypervisors give their machines.
+const HYPERVISORS: [&str; 14] = [
+    "KVM",
+    "QEMU",
+    "Standard PC",
+    "VMware",
+    "VirtualBox",
+    "innotek",
+    "Xen",
+    "xen",
+    "Virtual Machine",
+    "Amazon EC2",
+    "Google",
+    "Bochs",
+    "BHYVE",
+    "OpenStack",
+];
+
+/// Lines `PATH:VALUE`.
+fn files(answer: &str) -> impl Iterator<Item = (&str, &str)> {
+    lines(answer).filter_map(|line| line.split_once(':')).map(|(path, value)| (path, value.trim()))
+}
+
+fn of_card(card: &mut Card, path: &[&str], value: &str) {
+    let queue = |name: &str| {
+        let number: Option<u32> = name.split_once('-').and_then(|(_, n)| n.parse().ok());
+        number.filter(|n| *n < MOST_QUEUES)
+    };
+    let Pci { node, width, most_width, speed, most_speed, .. } = &mut card.pci;
+    // `8.0 GT/s PCIe`, `Unknown`.
+    let transfers = || value.split(' ').next().and_then(|n| n.parse().ok());
+    match path {
+        ["speed"] => card.speed = value.parse().ok().filter(|m| (1.0..1e7).contains(m)).map(|m: f64| m * 1e6),
+        ["threaded"] => card.napi_threaded = Some(value != "0"),
+        [name @ ("gro_flush_timeout" | "napi_defer_hard_irqs")] => {
+            card.settings.insert((*name).into(), shown(value));
+        }
+        ["queues", name, "rps_cpus"] => {
+            if let Some(n) = queue(name) {
+                card.receive.entry(n).or_default().rps = mask(value);
+            }
+        }
+        ["queues", name, "rps_flow_cnt"] => {
+            if let Some(n) = queue(name) {
+                card.receive.entry(n).or_default().rfs = value.parse().unwrap_or(0);
+            }
+        }
+        ["queues", name, "xps_cpus"] => drop(queue(name).map(|n| card.xps.insert(n, mask(value)))),
+        ["device", "numa_node"] => *node = value.parse().ok(),
+        ["device", "current_link_width"] => *width = value.parse().ok().filter(|w| *w > 0),
+        ["device", "max_link_width"] => *most_width = value.parse().ok().filter(|w| *w > 0 && *w < 255),
+        ["device", "current_link_speed"] => *speed = transfers(),
+        ["device", "max_link_speed"] => *most_speed = transfers(),
+        _ => {}
+    }
+}
+
+/// A card has no more queues.
+const MOST_QUEUES: u32 = 4096;
+
+/// CPUs of a mask, in groups of 32 bits: `00000000,0000000f`.
+fn mask(text: &str) -> Vec<u32> {
+    let groups = text.trim().rsplit(',').take(MOST_CPUS as usize / 32).enumerate();
+    let of = |(nth, group): (usize, &str)| {
+        let bits = u32::from_str_radix(group.trim(), 16).unwrap_or(0);
+        (0..32).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| nth as u32 * 32 + bit)
+    };
+    groups.flat_map(of).collect()
+}
+
+/// The interface's number of a packet socket that sees every protocol (ETH_P_ALL); 0: every interface.
+fn socket(line: &str) -> Option<u32> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    (words.get(3) == Some(&"0003")).then(|| words.get(4)?.parse().ok())?
+}
+
+/// Lines `12 STALE`.
+fn counts(answer: &str) -> BTreeMap<String, u64> {
+    let line = |line: &str| {
+        let (number, name) = line.trim().split_once(' ')?;
+        Some((shown(name), number.parse().ok()?))
+    };
+    lines(answer).filter_map(line).take(64).collect()
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LinkEntry {
+    ifname: String,
+    link: Option<String>,
+    master: Option<String>,
+    linkinfo: LinkInfo,
+    xdp: Option<XdpEntry>,
+    parentbus: Option<String>,
+    parentdev: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LinkInfo {
+    info_kind: String,
+    info_data: serde_json::Map<String, Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct XdpEntry {
+    mode: u32,
+    prog: XdpProgram,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct XdpProgram {
+    name: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct QdiscEntry {
+    kind: String,
+    dev: String,
+    root: bool,
+    parent: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct FilterEntry {
+    options: Value,
+}
