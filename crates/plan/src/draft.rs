@@ -4,6 +4,7 @@ mod factors;
 
 use super::built_in;
 use super::diagnostic::{Diagnostic, Problems, Span, listed, meant, suggestion};
+use super::forms::percent;
 use super::names::Named;
 use super::value::{Entry, Lists, Node, Tree, Value, label};
 use crate::units::Rate;
@@ -389,7 +390,7 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
 }
 
 fn words(of: &str, than: &str, claim: Claim) -> String {
-    let percent = |share: f64| format!("{} %", (share * 1e6).round() / 1e4);
+    let percent = |share| format!("{} %", percent(share));
     match claim {
         Claim::Slower(0.0) => format!("{of} is slower than {than}"),
         Claim::Faster(0.0) => format!("{of} is faster than {than}"),

@@ -1,10 +1,13 @@
 //! Texts with an inner form: quantities with mandatory units, addresses, CPU numbers. Each form has its parser, the words of its
 //! messages, and its JSON Schema.
 
+#[cfg(test)]
+mod tests;
+
 use super::diagnostic::{Diagnostic, listed, meant};
 use super::lab::{HostAddress, Ssh, is_interface};
 use super::names::Named;
-use super::settings::{DUTS, Dut};
+use super::settings::{DUTS, Dut, cpu_list};
 use super::{placeholders, text_form};
 use crate::units::{Rate, number, parse_link_speed};
 use linerate_wire::units::Si;
@@ -26,6 +29,8 @@ pub(crate) struct Form {
     pub(crate) example: &'static str,
     /// Reads a text. The default remedy of its diagnostics is to write the expected form.
     read: fn(&str) -> Result<Json, Diagnostic>,
+    /// Writes a value of records as a text that reads back as the same value.
+    pub(crate) write: fn(&Json) -> Json,
 }
 
 impl Form {
@@ -44,6 +49,7 @@ pub(crate) static DURATION: Form = Form {
     pattern: "^[0-9._]+ *(ns|us|ms|s|min|h)$",
     example: "250 ms",
     read: |text| whole(text, "a duration", &DURATIONS, "more than thirty years"),
+    write: |ns| duration_text(ns.as_u64().unwrap_or_default()).into(),
 };
 
 pub(crate) static LENGTH: Form = Form {
@@ -52,6 +58,7 @@ pub(crate) static LENGTH: Form = Form {
     pattern: "^[0-9._]+ *B$",
     example: "1500 B",
     read: |text| length(text).map(Json::from),
+    write: |bytes| format!("{bytes} B").into(),
 };
 
 pub(crate) static SIZE: Form = Form {
@@ -60,6 +67,7 @@ pub(crate) static SIZE: Form = Form {
     pattern: "^([0-9._]+ *B|imix|IMIX|genome:.+|mix:.+)$",
     example: "64 B",
     read: |text| size(text).map(|mix| json!(mix)),
+    write: |mix| size_text(mix["name"].as_str().unwrap_or_default()).into(),
 };
 
 pub(crate) static RATE: Form = Form {
@@ -71,6 +79,7 @@ pub(crate) static RATE: Form = Form {
         let rate: Rate = text.parse()?;
         Ok(text_form::rate::serialize(&rate, Serializer).unwrap_or_default())
     },
+    write: |rate| rate_text(rate.as_str().unwrap_or_default()).into(),
 };
 
 pub(crate) static SPEED: Form = Form {
@@ -83,6 +92,7 @@ pub(crate) static SPEED: Form = Form {
         Ok(speed) if text.trim().ends_with("bit/s") => Ok(speed.into()),
         _ => wrong(format!("'{text}' is not a link speed with its unit")),
     },
+    write: |bits| exact_speed(bits.as_f64().unwrap_or_default()).into(),
 };
 
 pub(crate) static SHARE: Form = Form {
@@ -95,6 +105,7 @@ pub(crate) static SHARE: Form = Form {
         p if p > 10_000.0 => wrong(format!("'{text}' is more than 10000 %")),
         p => Ok((p / 100.0).into()),
     },
+    write: |share| format!("{} %", percent(share.as_f64().unwrap_or_default())).into(),
 };
 
 pub(crate) static MEMORY: Form = Form {
@@ -110,6 +121,7 @@ pub(crate) static MEMORY: Form = Form {
         ];
         whole(text, "an amount of memory", &units, "more than any machine has")
     },
+    write: |bytes| memory_text(bytes.as_u64().unwrap_or_default()).into(),
 };
 
 pub(crate) static CPU_LIST: Form = Form {
@@ -118,6 +130,7 @@ pub(crate) static CPU_LIST: Form = Form {
     pattern: "^[0-9, -]+$",
     example: "0,2-3",
     read: |text| parse_cpus(text).map(Json::from),
+    write: |cpus| cpu_list(&serde_json::from_value::<Vec<u32>>(cpus.clone()).unwrap_or_default()).into(),
 };
 
 pub(crate) static FLOW_ORDER: Form = Form {
@@ -126,6 +139,7 @@ pub(crate) static FLOW_ORDER: Form = Form {
     pattern: "^(sequential|random(:[0-9]+)?|zipf:[0-9.]+(:[0-9]+)?)$",
     example: "zipf:1.1",
     read: |text| shown::<FlowOrder>(text, "an order of flows"),
+    write: Json::clone,
 };
 
 pub(crate) static VERSION: Form = Form {
@@ -141,6 +155,7 @@ pub(crate) static VERSION: Form = Form {
             None => wrong(format!("'{text}' is not a kernel version")),
         }
     },
+    write: |version| format!("{}.{}", version[0], version[1]).into(),
 };
 
 pub(crate) static NETWORK: Form = Form {
@@ -152,6 +167,7 @@ pub(crate) static NETWORK: Form = Form {
         true => shown::<HostAddress>(text, "a network"),
         false => wrong(format!("'{text}' is not a network")),
     },
+    write: Json::clone,
 };
 
 pub(crate) static ADDRESS: Form = Form {
@@ -160,6 +176,7 @@ pub(crate) static ADDRESS: Form = Form {
     pattern: "^[0-9a-fA-F:.]+$",
     example: "198.19.0.2",
     read: |text| shown::<IpAddr>(text, "an IP address"),
+    write: Json::clone,
 };
 
 /// An address of an interface, with the length of its network where that is known.
@@ -169,6 +186,7 @@ pub(crate) static HOST_ADDRESS: Form = Form {
     pattern: "^[0-9a-fA-F:.]+(/[0-9]+)?$",
     example: "198.18.0.1/24",
     read: |text| shown::<HostAddress>(text, "an IP address"),
+    write: Json::clone,
 };
 
 pub(crate) static MAC: Form = Form {
@@ -177,6 +195,7 @@ pub(crate) static MAC: Form = Form {
     pattern: "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$",
     example: "02:00:00:00:00:01",
     read: |text| shown::<MacAddr>(text, "an Ethernet address"),
+    write: Json::clone,
 };
 
 /// A line that may have placeholders: of the shell, or a path.
@@ -186,6 +205,7 @@ pub(crate) static TEMPLATE: Form = Form {
     pattern: ".",
     example: "/tmp/{in}",
     read: |text| placeholders_known(text).and_then(|()| line(text)),
+    write: Json::clone,
 };
 
 /// A kernel module: its name becomes an argument of programs.
@@ -198,6 +218,7 @@ pub(crate) static MODULE: Form = Form {
         true => line(text),
         false => wrong(format!("'{}' is not a valid name of a kernel module", short(text))),
     },
+    write: Json::clone,
 };
 
 /// An interface of a host.
@@ -210,6 +231,7 @@ pub(crate) static INTERFACE: Form = Form {
         true => Ok(text.trim().into()),
         false => wrong(format!("'{}' is not a valid interface name", short(text))),
     },
+    write: Json::clone,
 };
 
 /// Where the ssh client connects to.
@@ -222,6 +244,7 @@ pub(crate) static SSH: Form = Form {
         Ok(_) => Ok(text.trim().into()),
         Err(error) => wrong(format!("ssh cannot connect to '{}': {error}", short(text))),
     },
+    write: Json::clone,
 };
 
 /// A network namespace of this machine, as `ip netns` knows it.
@@ -234,6 +257,7 @@ pub(crate) static NAMESPACE: Form = Form {
         true => Ok(text.trim().into()),
         false => wrong(format!("'{}' is not a valid name of a network namespace", short(text))),
     },
+    write: Json::clone,
 };
 
 /// A line of text.
@@ -346,7 +370,50 @@ fn size(text: &str) -> Result<FrameMix, Diagnostic> {
     })
 }
 
-/// A link's speed as a plan has it.
+/// A frame length or mix by its name, as a plan has it.
+pub(super) fn size_text(name: &str) -> String {
+    if name.bytes().all(|b| b.is_ascii_digit()) { format!("{name} B") } else { name.into() }
+}
+
+/// A rate of records as a plan has it: `500 kpps`.
+fn rate_text(exact: &str) -> String {
+    let short = exact.parse::<Rate>().map(|rate| (rate, rate.to_string()));
+    let short = short.ok().filter(|(rate, short)| short.parse() == Ok(*rate)).map(|(_, short)| short);
+    let text = short.unwrap_or_else(|| exact.into());
+    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    format!("{} {}", &text[..unit], &text[unit..]).trim().into()
+}
+
+/// The shortest decimal number for a value that `reads` takes for the same.
+fn shortest(value: f64, reads: impl Fn(&str) -> bool) -> Option<String> {
+    (0..=17).map(|digits| format!("{value:.digits$}")).find(|text| reads(text))
+}
+
+/// The shortest percentage that reads back as this share, without its sign.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let same = |text: &str| text.parse::<f64>().is_ok_and(|percent| percent / 100.0 == share);
+    shortest(percent, same).unwrap_or_else(|| percent.to_string())
+}
+
+fn memory_text(bytes: u64) -> String {
+    match [(30, "GiB"), (20, "MiB")].into_iter().find(|(shift, _)| bytes.is_multiple_of(1 << shift)) {
+        Some((shift, unit)) => format!("{} {unit}", bytes >> shift),
+        None => format!("{} KiB", bytes as f64 / 1024.0),
+    }
+}
+
+fn exact_speed(bits: f64) -> String {
+    let units =
+        if bits < 1e9 { [("Mbit/s", 1e6), ("Gbit/s", 1e9)] } else { [("Gbit/s", 1e9), ("Mbit/s", 1e6)] };
+    let exact = |(unit, scale): (&str, f64)| {
+        let same = |text: &str| parse_link_speed(&format!("{text} {unit}")) == Ok(bits);
+        shortest(bits / scale, same).map(|text| format!("{text} {unit}"))
+    };
+    units.into_iter().find_map(exact).unwrap_or_else(|| speed_text(bits))
+}
+
+/// A link's speed as people write it.
 pub(super) fn speed_text(bits: f64) -> String {
     let text = Si(bits).to_string();
     let prefix = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -430,92 +497,4 @@ pub fn duration_text(ns: u64) -> String {
     let fits = |(_, scale, _): &&Unit| ns >= *scale as u64 && ns.is_multiple_of(*scale as u64);
     let (name, scale, _) = DURATIONS.iter().rev().find(fits).unwrap_or(&DURATIONS[0]);
     format!("{} {name}", ns / *scale as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn help(form: &Form, text: &str) -> String {
-        let wrong = form.read(text).unwrap_err();
-        format!("{} | {}", wrong.message, wrong.remedy.unwrap_or_default())
-    }
-
-    #[test]
-    fn durations_say_their_unit() {
-        assert_eq!(DURATION.read("250 ms"), Ok(json!(250_000_000)));
-        assert_eq!(DURATION.read("1.5min"), Ok(json!(90_000_000_000_u64)));
-        let bare = help(&DURATION, "250");
-        assert!(bare.contains("write \"250 ns\" or \"250 us\" or \"250 ms\" or \"250 s\""), "{bare}");
-        assert!(help(&DURATION, "250 msec").ends_with("write \"250 ms\""));
-        assert!(help(&DURATION, "2 m").ends_with("write \"2 min\""));
-        assert!(help(&DURATION, "2 parsecs").contains("the units are ns"));
-        assert!(help(&DURATION, "-2 s").contains("negative | write a duration such as"));
-        assert!(["soon", "", "1e400 h"].iter().all(|text| DURATION.read(text).is_err()));
-        assert_eq!(
-            [250_000_000, 90_000_000_000, 1, 0].map(duration_text),
-            ["250 ms", "90 s", "1 ns", "0 ns"]
-        );
-    }
-
-    #[test]
-    fn durations_of_the_command_line() {
-        assert_eq!(parse_duration_ns("250ms"), Ok(250_000_000));
-        assert_eq!(parse_duration_ns("2 s"), Ok(2_000_000_000));
-        assert_eq!(parse_duration_ns("2m"), Ok(120_000_000_000));
-        assert!(parse_duration_ns("5").unwrap_err().contains("no unit: write 5s"));
-        assert!(parse_duration_ns("0s").is_err() && parse_duration_ns("25h").is_err());
-        assert!(parse_duration_ns("ten").is_err());
-    }
-
-    #[test]
-    fn lengths_and_the_rest() {
-        assert_eq!(SIZE.read("64 B").unwrap()["lengths_fcs"], json!([64]));
-        assert_eq!(SIZE.read("imix").unwrap()["name"], "IMIX");
-        assert!(help(&SIZE, "64").contains("\"64 B\""));
-        assert!(help(&SIZE, "64 bytes").ends_with("write \"64 B\""));
-        assert!(help(&SIZE, "63 B").contains("64 to 16000"));
-        assert!(["imx", "", "64.5 B"].iter().all(|text| SIZE.read(text).is_err()));
-        assert_eq!(SHARE.read("2 %"), Ok(json!(0.02)));
-        assert!(help(&SHARE, "2").contains("\"2 %\""));
-        assert_eq!(SPEED.read("10 Gbit/s"), Ok(json!(1e10)));
-        assert!(SPEED.read("10G").is_err() && SPEED.read("1e9 Tbit/s").is_err());
-        assert_eq!(MEMORY.read("2 GiB"), Ok(json!(2_u64 << 30)));
-        assert_eq!(CPU_LIST.read("0,2-3"), Ok(json!([0, 2, 3])));
-        assert!(["3-2", "", "0-9999"].iter().all(|text| CPU_LIST.read(text).is_err()));
-        assert_eq!(VERSION.read("5.17"), Ok(json!([5, 17])));
-        assert!(VERSION.read("5").is_err() && VERSION.read("x.y").is_err());
-        assert_eq!(RATE.read("1000 kpps"), RATE.read("1Mpps"));
-    }
-
-    #[test]
-    fn networks_and_addresses() {
-        assert_eq!(NETWORK.read("203.0.113.0/24"), Ok(json!("203.0.113.0/24")));
-        assert!(NETWORK.read("203.0.113.0/33").is_err() && NETWORK.read("203.0.113.0").is_err());
-        assert!(ADDRESS.read("198.18.0.300").is_err() && MAC.read("02:00:00:00:00:zz").is_err());
-    }
-
-    #[test]
-    fn every_kind_of_dut_is_read() {
-        for (name, _) in DUTS {
-            let example = name.replace("=N", "=5").replace("=T", "=5us");
-            assert!(dut(&example).is_ok(), "{name}");
-        }
-        assert_eq!(dut("known-delay=5us").map(|d| d.to_string()), Ok("known-delay=5000ns".into()));
-        assert_eq!(dut("known-delay=5000ns"), dut("known-delay=5us"));
-        assert!(dut("frowarding").unwrap_err().remedy.unwrap().contains("\"forwarding\""));
-        for bad in ["", "known-loss=0", "known-loss", "known-delay=1s", "known-delay=5", "pf"] {
-            assert!(dut(bad).is_err(), "{bad}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_is_too_much(text in "[0-9a-zA-Zµ%./:_ -]{0,24}") {
-            for form in [&DURATION, &LENGTH, &SIZE, &RATE, &SPEED, &SHARE, &MEMORY, &CPU_LIST, &FLOW_ORDER, &VERSION, &NETWORK, &ADDRESS, &MAC] {
-                let _ = form.read(&text);
-            }
-        }
-    }
 }

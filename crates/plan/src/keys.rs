@@ -41,7 +41,7 @@ pub(super) static PLAN: Table = Table {
     ]],
 };
 
-static LAB: Table = Table {
+pub(super) static LAB: Table = Table {
     what: "[lab]",
     keys: &[&[
         key("file", Kind::Line)
@@ -157,7 +157,7 @@ static REBOOTS: [(&str, &str); 3] = [
     ("each-trial", "before each trial"),
 ];
 
-static COLLECT: Table = Table {
+pub(super) static COLLECT: Table = Table {
     what: "[collect]",
     keys: &[&[
         key("what", Kind::List(&Kind::Choice(&COLLECTORS))).about("Figures to collect. Default: cpus."),
@@ -178,7 +178,7 @@ pub static COLLECTORS: [(&str, &str); 4] = [
     ("interrupts", "interrupts by CPU"),
 ];
 
-static EXPECT: Table = Table {
+pub(super) static EXPECT: Table = Table {
     what: "an expectation",
     keys: &[&[
         required("of", Kind::Selector).about("The variant, or the cells at levels of factors, to judge."),

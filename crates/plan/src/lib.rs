@@ -2,7 +2,7 @@
 //!
 //! A plan is read in steps: [`reader`] finds faults of form against the tables of [`keys`], [`draft`] resolves names, [`expand`]
 //! and [`checks`] combine all levels for each operating system and form, and find impossible plans. The result is a
-//! [`campaign::Campaign`], which has everything that an executor needs. docs/plans.md has the format.
+//! [`campaign::Campaign`], which has everything that an executor needs. [`writer`] goes the other way. docs/plans.md has the format.
 #![forbid(unsafe_code)]
 
 pub mod backend;
@@ -23,7 +23,7 @@ mod mutated;
 pub mod names;
 mod needs;
 pub mod placeholders;
-
+pub mod proof;
 mod reader;
 pub mod rules;
 
@@ -31,8 +31,10 @@ pub mod schema;
 pub mod settings;
 pub mod text_form;
 pub mod timetable;
+pub mod toml_text;
 pub mod units;
 mod value;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -46,7 +48,9 @@ use draft::Draft;
 pub use forms::{duration_text, parse_cpus, parse_duration_ns};
 use linerate_measure::experiment::System;
 pub use needs::is_namespaced;
+pub use proof::Proof;
 use timetable::Timetable;
+pub use writer::write;
 
 /// Bytes of a plan at most. Rules, tables and routes are generated, so that no plan needs more.
 pub const MOST_BYTES: usize = 1 << 20;

@@ -4,6 +4,7 @@ pub use linerate_wire::text::{deserialize, serialize};
 
 /// Exact rates; rates for people are rounded.
 pub mod rate {
+    use crate::forms::percent;
     use crate::units::Rate;
     use serde::{Deserializer, Serializer};
 
@@ -14,7 +15,7 @@ pub mod rate {
             Rate::Frames(fps) => serializer.collect_str(&format_args!("{fps}pps")),
             Rate::BitsLayer1(bits) => serializer.collect_str(&format_args!("{bits}bit/s:l1")),
             Rate::BitsLayer2(bits) => serializer.collect_str(&format_args!("{bits}bit/s:l2")),
-            Rate::LineShare(share) => serializer.collect_str(&format_args!("{}%", share * 100.0)),
+            Rate::LineShare(share) => serializer.collect_str(&format_args!("{}%", percent(*share))),
         }
     }
 

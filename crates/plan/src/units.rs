@@ -1,6 +1,7 @@
 //! Rates in the field's units, as users write them.
 
 use crate::diagnostic::{Diagnostic, meant};
+use crate::forms::percent;
 use std::fmt;
 use std::str::FromStr;
 
@@ -139,7 +140,7 @@ impl fmt::Display for Rate {
             Rate::Frames(fps) => write!(f, "{}pps", Si(*fps)),
             Rate::BitsLayer1(bits) => write!(f, "{}bit/s:l1", Si(*bits)),
             Rate::BitsLayer2(bits) => write!(f, "{}bit/s:l2", Si(*bits)),
-            Rate::LineShare(share) => write!(f, "{}%", share * 100.0),
+            Rate::LineShare(share) => write!(f, "{}%", percent(*share)),
         }
     }
 }

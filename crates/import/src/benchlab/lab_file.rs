@@ -1,8 +1,8 @@
 //! A lab, written as a lab file.
 
-use super::toml_text::Toml;
 use super::{LAB_FILE, Source};
 use linerate_plan::lab::{Boot, Host, Interface, Role};
+use linerate_plan::toml_text::Toml;
 use toml_writer::ToTomlKey;
 
 /// Writes a lab file.

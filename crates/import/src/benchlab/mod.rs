@@ -13,7 +13,6 @@ mod shell;
 mod testbed;
 #[cfg(test)]
 mod tests;
-mod toml_text;
 mod traffic;
 mod values;
 

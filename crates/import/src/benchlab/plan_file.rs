@@ -2,12 +2,12 @@
 
 use super::notes::Notes;
 use super::sets::{Set, name};
-use super::toml_text::Toml;
 use super::traffic::{Traffic, traffic};
 use super::values::Values;
 use super::{DEFAULT_RUNS, LAB_FILE, MOST_BYTES, PlanFile, Source};
 use linerate_plan::Plan;
 use linerate_plan::placeholders::literal;
+use linerate_plan::toml_text::Toml;
 use std::collections::BTreeSet;
 use toml_writer::{ToTomlKey, ToTomlValue};
 

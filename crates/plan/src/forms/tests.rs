@@ -1,0 +1,123 @@
+//! Texts and their values.
+
+use super::*;
+use proptest::prelude::*;
+
+fn help(form: &Form, text: &str) -> String {
+    let wrong = form.read(text).unwrap_err();
+    format!("{} | {}", wrong.message, wrong.remedy.unwrap_or_default())
+}
+
+#[test]
+fn durations_say_their_unit() {
+    assert_eq!(DURATION.read("250 ms"), Ok(json!(250_000_000)));
+    assert_eq!(DURATION.read("1.5min"), Ok(json!(90_000_000_000_u64)));
+    let bare = help(&DURATION, "250");
+    assert!(bare.contains("write \"250 ns\" or \"250 us\" or \"250 ms\" or \"250 s\""), "{bare}");
+    assert!(help(&DURATION, "250 msec").ends_with("write \"250 ms\""));
+    assert!(help(&DURATION, "2 m").ends_with("write \"2 min\""));
+    assert!(help(&DURATION, "2 parsecs").contains("the units are ns"));
+    assert!(help(&DURATION, "-2 s").contains("negative | write a duration such as"));
+    assert!(["soon", "", "1e400 h"].iter().all(|text| DURATION.read(text).is_err()));
+    assert_eq!([250_000_000, 90_000_000_000, 1, 0].map(duration_text), ["250 ms", "90 s", "1 ns", "0 ns"]);
+}
+
+#[test]
+fn durations_of_the_command_line() {
+    assert_eq!(parse_duration_ns("250ms"), Ok(250_000_000));
+    assert_eq!(parse_duration_ns("2 s"), Ok(2_000_000_000));
+    assert_eq!(parse_duration_ns("2m"), Ok(120_000_000_000));
+    assert!(parse_duration_ns("5").unwrap_err().contains("no unit: write 5s"));
+    assert!(parse_duration_ns("0s").is_err() && parse_duration_ns("25h").is_err());
+    assert!(parse_duration_ns("ten").is_err());
+}
+
+#[test]
+fn lengths_and_the_rest() {
+    assert_eq!(SIZE.read("64 B").unwrap()["lengths_fcs"], json!([64]));
+    assert_eq!(SIZE.read("imix").unwrap()["name"], "IMIX");
+    assert!(help(&SIZE, "64").contains("\"64 B\""));
+    assert!(help(&SIZE, "64 bytes").ends_with("write \"64 B\""));
+    assert!(help(&SIZE, "63 B").contains("64 to 16000"));
+    assert!(["imx", "", "64.5 B"].iter().all(|text| SIZE.read(text).is_err()));
+    assert_eq!(SHARE.read("2 %"), Ok(json!(0.02)));
+    assert!(help(&SHARE, "2").contains("\"2 %\""));
+    assert_eq!(SPEED.read("10 Gbit/s"), Ok(json!(1e10)));
+    assert!(SPEED.read("10G").is_err() && SPEED.read("1e9 Tbit/s").is_err());
+    assert_eq!(MEMORY.read("2 GiB"), Ok(json!(2_u64 << 30)));
+    assert_eq!(CPU_LIST.read("0,2-3"), Ok(json!([0, 2, 3])));
+    assert!(["3-2", "", "0-9999"].iter().all(|text| CPU_LIST.read(text).is_err()));
+    assert_eq!(VERSION.read("5.17"), Ok(json!([5, 17])));
+    assert!(VERSION.read("5").is_err() && VERSION.read("x.y").is_err());
+    assert_eq!(RATE.read("1000 kpps"), RATE.read("1Mpps"));
+}
+
+#[test]
+fn networks_and_addresses() {
+    assert_eq!(NETWORK.read("203.0.113.0/24"), Ok(json!("203.0.113.0/24")));
+    assert!(NETWORK.read("203.0.113.0/33").is_err() && NETWORK.read("203.0.113.0").is_err());
+    assert!(ADDRESS.read("198.18.0.300").is_err() && MAC.read("02:00:00:00:00:zz").is_err());
+}
+
+#[test]
+fn every_kind_of_dut_is_read() {
+    for (name, _) in DUTS {
+        let example = name.replace("=N", "=5").replace("=T", "=5us");
+        assert!(dut(&example).is_ok(), "{name}");
+    }
+    assert_eq!(dut("known-delay=5us").map(|d| d.to_string()), Ok("known-delay=5000ns".into()));
+    assert_eq!(dut("known-delay=5000ns"), dut("known-delay=5us"));
+    assert!(dut("frowarding").unwrap_err().remedy.unwrap().contains("\"forwarding\""));
+    for bad in ["", "known-loss=0", "known-loss", "known-delay=1s", "known-delay=5", "pf"] {
+        assert!(dut(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn values_are_written_as_people_write_them() {
+    for (form, text) in [
+        (&DURATION, "250 ms"),
+        (&LENGTH, "1500 B"),
+        (&SIZE, "64 B"),
+        (&SIZE, "IMIX"),
+        (&SIZE, "mix:64x7+594x4"),
+        (&SIZE, "IMIX - aaafg"),
+        (&RATE, "max"),
+        (&RATE, "500 kpps"),
+        (&RATE, "1.5 Gbit/s:l1"),
+        (&RATE, "7 %"),
+        (&RATE, "488281.25 pps"),
+        (&SPEED, "10 Gbit/s"),
+        (&SPEED, "123.4567891 Mbit/s"),
+        (&SHARE, "7 %"),
+        (&SHARE, "0.35 %"),
+        (&MEMORY, "2 GiB"),
+        (&MEMORY, "1.5 KiB"),
+        (&CPU_LIST, "0,2-3"),
+        (&VERSION, "5.17"),
+        (&FLOW_ORDER, "zipf:1.1"),
+    ] {
+        assert_eq!((form.write)(&form.read(text).unwrap()), text);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_read_is_written(number in 0.001f64..2000.0, digits in 0usize..4, unit in 0usize..6) {
+        let unit = ["ms", "Gbit/s", "%", "MiB", "kpps", "B"][unit];
+        let text = format!("{number:.digits$} {unit}");
+        for form in [&DURATION, &LENGTH, &SIZE, &RATE, &SPEED, &SHARE, &MEMORY] {
+            if let Ok(value) = form.read(&text) {
+                let written = (form.write)(&value);
+                prop_assert_eq!(form.read(written.as_str().unwrap()), Ok(value), "{} {}", text, written);
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_is_too_much(text in "[0-9a-zA-Zµ%./:_ -]{0,24}") {
+        for form in [&DURATION, &LENGTH, &SIZE, &RATE, &SPEED, &SHARE, &MEMORY, &CPU_LIST, &FLOW_ORDER, &VERSION, &NETWORK, &ADDRESS, &MAC] {
+            let _ = form.read(&text);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Experiments that prove a change.
+
+use linerate_measure::experiment::System;
+use linerate_plan::campaign::{Campaign, Lane};
+use linerate_plan::proof::{AS_MEASURED, CHANGED, Change};
+use linerate_plan::settings::{Dut, Feature};
+use linerate_plan::{Plan, Proof};
+use serde_json::{Value, json};
+
+const BEGINNING: &str = "title = \"t\"\nquestion = \"q\"\ntrials = { duration = \"2 s\", blocks = 99 }\n";
+
+fn campaign(lines: &str) -> Campaign {
+    let file =
+        |_: &str| Ok("table ip f { chain c { iifname \"lan0\" oifname \"wan0\" accept; } }".to_string());
+    let plan = Plan::read_with(format!("{BEGINNING}{lines}").as_bytes(), &mut { file });
+    let plan = plan.unwrap_or_else(|faults| panic!("{faults:#?}"));
+    plan.campaign(plan.systems[0], false).unwrap().clone()
+}
+
+/// The proof of a change of the last cell.
+fn proof(campaign: &Campaign, patch: Value) -> Result<Proof, String> {
+    let change = Change { words: "a change", because: "it costs nothing", patch: &patch };
+    Proof::new(campaign, campaign.cells.len() - 1, &change).map_err(|faults| faults[0].to_string())
+}
+
+fn lane<'p>(proof: &'p Proof, variant: &str) -> &'p Lane {
+    let lanes = &proof.campaign.lanes;
+    lanes
+        .iter()
+        .find(|lane| lane.variants == [variant])
+        .unwrap_or_else(|| panic!("{variant}: {}", proof.text))
+}
+
+#[test]
+fn the_plan_is_one_that_a_person_would_write() {
+    let measured = campaign(
+        "traffic = { flows = 7, rate = \"500 kpps\" }\nlab.mode = \"threaded\"\n[variants.filtered]\n\
+         rules = { tool = \"nftables\", filter = \"stateless\" }\nsysctls.\"net.ipv4.conf.all.rp_filter\" = 1\n\
+         [factors.rules]\nsets = \"rules.before\"\nlevels = [10, 1000]",
+    );
+    let patch = json!({ "rules": { "before": 0 }, "sysctls": { "net.ipv4.conf.all.rp_filter": 0 } });
+    let words = "neither rules nor a reverse-path filter";
+    let change = Change { words, because: "frames went through 1,000 rules", patch: &patch };
+    let proof = Proof::new(&measured, measured.cells.len() - 1, &change).unwrap();
+    assert_eq!(proof.text, include_str!("proof.toml"));
+    assert_eq!(proof.campaign.cells.len(), 3, "with the ceiling");
+    assert!(proof.campaign.cells[1..].iter().all(|cell| cell.ceiling == Some(0)));
+}
+
+/// Every cell of plans of many kinds: the experiment has its settings and its traffic, and the change alone differs.
+#[test]
+fn the_dut_is_as_it_was_measured() {
+    const PLANS: [&str; 9] = [
+        include_str!("../../../plans/tables.toml"),
+        include_str!("../../../plans/states.toml"),
+        include_str!("../../../plans/mtu.toml"),
+        include_str!("../../../plans/offloads.toml"),
+        include_str!("../../../plans/queues.toml"),
+        include_str!("../../../plans/families.toml"),
+        include_str!("../../../plans/planted.toml"),
+        include_str!("../../../plans/lab/tuning.toml"),
+        include_str!("../../../plans/lab/harvest.toml"),
+    ];
+    for text in PLANS {
+        let plan = Plan::read(text.as_bytes()).unwrap();
+        let measured = plan.campaign(plan.systems[0], false).unwrap();
+        let patch = json!({ "sysctls": { "kern.x": 7 } });
+        let change = Change { words: "w", because: "b", patch: &patch };
+        for (at, cell) in measured.cells.iter().enumerate().filter(|(at, _)| !measured.is_ceiling(*at)) {
+            let proof = Proof::new(measured, at, &change).unwrap_or_else(|f| panic!("{}: {f:#?}", cell.name));
+            let mut settings = measured.lanes[cell.lane].settings.clone();
+            assert_eq!(lane(&proof, AS_MEASURED).settings, settings, "{}", proof.text);
+            settings.sysctls.insert("kern.x".into(), "7".into());
+            assert_eq!(lane(&proof, CHANGED).settings, settings, "{}", proof.text);
+            assert_eq!(proof.campaign.kinds, [measured.kinds[cell.kind].clone()], "{}", proof.text);
+            let variants = proof.campaign.cells.iter().filter(|cell| cell.variant != "tester-baseline");
+            assert!(variants.clone().count() == 2 && variants.clone().all(|own| own.rate == cell.rate));
+            assert_eq!(
+                (&proof.campaign.lab, proof.campaign.link_speed),
+                (&measured.lab, measured.link_speed)
+            );
+            assert_eq!(proof.campaign.experiment.system, measured.experiment.system);
+        }
+    }
+}
+
+#[test]
+fn settings_are_removed_and_overridden() {
+    let measured = campaign(
+        "[variants.v]\nfrom = \"nft-nat\"\ninterface.in = { gro = true, rps = \"0\" }\ndut = \"vlan\""
+            .replace("nft-nat", "nat")
+            .as_str(),
+    );
+    let patch =
+        json!({ "rules": null, "dut": "forwarding", "interface": { "gro": false, "in": { "rps": null } } });
+    let proof = proof(&measured, patch).unwrap();
+    let changed = &lane(&proof, CHANGED).settings;
+    assert_eq!((changed.dut, &changed.rules, &changed.inside.rps), (Dut::Forwarding, &None, &None));
+    for end in [&changed.inside, &changed.outside] {
+        assert_eq!(end.features.get(&Feature::Gro), Some(&false), "{}", proof.text);
+    }
+    assert!(lane(&proof, AS_MEASURED).settings.rules.is_some());
+}
+
+#[test]
+fn rule_files_go_with_the_plan() {
+    let measured = campaign(
+        "[variants.own]\nrules = { file = \"/etc/fw/own.nft\", map = { lan0 = \"in\", wan0 = \"out\" } }",
+    );
+    let proof = proof(&measured, json!({ "cpus": 2 })).unwrap();
+    let (was, is) = (&measured.lanes[1].settings.rule_file, &lane(&proof, CHANGED).settings.rule_file);
+    let (was, is) = (was.as_ref().unwrap(), is.as_ref().unwrap());
+    assert_eq!((&is.text, &is.map, is.file.as_str()), (&was.text, &was.map, "own.nft"));
+    assert_eq!(proof.files.get("own.nft"), Some(&was.text));
+}
+
+#[test]
+fn hosts_have_blocks_and_reboots() {
+    let measured = campaign("[lab]\nfile = \"lab.toml\"\nsystems = [\"freebsd\"]\n[variants.v]");
+    let proof = proof(&measured, json!({ "boot": { "hw.ix.unsupported_sfp": 1 } })).unwrap();
+    let trials = &proof.campaign.experiment.trials;
+    assert_eq!(
+        (trials.blocks, trials.duration_ns, proof.campaign.experiment.system),
+        (Some(10), 2_000_000_000, System::FreeBsd)
+    );
+    assert!(proof.text.contains("reboot = \"when-needed\"") && proof.text.contains("file = \"lab.toml\""));
+}
+
+#[test]
+fn impossible_changes_say_why() {
+    let measured = campaign("[variants.v]\ninterface.gro = false");
+    for (patch, why) in [
+        (json!({ "interface": { "gor": true } }), "no key 'gor'"),
+        (json!({ "interface": { "gro": 1 } }), "does not belong here"),
+        (json!({ "interface": { "rx-ring": 512 } }), "cannot be set"),
+        (json!({ "interface": { "gro": false } }), "changes nothing"),
+        (json!({ "rules": { "tool": "pf", "filter": "stateless" } }), "pf"),
+        (json!("all of it"), "a table of a variant's keys"),
+    ] {
+        let said = proof(&measured, patch.clone()).map(|proof| proof.text).unwrap_err();
+        assert!(said.contains(why), "{patch}: {said}");
+    }
+}
