@@ -1,6 +1,8 @@
 //! The records of a campaign, and of one of its slots, as rules read them.
 
-use linerate_measure::record::{Campaign, HostFacts, Mode, Row, Slot, Summary, TrialRecord};
+use linerate_hosts::configuration::{Card, Configuration};
+use linerate_hosts::systems::Kernel;
+use linerate_measure::record::{Campaign, HostFacts, Mode, Row, Slot, SlotFacts, Summary, TrialRecord};
 use linerate_profile::Profile;
 use std::collections::BTreeMap;
 
@@ -15,6 +17,8 @@ pub struct Records<'a> {
     pub summary: &'a Summary,
     /// All trials.
     pub trials: &'a [TrialRecord],
+    /// How the DUTs were configured.
+    pub facts: &'a [SlotFacts],
     /// The stacks of slots that were profiled.
     pub stacks: &'a BTreeMap<usize, Profile>,
 }
@@ -31,7 +35,13 @@ impl<'a> Records<'a> {
         let row = self.summary.rows.iter().find(|row| row.slot == slot.id && row.valid_trials > 0)?;
         let of_slot = |trial: &&TrialRecord| trial.slot == slot.id && trial.audit.valid;
         let trials = self.trials.iter().filter(of_slot).collect();
-        Some(Case { records: *self, slot, row, trials })
+        let facts = self.facts.iter().find(|facts| facts.slot == slot.id);
+        let read = |facts: &SlotFacts| {
+            Some(Configuration::of(Kernel::named(&facts.kernel)?, &facts.interfaces, &facts.answers))
+        };
+        let configuration =
+            facts.and_then(read).ok_or_else(|| "the DUT was not asked how it is configured".to_string());
+        Some(Case { records: *self, slot, row, trials, configuration })
     }
 }
 
@@ -46,6 +56,8 @@ pub struct Case<'a> {
     pub row: &'a Row,
     /// Its valid trials.
     pub trials: Vec<&'a TrialRecord>,
+    /// How its DUT was configured, or why that is not known.
+    configuration: Result<Configuration, String>,
 }
 
 /// The part of a frame's time that some functions take, with the functions that they call.
@@ -70,7 +82,13 @@ impl Spent {
         self.share - CLEAR * self.error > 0.0 && self.share >= least
     }
 
-    /// `nft_do_chain and the functions it calls take 612 ns of a frame's 1,610 ns (38.0 %)`
+    /// Without the time of others, which they call.
+    pub fn without(self, others: &Spent) -> Spent {
+        let share = (self.share - others.share).max(0.0);
+        Spent { share, ns: self.ns.zip(others.ns).map(|(ns, others)| (ns - others).max(0.0)), ..self }
+    }
+
+    /// `profile: nft_do_chain, with the functions it calls, takes 612 ns of a frame (38.0 %)`
     pub fn evidence(&self) -> String {
         let names: Vec<&str> = self.functions.iter().take(3).map(|(name, _)| name.as_str()).collect();
         let (take, call) = if names.len() == 1 { ("takes", "it calls") } else { ("take", "they call") };
@@ -96,9 +114,46 @@ impl Case<'_> {
         self.records.stacks.get(&self.slot.id).ok_or_else(|| "the slot was not profiled (--profile)".into())
     }
 
+    /// How the DUT was configured.
+    ///
+    /// # Errors
+    /// It was not asked.
+    pub(crate) fn configuration(&self) -> Result<&Configuration, String> {
+        self.configuration.as_ref().map_err(Clone::clone)
+    }
+
+    /// The interface that frames come in by.
+    ///
+    /// # Errors
+    /// The DUT was not asked, or did not answer.
+    pub(crate) fn inside(&self) -> Result<&Card, String> {
+        let card = self.configuration()?.cards.first().filter(|card| card.found);
+        card.ok_or_else(|| "the DUT's answers do not show its interface".into())
+    }
+
+    /// The same if it is a card of hardware; `None` for a virtual interface.
+    ///
+    /// # Errors
+    /// The DUT was not asked, or did not answer.
+    pub(crate) fn hardware(&self) -> Result<Option<&Card>, String> {
+        self.inside().map(|card| Some(card).filter(|card| card.kind.is_none()))
+    }
+
     /// Nanoseconds of a frame; `None` where frames were paced.
     pub(crate) fn frame_ns(&self) -> Option<f64> {
         (self.row.ns_per_frame > 0.0 && self.slot.asked_fps.is_none()).then_some(self.row.ns_per_frame)
+    }
+
+    /// Samples that found the CPUs in user space, or whose stack is not kept.
+    pub(crate) fn others(&self) -> u64 {
+        let of_slot = self.records.summary.profiles.iter().find(|profile| profile.slot == self.slot.id);
+        of_slot.map_or(0, |profile| profile.user + profile.lost)
+    }
+
+    /// All samples, at least 1.
+    pub(crate) fn samples(&self) -> f64 {
+        let of_kernel = self.records.stacks.get(&self.slot.id).map_or(0, Profile::samples);
+        (of_kernel + self.others()).max(1) as f64
     }
 
     /// Nanoseconds of a frame in the trial that was sampled; `None` where its rate is not known.
@@ -114,10 +169,9 @@ impl Case<'_> {
     /// It was not profiled.
     pub(crate) fn spent(&self, functions: &[&str]) -> Result<Spent, String> {
         let profile = self.profile()?;
-        let (mut inside, mut all) = (0u64, 0u64);
+        let (mut inside, all) = (0u64, self.samples());
         let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
         for (stack, samples) in profile.stacks() {
-            all += samples;
             let of_cause =
                 stack.split(';').find(|name| functions.iter().any(|wanted| is_called(name, wanted)));
             if let Some(name) = of_cause {
@@ -125,7 +179,6 @@ impl Case<'_> {
                 *seen.entry(name).or_default() += samples;
             }
         }
-        let all = all.max(1) as f64;
         let share = inside as f64 / all;
         let mut functions: Vec<(String, f64)> =
             seen.into_iter().map(|(name, samples)| (name.to_string(), samples as f64 / all)).collect();

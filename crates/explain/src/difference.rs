@@ -66,7 +66,7 @@ impl Side {
         let scale = case.sampled_ns().map_or(1.0, |ns| ns / frame_ns);
         let stages =
             stages(case).into_iter().map(|stage| (stage.name, [stage.ns, stage.error].map(|ns| ns * scale)));
-        let all = profile.samples().max(1) as f64;
+        let all = case.samples();
         let functions = profile.functions().into_iter().map(|function| {
             let share = function.own as f64 / all;
             let error = (share * (1.0 - share) / all).sqrt();

@@ -1,7 +1,8 @@
 //! The registry of rules. Each file looks for one cause.
 
+use crate::case::Spent;
 use crate::{Case, Examined};
-use linerate_measure::record::Change;
+use linerate_measure::record::{Change, Finding, Strength};
 
 macro_rules! rules {
     ($($module:ident = $cause:literal),+ $(,)?) => {
@@ -15,6 +16,12 @@ rules! {
     tester_limit = "tester-limit",
     drops = "frames-dropped",
     one_queue = "one-queue",
+    few_queues = "queues-fewer-than-cpus",
+    queue_number = "queues-no-power-of-two",
+    hash_fields = "hash-without-ports",
+    interrupts = "interrupts-on-one-cpu",
+    numa = "other-numa-node",
+    siblings = "hyper-threads",
     idle_cpus = "idle-cpus",
     linear_rules = "linear-rules",
     bridge_netfilter = "bridge-netfilter",
@@ -35,6 +42,10 @@ rules! {
     steal = "steal",
     other_programs = "other-programs",
     ring = "ring-overrun",
+    squeezes = "budget-squeezes",
+    pause = "flow-control",
+    neighbours = "neighbour-table",
+    pcie = "pcie-lanes",
 }
 
 /// How to change something on a system, and how to undo that.
@@ -46,4 +57,34 @@ fn change(system: &str, commands: impl Into<String>, undo: impl Into<String>) ->
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// Evidence of a cause: the time of its functions; without a profile, the setting that brings them in. `setting` is its text, if it is
+/// set. A setting whose cost a profile does not show is no cause.
+fn cost_or_setting(
+    spent: Result<Spent, String>,
+    least: f64,
+    setting: Result<Option<String>, String>,
+) -> Result<Option<Finding>, String> {
+    let (strength, weight, evidence) = match (spent, setting) {
+        (Ok(spent), setting) if spent.is_clear(least) => {
+            let setting = setting.ok().flatten();
+            (Strength::Observed, spent.share, std::iter::once(spent.evidence()).chain(setting).collect())
+        }
+        (Ok(_), _) | (Err(_), Ok(None)) => return Ok(None),
+        (Err(why), Ok(Some(setting))) => {
+            (Strength::Possible, 0.1, vec![setting, format!("its cost is not known: {why}")])
+        }
+        (Err(why), Err(why_not)) => return Err(format!("{why}, and {why_not}")),
+    };
+    let gain = match strength {
+        Strength::Observed => format!("up to {} of a frame's time", percent(weight)),
+        _ => "not known: profile it (--profile)".into(),
+    };
+    Ok(Some(Finding { strength, weight, evidence, gain, ..Finding::default() }))
+}
+
+/// The gain with a figure from elsewhere.
+fn and_elsewhere(gain: &str, elsewhere: &str) -> String {
+    format!("{gain}; elsewhere: {elsewhere}")
 }

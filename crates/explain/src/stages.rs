@@ -158,8 +158,10 @@ const STAGES: [(&str, &[&str]); 15] = [
     ),
 ];
 
-/// What is in no stage: interrupts, timers, other programs.
+/// Functions that begin no stage: timers, the scheduler, system calls of other programs.
 const OTHER: &str = "other";
+/// Programs in user space.
+const PROGRAMS: &str = "programs";
 
 /// The time of each stage; empty where the slot was not profiled, or its frames were paced.
 pub fn stages(case: &Case<'_>) -> Vec<Stage> {
@@ -168,13 +170,13 @@ pub fn stages(case: &Case<'_>) -> Vec<Stage> {
     for (stack, n) in profile.stacks() {
         samples[stage(stack)] += n;
     }
-    let all = samples.iter().sum::<u64>().max(1) as f64;
-    let names = STAGES.iter().map(|(name, _)| *name).chain([OTHER]);
+    let all = case.samples();
+    let names = STAGES.iter().map(|(name, _)| *name).chain([OTHER, PROGRAMS]);
     let of_stage = |(name, n): (&str, u64)| {
         let share = n as f64 / all;
         Stage { name: name.into(), ns: share * frame, error: (share * (1.0 - share) / all).sqrt() * frame }
     };
-    names.zip(samples).map(of_stage).collect()
+    names.zip(samples.into_iter().chain([case.others()])).map(of_stage).collect()
 }
 
 /// The number of the stage of a stack; that of [`STAGES`]' end for a stack of none.

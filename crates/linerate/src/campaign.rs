@@ -10,13 +10,13 @@ use linerate_linux::profile;
 use linerate_linux::records::RecordStore;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::record::{
-    Campaign, HostFacts, Mode, Slot, SlotProfile, Stopped, Summary, TrialRecord, VERSION, Warning,
+    Campaign, HostFacts, Mode, Slot, SlotFacts, SlotProfile, Stopped, Summary, TrialRecord, VERSION, Warning,
 };
 use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::rates;
 use linerate_profile::{Profile, Sampled};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -78,14 +78,14 @@ pub fn run(
         replay(design, &trials).context("going on where the campaign was stopped")?;
     let before = Duration::from_nanos(trials.last().map_or(0, TrialRecord::ended_ns));
     let began = Instant::now();
-    let asked = store.slots_with_facts()?;
-    let mut conductor = Conductor { campaign, stand, store, trials, observed, asked, began, before };
+    let facts = store.facts()?;
+    let mut conductor = Conductor { campaign, stand, store, trials, observed, facts, began, before };
     let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
     let profiles = match profile && failure.is_none() {
         true => conductor.profiles(progress),
         false => Vec::new(),
     };
-    let Conductor { mut store, trials, .. } = conductor;
+    let Conductor { mut store, trials, facts, .. } = conductor;
     // Before the summary, which marks the campaign as ended: its trials must be on disk by then.
     let kept = store.finish();
     let mut summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
@@ -102,7 +102,8 @@ pub fn run(
             }
         }
     }
-    let records = Records { campaign, host, summary: &summary, trials: &trials, stacks: &stacks };
+    let records =
+        Records { campaign, host, summary: &summary, trials: &trials, facts: &facts, stacks: &stacks };
     summary.explanations = explain(&records);
     let directory = store.directory().to_path_buf();
     let written = kept.and(store.write_summary(&summary));
@@ -117,8 +118,8 @@ struct Conductor<'a> {
     trials: Vec<TrialRecord>,
     /// The strategy's observations of the trials.
     observed: Vec<Observed>,
-    /// Slots whose DUT has been asked how it is configured.
-    asked: BTreeSet<usize>,
+    /// How DUTs are configured, of the slots that were asked.
+    facts: Vec<SlotFacts>,
     began: Instant,
     /// Time that the campaign had taken when it was stopped.
     before: Duration,
@@ -228,12 +229,13 @@ impl Conductor<'_> {
     fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
         let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(request.slot));
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
-        let (slot, configuration) = (request.slot, !self.asked.contains(&request.slot));
+        let (slot, configuration) =
+            (request.slot, !self.facts.iter().any(|facts| facts.slot == request.slot));
         let wanted = Request { slot, rate: request.load, timing, profile: false, configuration };
         let TrialOutcome { evidence, record, facts, .. } = self.stand.run(&wanted).with_context(title)?;
         if let Some(facts) = facts {
             self.store.append_facts(&facts)?;
-            self.asked.insert(slot);
+            self.facts.push(facts);
         }
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
         let evidence = Evidence {

@@ -12,7 +12,6 @@ use linerate_measure::calendar;
 use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary, TrialRecord};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -130,18 +129,18 @@ impl RecordStore {
         Err(Error::Refused(format!("{path} takes no more trials after the failure that was reported before")))
     }
 
-    /// Slots that `facts.jsonl` has. A line that was cut off is taken away.
+    /// The facts of slots that were asked. A line that was cut off is taken away.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn slots_with_facts(&self) -> Result<BTreeSet<usize>, Error> {
+    pub fn facts(&self) -> Result<Vec<SlotFacts>, Error> {
         let facts = reader::facts(&self.directory)?;
         let path = self.directory.join(FACTS);
         if path.exists() {
             let shorten = |whole| OpenOptions::new().write(true).open(&path)?.set_len(whole);
             shorten(reader::whole_lines(&path)?).map_err(failed("shorten", &path))?;
         }
-        Ok(facts.iter().map(|facts| facts.slot).collect())
+        Ok(facts)
     }
 
     /// Appends how a slot's DUT is configured to `facts.jsonl`, and waits until it is on the disk. A file of [`MOST_FACTS`] takes no

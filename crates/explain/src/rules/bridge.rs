@@ -1,25 +1,25 @@
 //! A bridge is on the way of the frames.
 
-use super::{change, percent};
+use super::{and_elsewhere, change, cost_or_setting};
 use crate::{Case, Examined};
-use linerate_measure::record::{Finding, Strength};
+use linerate_measure::record::Finding;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let spent = case.spent(&["br_handle_frame", "br_dev_xmit", "bridge_input", "bridge_forward", "bridge_transmit"])?;
-    if !spent.is_clear(0.01) {
-        return Ok(None);
-    }
+    let setting = case.configuration().map(|found| {
+        let bridged = found.cards.iter().find(|card| card.master_kind.as_deref() == Some("bridge"));
+        bridged.map(|card| format!("{} belongs to the bridge {}", card.name, card.master.as_deref().unwrap_or_default()))
+    });
+    let Some(found) = cost_or_setting(case.spent(&["br_handle_frame", "br_dev_xmit", "bridge_input", "bridge_forward", "bridge_transmit"]), 0.01, setting)? else { return Ok(None) };
     Ok(Some(Finding {
+        // The time contains that of everything that a bridge calls: hooks and drivers.
+        weight: 0.5 * found.weight,
         statement: "Frames pass through a software bridge.".into(),
-        strength: Strength::Observed,
-        evidence: vec![spent.evidence()],
         mechanism: "A bridge looks up and learns the Ethernet addresses of each frame before, or instead of, the routing.".into(),
         changes: vec![
             change("Linux", "ip link set IF nomaster, with the bridge's address on IF", "ip link set IF master BRIDGE"),
             change("FreeBSD", "ifconfig bridge0 deletem IF, with the bridge's address on IF", "ifconfig bridge0 addm IF"),
         ],
-        gain: format!("up to {} of a frame's time (with everything that the bridge calls); 'Tuning FreeBSD for routing and firewalling' (2018, illustration 29) measured -62.5 % with if_bridge on a Xeon E5-2650v2", percent(spent.share)),
-        weight: 0.5 * spent.share,
-        ..Finding::default()
+        gain: and_elsewhere(&found.gain, "-62.5 % with if_bridge on a Xeon E5-2650v2 ('Tuning FreeBSD for routing and firewalling', 2018, illustration 29)"),
+        ..found
     }))
 }

@@ -1,27 +1,27 @@
 //! Frames are merged on reception and cut up again (LRO, GRO).
 
-use super::{change, percent};
+use super::{and_elsewhere, change, cost_or_setting};
 use crate::{Case, Examined};
-use linerate_measure::record::{Finding, Strength};
+use linerate_hosts::configuration::Card;
+use linerate_measure::record::Finding;
 use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let spent = case.spent(&["skb_gso_segment", "__skb_gso_segment", "skb_mac_gso_segment", "udp4_ufo_fragment", "tcp_lro_*", "skb_gro_receive*"])?;
-    if !spent.is_clear(0.02) {
-        return Ok(None);
-    }
+    let setting = case.configuration().map(|found| {
+        let merges = ["large-receive-offload", "rx-udp-gro-forwarding"];
+        let on = |card: &Card| merges.into_iter().find(|feature| card.features.get(*feature) == Some(&true)).map(|feature| format!("{}: {feature} is on", card.name));
+        found.cards.iter().find_map(on)
+    });
+    let Some(found) = cost_or_setting(case.spent(&["skb_gso_segment", "__skb_gso_segment", "skb_mac_gso_segment", "udp4_ufo_fragment", "tcp_lro_*", "skb_gro_receive*"]), 0.02, setting)? else { return Ok(None) };
     Ok(Some(Finding {
         statement: "Received frames are merged and then cut up again.".into(),
-        strength: Strength::Observed,
-        evidence: vec![spent.evidence()],
         mechanism: "LRO and GRO join frames of a flow. A router must send them as they came: it restores the frames before it sends them. This pays for long TCP flows, not for short frames, and LRO breaks the end-to-end principle.".into(),
         changes: vec![
             change("Linux", "ethtool -K IF lro off rx-udp-gro-forwarding off", "ethtool -K IF lro on rx-udp-gro-forwarding on"),
             change("FreeBSD", "ifconfig IF -lro -tso4 -tso6", "ifconfig IF lro tso4 tso6"),
         ],
-        gain: format!("up to {} of a frame's time; 'Tuning FreeBSD for routing and firewalling' (2018, illustration 19) found no difference without TSO and LRO", percent(spent.share)),
-        weight: spent.share,
+        gain: and_elsewhere(&found.gain, "no difference without TSO and LRO ('Tuning FreeBSD for routing and firewalling', 2018, illustration 19)"),
         patch: Some(json!({ "inside": { "udp-gro-forwarding": false } })),
-        ..Finding::default()
+        ..found
     }))
 }

@@ -15,6 +15,9 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     }
     let number = queues.keys().next_back().map_or(0, |last| last + 1).max(queues.len() as u32);
     let all: u64 = queues.values().sum();
+    if case.inside().is_ok_and(|card| card.receive_queues() == Some(1)) {
+        return Ok(None);
+    }
     if all == 0 {
         return Err("the driver counts no frames by receive queue".into());
     }

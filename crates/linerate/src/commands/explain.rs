@@ -61,6 +61,7 @@ impl Read {
             host: &stored.host,
             summary: &self.summary,
             trials: &stored.trials,
+            facts: &stored.facts,
             stacks: &self.stacks,
         }
     }

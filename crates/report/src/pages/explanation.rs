@@ -1,10 +1,10 @@
 //! Why slots forward no more frames: findings, the limit, and where the time of a frame goes.
 
-use super::numbers::{listed, rate_with_unit, together};
+use super::numbers::{counted, listed, rate_with_unit, together};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, Change, Explanation, Finding, HostFacts, Limit, Row, Strength, Summary,
+    Campaign, Change, Explanation, Finding, HostFacts, Limit, NotExamined, Row, Strength, Summary,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -57,18 +57,36 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
         );
     }
     if merged.is_empty() {
-        let unexplained = explanations.iter().filter_map(|explanation| {
-            let row = summary.rows.iter().find(|row| row.slot == explanation.slot)?;
-            Some(limit(campaign, explanation, row))
-        });
-        page.items("- ", unexplained, Tone::Plain, (MOST, ""));
+        page.say("None of the known causes was found.");
     }
     stages(page, explanations);
     let more = merged.len().saturating_sub(MOST);
-    let more =
-        if more > 0 { format!("{more} more findings, the mechanisms") } else { "The mechanisms".into() };
-    page.note(format!("{more}, and how to undo each change: `linerate explain DIRECTORY`."));
-    not_examined(page, explanations);
+    let more = if more > 0 { format!("{more} more findings, ") } else { String::new() };
+    page.note(format!(
+        "`linerate explain DIRECTORY` shows {more}the limit of each cell, mechanisms, and how to undo a change. {}",
+        open(explanations)
+    ));
+}
+
+/// How many causes were not examined, in a sentence; empty where all were.
+fn open(explanations: &[Explanation]) -> String {
+    let mut causes: Vec<(&str, bool)> = Vec::new();
+    for NotExamined { cause, reason } in explanations.iter().flat_map(|e| &e.not_examined) {
+        if !causes.iter().any(|(known, _)| known == cause) {
+            causes.push((cause, reason.contains("--profile")));
+        }
+    }
+    let by_profile = causes.iter().filter(|(_, by_profile)| *by_profile).count();
+    match (causes.len(), by_profile) {
+        (0, _) => String::new(),
+        (all, 0) => format!("It could not look for {}.", counted(all, "cause")),
+        (all, some) if all == some => {
+            format!("It could not look for {} without --profile.", counted(all, "cause"))
+        }
+        (all, some) => {
+            format!("It could not look for {}, {some} of them for want of --profile.", counted(all, "cause"))
+        }
+    }
 }
 
 /// Findings of the same cause are one entry, with the strongest of them and all slots that it was found in.
@@ -194,7 +212,7 @@ fn not_examined(page: &mut Document, explanations: &[Explanation]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_measure::record::{NotExamined, Slot};
+    use linerate_measure::record::Slot;
 
     fn finding(cause: &str, strength: Strength, weight: f64) -> Finding {
         let statement = format!("It is {cause}.");
