@@ -10,7 +10,8 @@ use linerate_linux::profile;
 use linerate_linux::records::RecordStore;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::record::{
-    Campaign, HostFacts, Mode, Slot, SlotFacts, SlotProfile, Stopped, Summary, TrialRecord, VERSION, Warning,
+    Campaign, HostFacts, LabKind, Mode, Slot, SlotFacts, SlotProfile, Stopped, Summary, TrialRecord, VERSION,
+    Warning,
 };
 use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
@@ -22,8 +23,6 @@ use std::time::{Duration, Instant};
 
 /// Trials of each slot that are profiled. They alternate with those of other slots, as all trials do.
 const PROFILED: u64 = 4;
-/// Load of a trial that is profiled: all of a slot give some two thousand samples of each CPU.
-const PROFILED_NS: u64 = 500_000_000;
 /// Functions of a profile that the summary keeps. The file of its stacks has all.
 const MOST_FUNCTIONS: usize = 200;
 
@@ -54,7 +53,7 @@ impl Finished {
 }
 
 /// Runs the campaign to its end. `earlier`: the trials recorded before resuming. If it fails in the middle, the result has the
-/// error and all trials until then. `profile`: each slot that has trials is profiled as well, in a further trial.
+/// error and all trials until then. `profile_ns`: each slot that has trials is sampled under so much load, in further trials.
 ///
 /// # Errors
 /// The records cannot be written at all, or the earlier trials do not belong to this campaign.
@@ -64,7 +63,7 @@ pub fn run(
     stand: &mut dyn Testbed,
     store: RecordStore,
     earlier: Option<Vec<TrialRecord>>,
-    profile: bool,
+    profile_ns: Option<u64>,
     progress: &Progress,
 ) -> Result<Finished> {
     if earlier.is_none() {
@@ -81,9 +80,9 @@ pub fn run(
     let facts = store.facts()?;
     let mut conductor = Conductor { campaign, stand, store, trials, observed, facts, began, before };
     let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
-    let profiles = match profile && failure.is_none() {
-        true => conductor.profiles(progress),
-        false => Vec::new(),
+    let profiles = match profile_ns.filter(|_| failure.is_none()) {
+        Some(load_ns) => conductor.profiles(load_ns, progress),
+        None => Vec::new(),
     };
     let Conductor { mut store, trials, facts, .. } = conductor;
     // Before the summary, which marks the campaign as ended: its trials must be on disk by then.
@@ -161,8 +160,12 @@ impl Conductor<'_> {
     }
 
     /// Profiles each slot that has trials, in trials of its own: each sample takes time from the frames. Or why not. Without a DUT,
-    /// its CPUs do nothing, unless the tester uses the same ones.
-    fn profiles(&mut self, progress: &Progress) -> Vec<(usize, Result<(SlotProfile, Profile)>)> {
+    /// its CPUs do nothing, unless the tester uses the same ones. `load_ns`: of all sampled trials of a slot.
+    fn profiles(
+        &mut self,
+        load_ns: u64,
+        progress: &Progress,
+    ) -> Vec<(usize, Result<(SlotProfile, Profile)>)> {
         let inline = self.campaign.asked.mode == Mode::Inline;
         let measured = |slot: &&Slot| {
             (inline || !slot.is_calibration()) && self.trials.iter().any(|trial| trial.slot == slot.id)
@@ -180,7 +183,7 @@ impl Conductor<'_> {
                     round + 1,
                     self.campaign.name_of(slot.id)
                 ));
-                match (self.sampled(slot), sum.as_mut()) {
+                match (self.sampled(slot, load_ns / PROFILED), sum.as_mut()) {
                     (Ok((sampled, rate)), Ok((all, rates))) => {
                         all.add(sampled);
                         rates.extend(rate);
@@ -196,14 +199,18 @@ impl Conductor<'_> {
         kept.collect()
     }
 
-    /// The samples of one trial, and its rate.
-    fn sampled(&mut self, slot: &Slot) -> Result<(Sampled, Option<f64>)> {
-        let timing = self.campaign.asked.timing.lasting(PROFILED_NS);
+    /// The samples of one trial of this length, and its rate.
+    fn sampled(&mut self, slot: &Slot, load_ns: u64) -> Result<(Sampled, Option<f64>)> {
+        let timing = self.campaign.asked.timing.lasting(load_ns);
         let wanted =
             Request { slot: slot.id, rate: slot.asked_fps, timing, profile: true, configuration: false };
         let TrialOutcome { record, profile, .. } = self.stand.run(&wanted)?;
         let failed = record.collected.into_iter().find(|c| c.command == profile::NAME);
-        let reason = || failed.and_then(|c| c.output.err()).unwrap_or("its DUT is not a kernel".into());
+        let nothing = match self.campaign.asked.lab {
+            LabKind::Simulated => "a simulated DUT has no kernel",
+            _ => "linerate does not sample this DUT: run perf or pmcstat there, and `linerate flame` here",
+        };
+        let reason = || failed.and_then(|c| c.output.err()).unwrap_or(nothing.into());
         let sampled = profile.ok_or_else(|| anyhow!(reason()))?;
         Ok((sampled, rates(&record.samples).map(|rates| rates.received)))
     }

@@ -154,7 +154,13 @@ pub struct Collect {
     pub commands: Vec<String>,
     /// Commands whose output is kept, run on the device under test from before the load of each trial until after it.
     pub during: Vec<String>,
+    /// How long the stacks of the kernel are sampled under the load of each cell, in nanoseconds; `None`: not at all.
+    #[serde(rename = "profile-ns", alias = "profile")]
+    pub profile_ns: Option<u64>,
 }
+
+/// Sampled load of each cell, if none is given: some two thousand samples of each CPU.
+pub const PROFILE_NS: u64 = 2_000_000_000;
 
 /// Something that a plan or lane cannot do without.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

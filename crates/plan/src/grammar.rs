@@ -85,6 +85,8 @@ pub(crate) enum Kind {
     Form(&'static Form),
     /// A quantity of this form, in these bounds of its smallest unit.
     Within(&'static Form, u64, u64),
+    /// A quantity in these bounds; true stands for the default, false for none.
+    Optional { form: &'static Form, least: u64, most: u64, default: u64 },
     /// How many CPUs, or all.
     CpuCount,
     /// A kind of DUT.
@@ -128,6 +130,7 @@ impl Kind {
             Kind::Flag => "true or false".into(),
             Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
             Kind::Form(form) | Kind::Within(form, ..) => form.wants.into(),
+            Kind::Optional { form, .. } => format!("true, false or {}", form.wants),
             Kind::CpuCount => "a number of CPUs, or \"all\"".into(),
             Kind::Dut => "\"forwarding\", \"bridge\" or another kind of DUT".into(),
             Kind::Setting => "a number or a text".into(),
@@ -165,11 +168,17 @@ impl Kind {
             (Kind::Setting, raw) => forms::placeholders_known(&label(raw)).map(|()| label(raw).into()),
             (Kind::Choice(words), Json::String(text)) => choice(words, text.trim()),
             (Kind::OneOrMore(of), raw) => of.read(raw),
-            (Kind::Form(form) | Kind::Within(form, ..), Json::Number(_)) if !form.units.is_empty() => {
+            (Kind::Optional { default, .. }, Json::Bool(on)) => Ok(on.then_some(*default).into()),
+            (Kind::Form(form) | Kind::Within(form, ..) | Kind::Optional { form, .. }, Json::Number(_))
+                if !form.units.is_empty() =>
+            {
                 Err(forms::bare(&label(raw), form.units))
             }
             (Kind::Form(form), Json::String(text)) => form.read(text),
-            (Kind::Within(form, least, most), Json::String(text)) => within(form, *least, *most, text),
+            (
+                Kind::Within(form, least, most) | Kind::Optional { form, least, most, .. },
+                Json::String(text),
+            ) => within(form, *least, *most, text),
             _ => Err(self.wrong_type(raw)),
         }
     }
@@ -178,7 +187,11 @@ impl Kind {
     /// without entries.
     pub(crate) fn write(&self, record: &Json) -> Option<Json> {
         let written = match (self, record) {
-            (Kind::Form(form) | Kind::Within(form, ..), record) if !record.is_null() => (form.write)(record),
+            (Kind::Form(form) | Kind::Within(form, ..) | Kind::Optional { form, .. }, record)
+                if !record.is_null() =>
+            {
+                (form.write)(record)
+            }
             (Kind::CpuCount, Json::Object(count)) => count.get("count")?.clone(),
             (Kind::Dut, dut) => serde_json::from_value::<Dut>(dut.clone()).ok()?.to_string().into(),
             (Kind::Setting, Json::String(text)) => match text.parse::<i64>() {

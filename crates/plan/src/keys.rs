@@ -1,9 +1,10 @@
 //! The keys of a plan: the only place where they are listed.
 
 use super::backend::OF_THIS_MACHINE;
+use super::campaign::PROFILE_NS;
 use super::forms::{
-    ADDRESS, CPU_LIST, FLOW_ORDER, LENGTH, MAC, MEMORY, MODULE, NETWORK, RATE, SHARE, SIZE, SPEED, TEMPLATE,
-    VERSION,
+    ADDRESS, CPU_LIST, DURATION, FLOW_ORDER, LENGTH, MAC, MEMORY, MODULE, NETWORK, RATE, SHARE, SIZE, SPEED,
+    TEMPLATE, VERSION,
 };
 use super::grammar::{Key, Kind, Table, key, required};
 use crate::rules::own::Meaning;
@@ -157,6 +158,8 @@ static REBOOTS: [(&str, &str); 3] = [
     ("each-trial", "before each trial"),
 ];
 
+const PROFILE_LENGTH: Kind = Kind::Optional { form: &DURATION, least: 40 * MS, most: H, default: PROFILE_NS };
+
 pub(super) static COLLECT: Table = Table {
     what: "[collect]",
     keys: &[&[
@@ -166,6 +169,10 @@ pub(super) static COLLECT: Table = Table {
         key("during", Kind::List(&Kind::Line)).about(
             "Commands on the device under test that run from before the load of each trial until \
                 after it; their output is kept.",
+        ),
+        key("profile", PROFILE_LENGTH).about(
+            "Whether, or how long, the stacks of the kernel are sampled under the load of each cell, \
+                in trials after the others. true: 2 s.",
         ),
     ]],
 };

@@ -79,6 +79,9 @@ fn kind(kind: &'static Kind, definitions: &mut Map<String, Value>) -> Value {
         Kind::Form(form) | Kind::Within(form, ..) => {
             json!({ "type": "string", "pattern": form.pattern, "examples": [form.example] })
         }
+        Kind::Optional { form, .. } => json!({
+            "anyOf": [{ "type": "boolean" }, { "type": "string", "pattern": form.pattern, "examples": [form.example] }]
+        }),
         Kind::CpuCount => {
             json!({ "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 8192 }, { "const": "all" }] })
         }

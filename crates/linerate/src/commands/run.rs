@@ -24,7 +24,7 @@ use linerate_measure::record::{
 };
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_plan::campaign::{Campaign as Plan, Lab};
+use linerate_plan::campaign::{Campaign as Plan, Lab, PROFILE_NS};
 use linerate_plan::timetable::Timetable;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -277,6 +277,7 @@ impl Session {
         let stem = Path::new(&name).file_stem().map_or("plan".into(), |stem| stem.to_string_lossy());
         let name = args.name.clone().unwrap_or(stem.into_owned());
         let Session { file, mut prepared, facts, simulated, site, earlier, _reserved } = self;
+        let profile_ns = prepared.plan.collect.profile_ns.or(args.profile.then_some(PROFILE_NS));
         // Records first: where they cannot be written, nothing is set up for nothing.
         let (store, stored) = match earlier {
             Some((store, stored)) => (store, Some(stored)),
@@ -301,7 +302,7 @@ impl Session {
             None => (record(name, file, prepared, testbed.as_ref()), None),
         };
         let finished =
-            campaign::run(&campaign, &facts, testbed.as_mut(), store, earlier, args.profile, &progress);
+            campaign::run(&campaign, &facts, testbed.as_mut(), store, earlier, profile_ns, &progress);
         // The hosts are restored before any output.
         progress.say("putting everything back");
         let began = Instant::now();

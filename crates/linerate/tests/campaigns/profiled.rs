@@ -1,6 +1,7 @@
 //! A campaign that also samples where the time of a frame goes.
 
 use super::common::{Scratch, linerate};
+use super::experiment::Experiment;
 use linerate_profile::Profile;
 use serde_json::Value;
 use std::fs;
@@ -45,4 +46,18 @@ fn the_functions_of_a_firewall_explain_its_time() {
 #[test]
 fn a_simulated_dut_has_no_functions() {
     linerate(["bench", "--simulate", "ok", "--profile"]).run().fails(2, &["--profile", "--simulate"]);
+}
+
+#[test]
+fn a_plan_that_samples_says_why_a_testbed_cannot() {
+    let plan = r#"
+title = "t"
+question = "q"
+collect.profile = true
+trials = { duration = "50 ms", blocks = 2 }
+[variants.forwarding]
+"#;
+    let experiment = Experiment::new(plan, "--simulate ok");
+    let ended = experiment.run("").run().ok();
+    assert!(ended.stdout.contains("not profiled: a simulated DUT has no kernel"), "{}", ended.stdout);
 }

@@ -183,6 +183,9 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
     for (commands, when) in [(&campaign.collect.commands, ""), (&campaign.collect.during, ", under load")] {
         commands.iter().for_each(|command| fact(page, "", format!("the output of `{command}`{when}")));
     }
+    if let Some(load) = campaign.collect.profile_ns {
+        fact(page, "", format!("stacks of the kernel, under {} of load of each cell", precise(load)));
+    }
 }
 
 fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
