@@ -164,11 +164,17 @@ fn full_cpus(trials: &[&TrialRecord]) -> Vec<u32> {
     by_cpu.into_iter().filter(|(_, busy)| median(busy) >= Some(0.95)).map(|(cpu, _)| cpu).collect()
 }
 
+/// Values that must lie beyond a quantile for it to be known.
+const BEYOND: f64 = 10.0;
+
+/// The least latency and its quantiles, as far as there are enough values for them.
 fn quantiles(latency: &Histogram) -> BTreeMap<String, u64> {
-    [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)]
-        .iter()
-        .filter_map(|(name, q)| Some((name.to_string(), latency.quantile(*q)?)))
-        .collect()
+    const WANTED: [(&str, f64); 5] =
+        [("min", 0.0), ("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
+    let values = latency.count() as f64;
+    let known = |(name, q): &(&str, f64)| *name != "p99.99" || values * (1.0 - q) >= BEYOND;
+    let quantile = |(name, q): &(&str, f64)| Some((name.to_string(), latency.quantile(*q)?));
+    WANTED.iter().filter(|wanted| known(wanted)).filter_map(quantile).collect()
 }
 
 fn losses_by_place(trials: &[&TrialRecord]) -> Vec<Loss> {

@@ -114,7 +114,7 @@ pub struct Row {
     pub baseline: Option<Against>,
     /// CPUs that were at least 95 % busy in the median trial, to the tick: the kernel counts in hundredths of a second.
     pub full_cpus: Vec<u32>,
-    /// Latency quantiles in nanoseconds: p50, p99, p99.9 of stamped frames; empty where none arrived.
+    /// Latency of stamped frames in nanoseconds: min, p50, p99, p99.9, and p99.99 of 100,000 frames or more; empty where none arrived.
     pub latency_ns: BTreeMap<String, u64>,
     /// Frames that arrived more than once, and out of order, over valid trials.
     pub duplicates: u64,

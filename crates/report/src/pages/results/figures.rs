@@ -96,19 +96,22 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     }
     page.heading("Latency from generator to receiver");
     let table = Table::of(rows).column("", "", |r| shown.numbered(r.slot));
-    page.table(["p50", "p99", "p99.9"].into_iter().fold(table, |table, q| {
-        table.column(q, "", |r| {
-            let ns = *r.latency_ns.get(q)? as f64;
-            Some(Cell::number(ns, time(ns)))
-        })
+    let cell = |ns: u64| Cell::number(ns as f64, time(ns as f64));
+    let table = ["p50", "p99", "p99.9", "p99.99"]
+        .into_iter()
+        .fold(table, |table, q| table.if_any(q, "", |r| r.latency_ns.get(q).map(|ns| cell(*ns))));
+    // RFC 5481, section 4.2: the delay beyond the least one.
+    page.table(table.column("PDV", "p99.9", |r| {
+        let beyond = r.latency_ns.get("p99.9")?.checked_sub(*r.latency_ns.get("min")?)?;
+        Some(cell(beyond))
     }));
     page.note(match shown.campaign.asked.mode {
         Mode::Inline => format!(
-            "Of stamped frames. Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
+            "Of stamped frames, by one clock. PDV (RFC 5481): beyond the least latency. Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
             shown.campaign.asked.batch
         ),
         Mode::Threaded | Mode::Hosts => {
-            "Of stamped frames; what waits in the DUT's queues is part of it.".into()
+            "Of stamped frames, by one clock. PDV (RFC 5481): beyond the least latency. The wait in the DUT's queues is part of it.".into()
         }
     });
 }
