@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::process::{Command, exit};
 
-const PROGRAMS: [&str; 5] = ["generator", "receiver", "dut", "xsk", "profile"];
+const PROGRAMS: [&str; 8] = ["generator", "receiver", "dut", "xsk", "profile", "drops", "stages", "locks"];
+const HEADERS: [&str; 3] = ["linerate", "stack", "kernel"];
 
 fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     println!("cargo:rerun-if-env-changed=CLANG");
-    println!("cargo:rerun-if-changed=bpf/linerate.h");
+    HEADERS.iter().for_each(|header| println!("cargo:rerun-if-changed=bpf/{header}.h"));
     for program in PROGRAMS {
         let source = format!("bpf/{program}.bpf.c");
         println!("cargo:rerun-if-changed={source}");

@@ -135,8 +135,8 @@ pub struct CampaignArgs {
     #[arg(long)]
     pub allow_host_changes: bool,
 
-    /// Afterwards, sample the stacks of the kernel under the load of each cell, for 2 s each, and say which functions take the
-    /// time of a frame, and why it is not faster. These trials take no part in the rates
+    /// Afterwards, look at the kernel under the load of each cell, for 3 s each: which functions take the time of a frame, how
+    /// long frames are in the stack, drops and waits for locks, and why it is not faster. These trials take no part in the rates
     #[arg(long, conflicts_with = "simulate")]
     pub profile: bool,
 

@@ -2,16 +2,16 @@
 
 use crate::interrupt::interrupted;
 use crate::progress::Progress;
-use crate::testbed::{Request, Testbed, TrialOutcome};
+use crate::testbed::{Request, Telemetry, Testbed, TrialOutcome};
 use anyhow::{Context, Result, anyhow};
 use linerate_explain::{Records, explain};
 use linerate_linux::host::peak_rss_bytes;
-use linerate_linux::profile;
 use linerate_linux::records::RecordStore;
+use linerate_linux::telemetry::{drops, locks, profile, stages};
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::record::{
-    Campaign, HostFacts, LabKind, Mode, Slot, SlotFacts, SlotProfile, Stopped, Summary, TrialRecord, VERSION,
-    Warning,
+    Campaign, Events, HostFacts, LabKind, Mode, Slot, SlotFacts, SlotProfile, Staged, Stopped, Summary,
+    TrialRecord, VERSION, Waits, Warning,
 };
 use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// Trials of each slot that are profiled. They alternate with those of other slots, as all trials do.
 const PROFILED: u64 = 4;
+/// Load of a trial whose frames are timed, or whose events are counted, in nanoseconds.
+const OBSERVED_NS: u64 = 500_000_000;
 /// Functions of a profile that the summary keeps. The file of its stacks has all.
 const MOST_FUNCTIONS: usize = 200;
 
@@ -194,42 +196,79 @@ impl Conductor<'_> {
             }
         }
         let kept = slots.iter().zip(all).map(|(slot, sum)| {
-            (slot.id, sum.and_then(|(sampled, rates)| self.kept(slot.id, sampled, &rates)))
+            progress.say(format!("profile: {}", self.campaign.name_of(slot.id)));
+            (slot.id, sum.and_then(|(sampled, rates)| self.kept(slot, sampled, &rates)))
         });
         kept.collect()
     }
 
     /// The samples of one trial of this length, and its rate.
     fn sampled(&mut self, slot: &Slot, load_ns: u64) -> Result<(Sampled, Option<f64>)> {
-        let timing = self.campaign.asked.timing.lasting(load_ns);
-        let wanted =
-            Request { slot: slot.id, rate: slot.asked_fps, timing, profile: true, configuration: false };
-        let TrialOutcome { record, profile, .. } = self.stand.run(&wanted)?;
-        let failed = record.collected.into_iter().find(|c| c.command == profile::NAME);
+        let TrialOutcome { record, profile, .. } = self.look(slot, Telemetry::Functions, load_ns)?;
         let nothing = match self.campaign.asked.lab {
             LabKind::Simulated => "a simulated DUT has no kernel",
             _ => "linerate does not sample this DUT: run perf or pmcstat there, and `linerate flame` here",
         };
-        let reason = || failed.and_then(|c| c.output.err()).unwrap_or(nothing.into());
+        let reason = || failure(&record, profile::NAME).unwrap_or(nothing.into());
         let sampled = profile.ok_or_else(|| anyhow!(reason()))?;
         Ok((sampled, rates(&record.samples).map(|rates| rates.received)))
     }
 
-    /// Writes the stacks of a slot.
-    fn kept(&self, slot: usize, sampled: Sampled, rates: &[f64]) -> Result<(SlotProfile, Profile)> {
+    /// Writes the stacks of a slot, and looks at the rest of its kernel.
+    fn kept(&mut self, slot: &Slot, sampled: Sampled, rates: &[f64]) -> Result<(SlotProfile, Profile)> {
         let Sampled { profile, event, user, lost } = sampled;
+        let mut missing = Vec::new();
         let kept = SlotProfile {
-            slot,
+            slot: slot.id,
             event,
             samples: profile.samples(),
             user,
             lost,
             // Trials of the same length: frames by time.
             received: (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64),
-            stacks: self.store.write_stacks(slot, &profile.lines())?,
+            stacks: self.store.write_stacks(slot.id, "", &profile.lines())?,
             functions: profile.functions().into_iter().take(MOST_FUNCTIONS).collect(),
+            stages: self.stages(slot, &mut missing)?,
+            events: self.events(slot, &mut missing)?,
+            missing,
         };
         Ok((kept, profile))
+    }
+
+    /// The times of frames in the stack, in a trial of their own. Without a DUT, no frame passes it.
+    fn stages(&mut self, slot: &Slot, missing: &mut Vec<String>) -> Result<Option<Staged>> {
+        if slot.is_calibration() {
+            return Ok(None);
+        }
+        let TrialOutcome { record, stages, .. } = self.look(slot, Telemetry::Stages, OBSERVED_NS)?;
+        missing.extend(failure(&record, stages::NAME));
+        let received = rates(&record.samples).map(|rates| rates.received);
+        Ok(stages.map(|times| Staged { received, times }))
+    }
+
+    /// Frames that are dropped, and waits for locks, in a trial of their own.
+    fn events(&mut self, slot: &Slot, missing: &mut Vec<String>) -> Result<Option<Events>> {
+        let TrialOutcome { record, waited, evidence, .. } =
+            self.look(slot, Telemetry::Events, OBSERVED_NS)?;
+        missing.extend([drops::NAME, locks::NAME].into_iter().filter_map(|name| failure(&record, name)));
+        let mut waits = None;
+        if let Some(waited) = waited {
+            let lines = waited.profile.lines();
+            let stacks = (waited.waits > 0).then(|| self.store.write_stacks(slot.id, "-locks", &lines));
+            let functions = waited.functions().into_iter().take(MOST_FUNCTIONS).collect();
+            let (ns, times, lost) = (waited.profile.samples(), waited.waits, waited.lost);
+            waits = Some(Waits { ns, times, lost, stacks: stacks.transpose()?, functions });
+        }
+        let received = rates(&record.samples).map(|rates| rates.received);
+        let drops = record.dut.into_iter().filter(|(name, _)| name.starts_with("drop ")).collect();
+        Ok(Some(Events { received, sent: evidence.generator.frames, drops, waits }))
+    }
+
+    /// Runs a trial of this length that is no part of the results.
+    fn look(&mut self, slot: &Slot, what: Telemetry, load_ns: u64) -> Result<TrialOutcome> {
+        let timing = self.campaign.asked.timing.lasting(load_ns);
+        let (slot, rate) = (slot.id, slot.asked_fps);
+        self.stand.run(&Request { slot, rate, timing, telemetry: Some(what), configuration: false })
     }
 
     /// Runs one trial and records it.
@@ -238,7 +277,7 @@ impl Conductor<'_> {
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
         let (slot, configuration) =
             (request.slot, !self.facts.iter().any(|facts| facts.slot == request.slot));
-        let wanted = Request { slot, rate: request.load, timing, profile: false, configuration };
+        let wanted = Request { slot, rate: request.load, timing, telemetry: None, configuration };
         let TrialOutcome { evidence, record, facts, .. } = self.stand.run(&wanted).with_context(title)?;
         if let Some(facts) = facts {
             self.store.append_facts(&facts)?;
@@ -282,6 +321,12 @@ impl Conductor<'_> {
         }
         Ok(observed)
     }
+}
+
+/// Why a collector found nothing.
+fn failure(record: &TrialRecord, name: &str) -> Option<String> {
+    let failed = record.collected.iter().find(|collected| collected.command == name);
+    failed.and_then(|collected| Some(format!("{name}: {}", collected.output.as_ref().err()?)))
 }
 
 /// The pause that a plan wants before each trial.

@@ -100,10 +100,11 @@ pub enum Command {
     /// samples, above the functions that called it. --top lists functions with their callers, --folded prints folded stacks. Two
     /// profiles give a differential flame graph, in which functions that grew are red.
     Flame(flame::Flame),
-    /// Sample the stacks of this machine's kernel: which functions take the time
+    /// Look at this machine's kernel under load: functions, times in the stack, waits for locks, drops
     ///
-    /// Interrupts each CPU many times a second and counts the stack of kernel functions that it finds there. Prints the functions with
-    /// most samples and their callers; --out draws a flame graph.
+    /// `functions` interrupts each CPU many times a second and counts the stack of kernel functions that it finds there; --out draws a
+    /// flame graph. `stages` follows one frame in 61 through the stack and prints how long each step takes. `locks` measures how long
+    /// CPUs and tasks wait for locks, by the functions that want them. `drops` counts the frames that the kernel drops, with its reason.
     Profile(profile::Profile),
     /// Import results of other tools as records, and their labs as lab files and plans
     Import(import::Import),

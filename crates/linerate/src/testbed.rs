@@ -17,9 +17,9 @@ use linerate_linux::trial::Outcome;
 use linerate_measure::audit::Evidence;
 use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{LabKind, SlotFacts, TrialRecord};
+use linerate_measure::record::{LabKind, SlotFacts, StackTimes, TrialRecord};
 use linerate_measure::trial::Timing;
-use linerate_profile::Sampled;
+use linerate_profile::{Sampled, Waited};
 use linerate_wire::Load;
 use std::time::Duration;
 
@@ -31,10 +31,21 @@ pub struct Request {
     /// Frames/s; `None` for as many as possible.
     pub rate: Option<f64>,
     pub timing: Timing,
-    /// Whether the stacks of the DUT's kernel are sampled under its load.
-    pub profile: bool,
+    /// What is looked at in the DUT's kernel under its load.
+    pub telemetry: Option<Telemetry>,
     /// Whether the DUT is asked before it how it is configured.
     pub configuration: bool,
+}
+
+/// What a trial looks at that is not for its rate. Each takes time from the frames, and from the others: so one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Telemetry {
+    /// Stacks of functions.
+    Functions,
+    /// Times of frames in the stack.
+    Stages,
+    /// Frames that are dropped, and waits for locks.
+    Events,
 }
 
 impl Request {
@@ -55,6 +66,10 @@ pub struct TrialOutcome {
     pub facts: Option<SlotFacts>,
     /// The stacks of the DUT's kernel, if they were sampled.
     pub profile: Option<Sampled>,
+    /// Times of frames in the stack of the DUT's kernel, if they were measured.
+    pub stages: Option<StackTimes>,
+    /// Waits for its locks, if they were measured.
+    pub waited: Option<Waited>,
 }
 
 impl TrialOutcome {
@@ -79,6 +94,8 @@ impl TrialOutcome {
             },
             facts: found.facts,
             profile: found.profile,
+            stages: found.stages,
+            waited: found.waited,
         }
     }
 

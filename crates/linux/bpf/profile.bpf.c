@@ -1,34 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Counts the kernel stacks that samples of a perf event find. A BPF_MAP_TYPE_STACK_TRACE would drop each stack whose hash
- * equals that of another one: of some thousand different stacks, several percent.
+ * Counts the kernel stacks that samples of a perf event find.
  */
-#include "linerate.h"
+#include "stack.h"
 
-/* Addresses of a stack at most: a key of a map has at most 512 bytes. */
-#define DEEPEST 64
 /* Different stacks at most. */
 #define STACKS 16384
 
-struct stack {
-	u64 addresses[DEEPEST];
-};
-
-/* Samples by stack, the innermost address first. */
+/* Samples by stack. */
 struct {
 	MAP_UINT(type, BPF_MAP_TYPE_HASH);
 	MAP_UINT(key_size, sizeof(struct stack));
 	MAP_UINT(value_size, 8);
 	MAP_UINT(max_entries, STACKS);
 } counts SEC(".maps");
-
-/* The stack of the sample that a CPU counts. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, sizeof(struct stack));
-	MAP_UINT(max_entries, 1);
-} scratch SEC(".maps");
 
 /* Samples in user space, and samples whose stack found no room. */
 enum { USER, LOST, OTHERS };
@@ -51,15 +36,10 @@ static int count_other(u32 kind)
 
 SEC("perf_event") int sample(void *ctx)
 {
-	u32 zero = 0;
 	u64 one = 1, *count;
-	struct stack *stack = bpf_map_lookup_elem(&scratch, &zero);
+	struct stack *stack = this_stack(ctx);
 
 	if (!stack)
-		return count_other(LOST);
-	for (int i = 0; i < DEEPEST; i++)
-		stack->addresses[i] = 0;
-	if (bpf_get_stack(ctx, stack, sizeof(*stack), 0) <= 0)
 		return count_other(USER);
 	/* Another CPU may be first to add the stack. */
 	count = bpf_map_lookup_elem(&counts, stack);

@@ -9,7 +9,6 @@
 
 #define STREAMS 256      /* streams known to one receiver: the low byte of the stream id */
 #define WINDOW_WORDS 8192 /* x 32 sequence numbers: how far apart duplicates and stragglers are told apart */
-#define LATENCY_BUCKETS 1280
 
 /* Foreign frames by kind; keep in step with ports/xdp_receiver.rs. */
 enum foreign { FOREIGN_ARP, FOREIGN_IPV4, FOREIGN_IPV6, FOREIGN_ICMPV6, FOREIGN_OTHER, FOREIGN_STREAM, FOREIGN_KINDS };
@@ -71,7 +70,7 @@ struct {
 	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, u64);
-	MAP_UINT(max_entries, 1); /* CPUs x LATENCY_BUCKETS */
+	MAP_UINT(max_entries, 1); /* CPUs x TIME_BUCKETS */
 	MAP_UINT(map_flags, BPF_F_MMAPABLE);
 } latencies SEC(".maps");
 
@@ -97,29 +96,10 @@ struct {
 
 const volatile u32 STREAMS_USED = STREAMS;
 
-/*
- * Log-linear: 32 buckets for each power of two, so that a latency is known to 3 %. Below 32 ns, a bucket a nanosecond.
- * Keep in step with linerate_stats::histogram.
- */
-inline_always u32 latency_bucket(u64 ns)
-{
-	u32 shift = 0;
-
-	if (ns >> 43)
-		return LATENCY_BUCKETS - 1;
-	if (ns >> 37) { ns >>= 32; shift += 32; }
-	if (ns >> 21) { ns >>= 16; shift += 16; }
-	if (ns >> 13) { ns >>= 8; shift += 8; }
-	if (ns >> 9) { ns >>= 4; shift += 4; }
-	if (ns >> 7) { ns >>= 2; shift += 2; }
-	if (ns >> 6) { ns >>= 1; shift += 1; }
-	return ns < 32 ? (u32)ns : shift * 32 + (u32)ns;
-}
-
 inline_always void measure_latency(u32 cpu, struct stream *stream, u64 stamp)
 {
 	u64 now = bpf_ktime_get_ns();
-	u32 index = cpu * LATENCY_BUCKETS + latency_bucket((now - stamp) & 0xffffffffffffULL);
+	u32 index = cpu * TIME_BUCKETS + time_bucket((now - stamp) & 0xffffffffffffULL);
 	u64 *bucket = bpf_map_lookup_elem(&latencies, &index);
 
 	if (bucket)

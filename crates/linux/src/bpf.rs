@@ -5,11 +5,11 @@ use crate::sockets::Mapping;
 use aya::maps::xdp::DevMap;
 use aya::maps::{Map, MapData};
 use aya::programs::{Program, Xdp};
-use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
+use aya::{Btf, Ebpf, EbpfLoader, include_bytes_aligned};
 use std::collections::BTreeSet;
 use std::io;
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub static GENERATOR: Object =
     Object::new("generator", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/generator.bpf.o")));
@@ -24,17 +24,33 @@ pub static SOCKETS: Object =
 pub static PROFILE: Object =
     Object::new("profile", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/profile.bpf.o")));
 
+/// Frames that the kernel drops.
+pub static DROPS: Object =
+    Object::relocated("drops", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drops.bpf.o")));
+/// Times of frames in the stack.
+pub static STAGES: Object =
+    Object::relocated("stages", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages.bpf.o")));
+/// Waits for locks.
+pub static LOCKS: Object =
+    Object::relocated("locks", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/locks.bpf.o")));
+
 /// An object file as clang made it. A process keeps its loader: aya parses the types of the whole kernel for each new one (15 ms),
-/// and these programs have nothing to relocate against them.
+/// and most of these programs have nothing to relocate against them.
 pub struct Object {
     name: &'static str,
     bytes: &'static [u8],
+    /// Whether its programs read types of the kernel: it then needs to know them.
+    relocated: bool,
     loader: Mutex<Option<EbpfLoader<'static>>>,
 }
 
 impl Object {
     const fn new(name: &'static str, bytes: &'static [u8]) -> Object {
-        Object { name, bytes, loader: Mutex::new(None) }
+        Object { name, bytes, relocated: false, loader: Mutex::new(None) }
+    }
+
+    const fn relocated(name: &'static str, bytes: &'static [u8]) -> Object {
+        Object { name, bytes, relocated: true, loader: Mutex::new(None) }
     }
 
     /// Loads the maps with these numbers of elements, and constants: numbers, and others with the bytes that they have in C. Other
@@ -48,12 +64,10 @@ impl Object {
         bytes: &[(&'static str, &[u8])],
         elements: &[(&'static str, u32)],
     ) -> Result<Ebpf, Error> {
+        let types = if self.relocated { Some(kernel_types()?) } else { None };
         let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
-        let loader = loader.get_or_insert_with(|| {
-            let mut loader = EbpfLoader::new();
-            loader.btf(None);
-            loader
-        });
+        let loader = loader.get_or_insert_with(EbpfLoader::new);
+        loader.btf(types);
         for &(name, value) in numbers {
             loader.override_global(name, kept(&value.to_ne_bytes()), true);
         }
@@ -65,6 +79,19 @@ impl Object {
         }
         loader.load(self.bytes).map_err(|e| program_error(self.name, &e))
     }
+}
+
+/// The types of this kernel (BTF).
+///
+/// # Errors
+/// It has none.
+pub fn kernel_types() -> Result<&'static Btf, Error> {
+    static TYPES: OnceLock<Option<Btf>> = OnceLock::new();
+    TYPES.get_or_init(|| Btf::from_sys_fs().ok()).as_ref().ok_or_else(|| {
+        Error::Refused(
+            "this kernel has no type information (/sys/kernel/btf/vmlinux): it was built without CONFIG_DEBUG_INFO_BTF".into(),
+        )
+    })
 }
 
 /// The same bytes for as long as the process lives, once each: loads differ in a few settings.

@@ -13,9 +13,9 @@ pub mod net;
 pub mod netbenches;
 pub mod ports;
 pub mod process;
-pub mod profile;
 pub mod records;
 mod sockets;
+pub mod telemetry;
 pub mod trial;
 
 pub use error::Error;

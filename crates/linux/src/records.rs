@@ -171,12 +171,12 @@ impl RecordStore {
         self.write_document(SUMMARY, summary)
     }
 
-    /// Writes the folded stacks of a slot, and returns the name of the file below the folder.
+    /// Writes the folded stacks of a slot, of a kind (`-locks`; samples have none), and returns the name of the file below the folder.
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn write_stacks(&self, slot: usize, lines: &[String]) -> Result<String, Error> {
-        let name = stacks_of(slot);
+    pub fn write_stacks(&self, slot: usize, kind: &str, lines: &[String]) -> Result<String, Error> {
+        let name = stacks_of(slot, kind);
         let path = self.directory.join(&name);
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let made = fs::create_dir_all(self.directory.join(PROFILES));
@@ -201,9 +201,9 @@ impl RecordStore {
     }
 }
 
-/// The file of a slot's stacks, below the campaign's folder.
-fn stacks_of(slot: usize) -> String {
-    format!("{PROFILES}/{}.stack", slot + 1)
+/// The file of a slot's stacks of a kind, below the campaign's folder.
+fn stacks_of(slot: usize, kind: &str) -> String {
+    format!("{PROFILES}/{}{kind}.stack", slot + 1)
 }
 
 /// Lines that may wait for the disk. With more, the campaign waits, so that a slow disk does not fill the memory.

@@ -11,3 +11,5 @@ mod kinds;
 mod rules;
 #[path = "setups/settings.rs"]
 mod settings;
+#[path = "setups/telemetry.rs"]
+mod telemetry;

@@ -1,8 +1,8 @@
 //! Observations around a trial or during it. Artefacts go into the trial's record, and so does the time that they cost.
 
-use crate::record::{Collected, CollectorCost, CpuShare, SlotFacts};
+use crate::record::{Collected, CollectorCost, CpuShare, SlotFacts, StackTimes};
 use crate::trial::Moment;
-use linerate_profile::Sampled;
+use linerate_profile::{Sampled, Waited};
 use std::collections::BTreeMap;
 
 /// Counters by name, at one moment.
@@ -21,6 +21,10 @@ pub enum Artefact {
     Facts(SlotFacts),
     /// The stacks of the DUT's kernel.
     Profile(Sampled),
+    /// Times of frames in the stack of the DUT's kernel.
+    Stages(StackTimes),
+    /// Waits for locks of the DUT's kernel.
+    Waited(Waited),
 }
 
 /// Observes one trial. A collector that fails takes nothing from the trial: its reason is recorded in place of its artefacts.
@@ -61,6 +65,10 @@ pub struct Collection {
     pub facts: Option<SlotFacts>,
     /// The stacks of the DUT's kernel.
     pub profile: Option<Sampled>,
+    /// Times of frames in the stack of the DUT's kernel.
+    pub stages: Option<StackTimes>,
+    /// Waits for locks of the DUT's kernel.
+    pub waited: Option<Waited>,
 }
 
 /// The collectors of one trial.
@@ -130,6 +138,8 @@ impl Collection {
             Artefact::Output(output) => self.collected.push(output),
             Artefact::Facts(facts) => self.facts = Some(facts),
             Artefact::Profile(profile) => self.profile = Some(profile),
+            Artefact::Stages(stages) => self.stages = Some(stages),
+            Artefact::Waited(waited) => self.waited = Some(waited),
         }
     }
 }

@@ -2,13 +2,15 @@
 
 mod finding;
 pub mod imported;
+mod telemetry;
 mod verdict;
 
 pub use finding::{Change, Explanation, Finding, NotExamined, Stage, Strength};
 pub use imported::{Imported, ImportedSlot, ImportedTrial};
+pub use telemetry::{Events, SlotProfile, StackTimes, Staged, Step, Waits};
 pub use verdict::{
-    Against, Compared, Disagreement, Expected, JudgedPair, Limit, Ministat, Point, Row, Series, SlotProfile,
-    Stopped, Summary, Unmeasured, Warning,
+    Against, Compared, Disagreement, Expected, JudgedPair, Limit, Ministat, Point, Row, Series, Stopped,
+    Summary, Unmeasured, Warning,
 };
 
 use crate::audit::{Audit, Loss};

@@ -47,6 +47,26 @@ impl Sampled {
     }
 }
 
+/// Waits for the locks of a kernel.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Waited {
+    /// Nanoseconds by the stack that wanted the lock.
+    pub profile: Profile,
+    /// How often something waited.
+    pub waits: u64,
+    /// Waits that are not counted, because they found no room.
+    pub lost: u64,
+}
+
+impl Waited {
+    /// The functions that waited, with their callers, the longest wait first: without those of the locks themselves.
+    pub fn functions(&self) -> Vec<Function> {
+        let words =
+            ["lock", "mutex", "mtx", "rwsem", "down_read", "down_write", "semaphore", "_sx_", "_rw_", "osq_"];
+        self.profile.without_inner(|name| words.iter().any(|word| name.contains(word))).functions()
+    }
+}
+
 /// A function of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Function {
@@ -99,6 +119,18 @@ impl Profile {
     /// Lines of folded stacks, in the order of the stacks' names.
     pub fn lines(&self) -> Vec<String> {
         self.stacks.iter().map(|(stack, samples)| format!("{stack} {samples}")).collect()
+    }
+
+    /// The same stacks without the functions at their inner end for which `left_out` is true; at least one function stays.
+    pub fn without_inner(&self, left_out: impl Fn(&str) -> bool) -> Profile {
+        let mut outer = Profile::default();
+        for (mut stack, samples) in self.stacks.iter().map(|(stack, samples)| (stack.as_str(), *samples)) {
+            while let Some((callers, _)) = stack.rsplit_once(';').filter(|(_, name)| left_out(name)) {
+                stack = callers;
+            }
+            outer.add(stack, samples);
+        }
+        outer
     }
 
     /// All functions, those with most samples of their own first.

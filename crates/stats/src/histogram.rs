@@ -1,6 +1,6 @@
 //! A log-linear histogram of nanoseconds: 32 buckets for each power of two, so that a value is known to about 3 %.
 //!
-//! The receiver's eBPF program fills the same buckets (`latency_bucket` in `receiver.bpf.c`).
+//! eBPF programs fill the same buckets (`time_bucket` in `linerate.h`).
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,12 @@ pub fn lower_edge(bucket: usize) -> u64 {
     ((bucket - shift * 32) as u64) << shift
 }
 
+/// The middle of a bucket in nanoseconds.
+fn middle(bucket: u16) -> u64 {
+    let low = lower_edge(bucket as usize);
+    low + (lower_edge(bucket as usize + 1) - low) / 2
+}
+
 impl Histogram {
     /// From dense counts, one per bucket; counts beyond [`BUCKETS`] are ignored.
     pub fn from_dense(counts: &[u64]) -> Self {
@@ -61,6 +67,23 @@ impl Histogram {
         self.buckets.iter().map(|b| b.1).sum()
     }
 
+    /// The mean in nanoseconds, to the 3 % of the buckets: every value counts as the middle of its own. `None` when empty.
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.buckets.iter().map(|&(index, n)| middle(index) as f64 * n as f64).sum();
+        (!self.buckets.is_empty()).then(|| sum / self.count() as f64)
+    }
+
+    /// Counts by power of two: (the least value, the number of values from there to below its double), without gaps from the first
+    /// to the last that has any. The first power is 0, for values 0 and 1.
+    pub fn powers(&self) -> Vec<(u64, u64)> {
+        let power = |index: u16| lower_edge(index as usize).max(1).ilog2();
+        let [Some(first), Some(last)] = [self.buckets.first(), self.buckets.last()] else {
+            return Vec::new();
+        };
+        let of = |p| self.buckets.iter().filter(|b| power(b.0) == p).map(|b| b.1).sum();
+        (power(first.0)..=power(last.0)).map(|p| (if p == 0 { 0 } else { 1 << p }, of(p))).collect()
+    }
+
     /// The value in nanoseconds below or at which the share `quantile` (0..=1) of all values lies: the middle of its
     /// bucket. `None` when empty.
     pub fn quantile(&self, quantile: f64) -> Option<u64> {
@@ -69,8 +92,7 @@ impl Histogram {
         let mut seen = 0;
         self.buckets.iter().find_map(|&(index, n)| {
             seen += n;
-            let low = lower_edge(index as usize);
-            (seen >= rank).then(|| low + (lower_edge(index as usize + 1) - low) / 2)
+            (seen >= rank).then(|| middle(index))
         })
     }
 }
@@ -101,6 +123,17 @@ mod tests {
 
     #[test]
     fn empty_has_no_quantile() {
-        assert_eq!(Histogram::default().quantile(0.5), None);
+        let empty = Histogram::default();
+        assert_eq!((empty.quantile(0.5), empty.mean(), empty.powers()), (None, None, Vec::new()));
+    }
+
+    #[test]
+    fn means_and_powers_of_two() {
+        let mut h = Histogram::default();
+        [0, 1, 3, 8, 15, 1024, 1100, 2047].into_iter().for_each(|v| h.record(v));
+        let powers = h.powers();
+        assert_eq!((powers.len(), powers[0], powers[1], powers[3]), (11, (0, 2), (2, 1), (8, 2)));
+        assert_eq!((powers[9], powers[10]), ((512, 0), (1024, 3)));
+        assert!((h.mean().unwrap() / (4198.0 / 8.0) - 1.0).abs() < 0.03, "{:?}", h.mean());
     }
 }

@@ -1,33 +1,45 @@
-//! `linerate profile`: which functions of the kernel take this machine's time.
+//! `linerate profile`: what this machine's kernel does under load.
 
 use super::flame::{print_functions, write_picture};
 use crate::args::{Cpus, Printed, cpu_list, duration};
 use crate::interrupt;
-use crate::output::{print, tell};
+use crate::output::{print, result, tell};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use linerate_linux::host::cpu::online_cpus;
-use linerate_linux::profile::{FREQUENCY, Sampler};
-use linerate_profile::Picture;
+use linerate_linux::telemetry::drops::Drops;
+use linerate_linux::telemetry::locks::Locks;
+use linerate_linux::telemetry::profile::{FREQUENCY, Sampler};
+use linerate_linux::telemetry::stages::Stages;
+use linerate_measure::collector::Artefact;
+use linerate_profile::{Picture, Sampled};
+use linerate_report::pages;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Sample the stacks of this machine's kernel: which functions take the time.
+/// Look at this machine's kernel under load: functions, times in the stack, waits for locks, drops.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   sudo linerate profile                             ten seconds of all CPUs: functions and their callers
   sudo linerate profile --cpus 2,3 --duration 30s   the CPUs that forward
   sudo linerate profile -o busy.svg                 a flame graph as well
   sudo linerate profile --folded > after.stack      folded stacks; linerate flame before.stack after.stack compares
+  sudo linerate profile stages                      how long frames are in the stack, step by step
+  sudo linerate profile locks --folded              who waits for locks: stacks, in nanoseconds
+  sudo linerate profile drops                       frames that the kernel drops, with its reason
 
-Samples cycles where the machine counts them, else the CPU's clock (most virtual machines). Profile under load, and not in the
-same trials as rates: each sample takes time from the frames.
+Samples cycles where the machine counts them, else the CPU's clock (most virtual machines). Look under load, and not in the
+same trials as rates: each look takes time from the frames.
 
 Exit status: 0 printed; 1 no privilege, or no samples; 2 bad arguments; 130 interrupted.")]
 pub struct Profile {
-    /// How long to sample
+    /// What to look at
+    #[arg(value_enum, default_value_t = What::Functions)]
+    pub what: What,
+
+    /// How long to look
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
 
@@ -35,7 +47,7 @@ pub struct Profile {
     #[arg(long, value_name = "N", default_value_t = FREQUENCY, value_parser = clap::value_parser!(u64).range(1..=20_000))]
     pub frequency: u64,
 
-    /// CPUs to sample [default: all]
+    /// CPUs to look at, for functions and locks [default: all]
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<Cpus>,
 
@@ -43,16 +55,29 @@ pub struct Profile {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
 
-    /// Print folded stacks instead
+    /// Print folded stacks instead: samples, or nanoseconds of waits
     #[arg(long, conflicts_with_all = ["top", "json", "format"])]
     pub folded: bool,
 
-    /// Write a flame graph (SVG) to this file as well
+    /// Write a flame graph (SVG) of functions or waits to this file as well
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
     pub printed: Printed,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Functions that take the CPUs' time
+    Functions,
+    /// Times of frames in the stack, between tracepoints
+    Stages,
+    /// Waits for locks
+    Locks,
+    /// Frames that the kernel drops, with its reason
+    Drops,
 }
 
 /// How often is looked whether the user wants to stop.
@@ -61,16 +86,25 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Runs the verb.
 ///
 /// # Errors
-/// No privilege, no perf events, or nothing was sampled.
+/// No privilege, a kernel that lacks something, or nothing was sampled.
 pub fn run(args: &Profile) -> Result<ExitCode> {
     let online = online_cpus().context("cannot tell which CPUs are online")?;
     let cpus = args.cpus.as_ref().map_or(online.clone(), |Cpus(cpus)| cpus.clone());
     if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
         bail_usage!("--cpus: CPU {cpu} is not online; {} CPUs are", online.len());
     }
+    if (args.folded || args.out.is_some()) && matches!(args.what, What::Stages | What::Drops) {
+        bail_usage!("--folded and --out: only functions and locks have stacks");
+    }
     interrupt::install();
-    let mut sampler = Sampler::load().context("cannot sample this machine")?;
-    sampler.start(&cpus, args.frequency).context("cannot sample this machine")?;
+    let probe = match args.what {
+        What::Functions => Sampler::load(&cpus, args.frequency),
+        What::Stages => Stages::load(&[]),
+        What::Locks => Locks::load(&cpus),
+        What::Drops => Drops::load(&[]),
+    };
+    let mut probe = probe.context("cannot look at this machine's kernel")?;
+    probe.start().context("cannot look at this machine's kernel")?;
     let progress = Progress::new(args.duration);
     let began = Instant::now();
     while began.elapsed() < args.duration && !interrupt::interrupted() {
@@ -78,23 +112,57 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
         progress.advance(began.elapsed());
     }
     let took = began.elapsed();
-    sampler.stop();
-    let sampled = sampler.sampled().context("cannot resolve the functions")?;
+    probe.stop();
+    let found = probe.found().context("cannot read what was found")?;
     drop(progress);
-    if sampled.lost > 0 {
-        tell(format_args!("{} samples found no room for their stack and are not counted", sampled.lost));
+    let title = format!("{} CPUs for {:.1} s", cpus.len(), took.as_secs_f64());
+    match found {
+        Artefact::Profile(sampled) => functions(args, &sampled, title),
+        Artefact::Waited(waited) => {
+            told_as_lost(waited.lost, "waits");
+            let picture = Picture { title, subtitle: Some("waits for locks".into()), unit: "ns".into() };
+            if waited.waits > 0 && stacks(args, &waited.profile, picture)? {
+                return Ok(ExitCode::SUCCESS);
+            }
+            let (all, ns) = (waited.functions(), waited.profile.samples());
+            let most = &all[..all.len().min(args.top)];
+            let cpus_ns = took.as_nanos() as f64 * cpus.len() as f64;
+            result(&args.printed, || most, || pages::lock_waits(ns, waited.waits, most, Some(cpus_ns)))
+        }
+        Artefact::Stages(times) if times.followed == 0 => {
+            bail!("no frame entered the stack; is there any load?")
+        }
+        Artefact::Stages(times) => result(&args.printed, || &times, || pages::stack_times(&times)),
+        Artefact::Counters(drops) => result(&args.printed, || &drops, || pages::dropped(&drops)),
+        Artefact::Cpus(_) | Artefact::Output(_) | Artefact::Facts(_) => unreachable!("no probe finds these"),
     }
+}
+
+fn functions(args: &Profile, sampled: &Sampled, title: String) -> Result<ExitCode> {
+    told_as_lost(sampled.lost, "samples");
     if sampled.profile.samples() == 0 {
         bail!("there are no samples of the kernel: {} of user space; is there any load?", sampled.user);
     }
+    let picture = Picture { title, subtitle: Some(sampled.event.clone()), unit: "samples".into() };
+    match stacks(args, &sampled.profile, picture)? {
+        true => Ok(ExitCode::SUCCESS),
+        false => print_functions(&sampled.profile, Some(&sampled.event), args.top, &args.printed),
+    }
+}
+
+/// Draws the stacks, and prints them if that is all that is wanted.
+fn stacks(args: &Profile, profile: &linerate_profile::Profile, picture: Picture) -> Result<bool> {
     if let Some(path) = &args.out {
-        let title = format!("{} CPUs for {:.1} s", cpus.len(), took.as_secs_f64());
-        let picture = Picture { title, subtitle: Some(sampled.event.clone()), unit: "samples".into() };
-        write_picture(path, &linerate_profile::flame_graph(&sampled.profile, picture)?)?;
+        write_picture(path, &linerate_profile::flame_graph(profile, picture)?)?;
     }
     if args.folded {
-        sampled.profile.lines().iter().for_each(|line| print(&format!("{line}\n")));
-        return Ok(ExitCode::SUCCESS);
+        profile.lines().iter().for_each(|line| print(&format!("{line}\n")));
     }
-    print_functions(&sampled.profile, Some(&sampled.event), args.top, &args.printed)
+    Ok(args.folded)
+}
+
+fn told_as_lost(lost: u64, what: &str) {
+    if lost > 0 {
+        tell(format_args!("{lost} {what} found no room for their stack and are not counted"));
+    }
 }

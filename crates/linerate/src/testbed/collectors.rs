@@ -1,10 +1,11 @@
 //! The registry of collectors: the names of a plan's `[collect]`, for the embedded lab and for labs of hosts.
 
+use super::Telemetry;
 use linerate_hosts::systems::Kernel;
 use linerate_linux::lab::collectors::{INTERRUPTS, by_cpu, cpus, interrupts, queues};
 use linerate_linux::lab::{DutEnd, Lane};
 use linerate_linux::ports::monotonic_ns;
-use linerate_linux::profile;
+use linerate_linux::telemetry::{self, drops, locks, profile, stages};
 use linerate_measure::collector::{Collector, Collectors, Growth};
 use linerate_plan::campaign::Collect;
 use linerate_plan::placeholders::fill;
@@ -22,8 +23,8 @@ pub struct Scene<'a> {
     pub kernel: Kernel,
     /// Its interfaces, towards generator and receiver.
     pub ends: [String; 2],
-    /// The CPUs whose stacks are sampled, of this machine.
-    pub profile: Option<Vec<u32>>,
+    /// What is looked at in this machine's kernel, and the CPUs that forward.
+    pub telemetry: Option<(Telemetry, Vec<u32>)>,
     /// The slot whose facts are asked for.
     pub configuration: Option<usize>,
 }
@@ -61,7 +62,7 @@ impl<'a> Scene<'a> {
         let names = |dut: &DutEnd| [&dut.inside, &dut.outside].map(|card| card.name.clone());
         let ends = lane.dut.as_ref().map(names).unwrap_or_default();
         let host = target.map(|target| Observed { target, sudo: false });
-        Scene { host, lane: Some(lane), kernel: Kernel::Linux, ends, profile: None, configuration: None }
+        Scene { host, lane: Some(lane), kernel: Kernel::Linux, ends, telemetry: None, configuration: None }
     }
 
     /// Prepares the collectors of one trial.
@@ -80,7 +81,32 @@ impl<'a> Scene<'a> {
         if let Some(host) = self.host.as_ref().filter(|_| !collect.commands.is_empty()) {
             all.push(Box::new(AfterLoad::new(host.clone(), filled(&collect.commands))));
         }
-        all.extend(self.profile.clone().map(|cpus| Box::new(profile::collector(cpus)) as Box<dyn Collector>));
+        all.extend(self.probes());
         Collectors::before(all, monotonic_ns)
+    }
+
+    /// The probes of the kernel. Without a DUT, no frame passes its stack.
+    fn probes(&self) -> Vec<Box<dyn Collector + 'a>> {
+        let Some((what, cpus)) = self.telemetry.clone() else { return Vec::new() };
+        let dut = self.lane.and_then(|lane| lane.dut.as_ref());
+        match what {
+            Telemetry::Functions => {
+                let stacks = move || profile::Sampler::load(&cpus, profile::FREQUENCY);
+                vec![telemetry::collector(profile::NAME, stacks)]
+            }
+            Telemetry::Stages => {
+                let stages = |dut: &'a DutEnd| {
+                    telemetry::collector(stages::NAME, || stages::Stages::load(&dut.namespaces()))
+                };
+                dut.map(stages).into_iter().collect()
+            }
+            Telemetry::Events => {
+                let drops = |dut: &'a DutEnd| {
+                    telemetry::collector(drops::NAME, || drops::Drops::load(&dut.namespaces()))
+                };
+                let waits = telemetry::collector(locks::NAME, move || locks::Locks::load(&cpus));
+                dut.map(drops).into_iter().chain([waits]).collect()
+            }
+        }
     }
 }

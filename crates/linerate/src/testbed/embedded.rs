@@ -271,9 +271,9 @@ impl Embedded {
             Mode::Inline => &self.prepared.kinds[self.prepared.kind_of[cell]].cpus,
             Mode::Threaded | Mode::Hosts => &self.prepared.roles.dut,
         };
-        let profile = request.profile.then(|| forwarding.clone());
+        let telemetry = request.telemetry.map(|what| (what, forwarding.clone()));
         let configuration = request.configuration.then_some(cell);
-        let scene = Scene { profile, configuration, ..Scene::of_lane(lane) };
+        let scene = Scene { telemetry, configuration, ..Scene::of_lane(lane) };
         let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
         let before = ledger::snapshot(lane)?;

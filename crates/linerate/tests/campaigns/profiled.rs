@@ -2,8 +2,9 @@
 
 use super::common::{Scratch, linerate};
 use super::experiment::Experiment;
+use linerate_measure::record::Step;
 use linerate_profile::Profile;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 
 #[test]
@@ -37,10 +38,26 @@ fn the_functions_of_a_firewall_explain_its_time() {
         [false, false, true],
         "{profiles:#?}"
     );
+    // What the firewall does before the route lookup takes longer than forwarding alone.
+    let before_routing = |slot: usize| {
+        let stages = &profiles[slot]["stages"];
+        assert!(stages["followed"].as_u64().unwrap() > 20, "{stages}");
+        let steps: Vec<Step> = serde_json::from_value(stages["steps"].clone()).unwrap();
+        steps.iter().find(|step| step.to == "fib_table_lookup").unwrap().times.quantile(0.5).unwrap()
+    };
+    assert!(2 * before_routing(2) > 3 * before_routing(1), "{} {}", before_routing(2), before_routing(1));
+    assert_eq!(profiles[0]["stages"], Value::Null);
+    for profile in profiles {
+        let events = &profile["events"];
+        assert!(events["sent"].as_u64().unwrap() > 1000 && events["drops"] == json!({}), "{events}");
+        assert!(events["waits"]["times"].is_u64() && profile["missing"] == json!([]), "{profile}");
+    }
     // The sampled trials are no part of the others.
     assert_eq!(fs::read_to_string(scratch.file("records/trials.jsonl")).unwrap().lines().count(), 12);
     let again = linerate(["show", "records"]).dir(scratch.path()).run().ok().stdout;
-    assert!(again.contains("Where the time of a frame goes\n"), "{again}");
+    for section in ["Where the time of a frame goes", "How long frames are in the stack", "Waits for locks"] {
+        assert!(again.contains(&format!("{section}\n")), "{again}");
+    }
 }
 
 #[test]

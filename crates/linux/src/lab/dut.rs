@@ -62,6 +62,11 @@ impl DutEnd {
         self.room.as_ref().map(|room| room.door.clone())
     }
 
+    /// The namespaces that its frames pass.
+    pub fn namespaces(&self) -> Vec<&Netns> {
+        self.nodes.iter().map(|node| &node.namespace).collect()
+    }
+
     /// A DUT with these cards, towards generator and receiver. `router`: the interfaces by which the first of `nodes` forwards (for
     /// a bridge, the cards as well).
     pub(super) fn new(

@@ -58,7 +58,7 @@ impl StoredCampaign {
     pub fn stacks(&self, directory: &Path) -> Result<BTreeMap<usize, Profile>, Error> {
         let profiles = self.summary.iter().flat_map(|summary| &summary.profiles);
         let read = |slot: usize| {
-            let path = directory.join(stacks_of(slot));
+            let path = directory.join(stacks_of(slot, ""));
             let text =
                 text(&path)?.ok_or_else(|| Error::Refused(format!("{} is missing", path.display())))?;
             Ok((slot, Profile::of_folded(&text)))

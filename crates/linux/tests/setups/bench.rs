@@ -104,7 +104,7 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let traffic = Traffic { campaign: 7, stamp_every: 1, ..traffic };
     let target = Target { ifindex: lane.generator.index, source: spec.src_mac, destination: spec.dst_mac };
     let at = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
-    let filter = Filter { streams: 1, ..Filter::of_campaign(7) };
+    let filter = Filter { streams: lab.spec.generator_cpus.len() as u16, ..Filter::of_campaign(7) };
     let mut receiver = XdpReceiver::new(&lab.receiver.namespace, at, filter).unwrap();
     let mut generator =
         LiveFrames::new(&lab.generator.namespace, &[target], &traffic, &lab.spec.generator_cpus, None)

@@ -1,9 +1,8 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
-use super::{Connections, Explanation};
+use super::{Connections, Explanation, SlotProfile};
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
-use linerate_profile::Function;
 use linerate_stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,27 +39,6 @@ pub struct Summary {
     pub profiles: Vec<SlotProfile>,
     /// Why slots forward no more frames.
     pub explanations: Vec<Explanation>,
-}
-
-/// The profile of a slot: of trials beside those that give its rate, because each sample takes time from the frames.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SlotProfile {
-    /// Slot, an index into the campaign's.
-    pub slot: usize,
-    /// The event that it was sampled by: `cycles` or `cpu-clock`.
-    pub event: String,
-    /// Samples of the kernel.
-    pub samples: u64,
-    /// Samples that found a CPU in user space.
-    pub user: u64,
-    /// Samples that are not counted, because their stack found no room.
-    pub lost: u64,
-    /// Received frames/s of these trials.
-    pub received: Option<f64>,
-    /// The file of the folded stacks, below the campaign's folder.
-    pub stacks: String,
-    /// The functions with most samples of their own.
-    pub functions: Vec<Function>,
 }
 
 /// A limit of the results, or of one figure.

@@ -6,6 +6,7 @@ mod figures;
 mod measured;
 mod profiles;
 mod tables;
+mod telemetry;
 
 use super::numbers::{listed, rate_unit, share, together};
 use crate::document::{Cell, Document, Tone};
@@ -106,6 +107,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     tables::expectations(page, shown);
     super::explanation::section(page, shown.campaign, shown.summary);
     profiles::profiles(page, shown);
+    telemetry::telemetry(page, shown);
     figures::figures(page, shown);
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
     let told = skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")));

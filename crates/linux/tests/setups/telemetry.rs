@@ -1,0 +1,134 @@
+//! What the kernel says of the frames of a DUT: drops with their reasons, times in the stack, waits for locks.
+
+use super::bench::{Frames, ask, lab, send, spec};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
+use linerate_linux::net::Netns;
+use linerate_linux::telemetry::Probe;
+use linerate_linux::telemetry::{drops::Drops, locks::Locks, stages::Stages};
+use linerate_measure::collector::{Artefact, Counters};
+use linerate_measure::record::{StackTimes, Step};
+use linerate_plan::settings::Dut;
+use linerate_profile::Waited;
+use linerate_wire::Family;
+
+fn namespaces(lab: &EmbeddedLab) -> Vec<&Netns> {
+    lab.lanes[0].dut.as_ref().unwrap().namespaces()
+}
+
+fn counters(drops: Box<dyn Probe>) -> Counters {
+    match drops.found().unwrap() {
+        Artefact::Counters(counters) => counters,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// As many frames as were lost, with the kernel's reason; and none of those that the receiver counts and frees.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn drops_have_their_reason_and_their_number() {
+    let lab = lab(&Setup::of(Dut::Forwarding));
+    let drops = Drops::load(&namespaces(&lab)).unwrap();
+    send(&lab, Frames::of(Family::V4)).is_whole("nothing is dropped");
+    assert_eq!(counters(drops), Counters::new());
+    // 300 frames find no way, 700 are not to be forwarded at all.
+    let drops = Drops::load(&namespaces(&lab)).unwrap();
+    let address = "198.19.0.0/16";
+    ask(&lab, "ip", &["route", "replace", "prohibit", address]);
+    let prohibited = send(&lab, Frames { count: 300, ..Frames::of(Family::V4) });
+    ask(&lab, "sysctl", &["-qw", "net.ipv4.conf.all.forwarding=0"]);
+    let refused = send(&lab, Frames { count: 700, ..Frames::of(Family::V4) });
+    let lost = [prohibited, refused].map(|shown| shown.sent.frames - shown.received.unique());
+    assert_eq!(lost, [300, 700]);
+    let drops = counters(drops);
+    println!("{drops:?}");
+    assert_eq!(drops.values().sum::<u64>(), 1000, "{drops:?}");
+    assert!(drops.keys().all(|name| name.ends_with(" in ip_error")), "{drops:?}");
+}
+
+fn times(lab: &EmbeddedLab, frames: Frames) -> StackTimes {
+    let mut stages = Stages::load(&namespaces(lab)).unwrap();
+    stages.start().unwrap();
+    send(lab, frames);
+    stages.stop();
+    match stages.found().unwrap() {
+        Artefact::Stages(times) => times,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One frame in 61 passes each stage once, in their order, and the stages are the whole way.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn frames_pass_the_stages_of_the_stack() {
+    let lab = lab(&Setup::of(Dut::Forwarding));
+    for family in [Family::V4, Family::V6] {
+        let frames = Frames { len_fcs: 90, count: 61_000, rate: Some(100_000.0), ..Frames::of(family) };
+        let times = times(&lab, frames);
+        let steps: Vec<(&str, &str)> = times.steps.iter().map(|s| (s.from.as_str(), s.to.as_str())).collect();
+        let lookup = "fib_table_lookup";
+        assert_eq!(
+            steps,
+            [
+                ("entry", "netif_receive_skb"),
+                ("netif_receive_skb", lookup),
+                (lookup, "net_dev_queue"),
+                ("net_dev_queue", "net_dev_start_xmit"),
+                ("net_dev_start_xmit", "net_dev_xmit"),
+            ],
+            "{family}"
+        );
+        // The kernel itself may have sent a frame or two meanwhile.
+        assert!((1000..=1001).contains(&times.followed), "{}", times.followed);
+        assert!(times.steps.iter().all(|step| step.times.count() == times.followed), "{times:?}");
+        assert_eq!(times.whole.count(), times.followed);
+        let mean = |step: &Step| step.times.mean().unwrap();
+        let (parts, whole) = (times.steps[..4].iter().map(mean).sum::<f64>(), times.whole.mean().unwrap());
+        assert!((parts / whole - 1.0).abs() < 0.05, "{parts} {whole}");
+    }
+}
+
+/// Frames that are dropped leave nothing behind: the next ones in their buffers have their own times.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn dropped_frames_have_no_way() {
+    let lab = lab(&Setup::of(Dut::Forwarding));
+    ask(&lab, "sysctl", &["-qw", "net.ipv4.conf.all.forwarding=0"]);
+    let times = times(&lab, Frames { count: 6100, ..Frames::of(Family::V4) });
+    assert!((100..=101).contains(&times.followed) && times.whole.count() <= 1, "{times:?}");
+}
+
+/// Waits of CPUs while frames pass a DUT whose one queue they share.
+fn waits(generator_cpus: Vec<u32>) -> (Waited, u64) {
+    let spec = LabSpec { generator_cpus: generator_cpus.clone(), ..spec() };
+    let lab = EmbeddedLab::build(spec, &[Setup::of(Dut::Forwarding)]).unwrap();
+    ask(&lab, "tc", &["qdisc", "replace", "dev", "out0", "root", "pfifo"]);
+    let mut locks = Locks::load(&generator_cpus).unwrap();
+    locks.start().unwrap();
+    let shown = send(&lab, Frames { count: 200_000, rate: None, ..Frames::of(Family::V4) });
+    locks.stop();
+    match locks.found().unwrap() {
+        Artefact::Waited(waited) => (waited, shown.sent.frames),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Two CPUs that send into one queue wait for its lock; one CPU waits for nobody.
+#[test]
+#[ignore = "needs root and 2 CPUs"]
+fn cpus_that_share_a_queue_wait_for_its_lock() {
+    let of_queue = |waited: &Waited| -> u64 {
+        let functions = waited.functions();
+        functions.iter().filter(|f| f.name.contains("xmit")).map(|f| f.own).sum()
+    };
+    let (alone, _) = waits(vec![0]);
+    assert_eq!(of_queue(&alone), 0, "{alone:?}");
+    let (shared, frames) = waits(vec![0, 1]);
+    let ns = of_queue(&shared) as f64 / frames as f64;
+    println!(
+        "{ns} ns of a frame; {} waits, {} lost: {:?}",
+        shared.waits,
+        shared.lost,
+        shared.functions().iter().take(5).collect::<Vec<_>>()
+    );
+    assert!(ns > 1.0 && shared.waits > 100, "{shared:?}");
+}
