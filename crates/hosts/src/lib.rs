@@ -12,3 +12,4 @@ pub mod preflight;
 pub mod rehearsal;
 pub mod systems;
 pub mod tools;
+pub mod watch;

@@ -212,3 +212,53 @@ fn pkt_gen_s_faults_are_told() {
     let option = host.pkt_gen(Side::Generator, "5", &["-f", "tx", "-i", "igb1", "-U"]);
     assert_eq!(option.faults[0].kind, FaultKind::BadArgument);
 }
+
+/// What the corpus' router printed, as the sections of a sample.
+fn router(file: impl Fn(&str) -> String) -> String {
+    let names = [
+        ("netstat", "netstat-ibdnW"),
+        ("interrupts", "vmstat-i"),
+        ("netisr", "netstat-Q"),
+        ("pf", "pfctl-si"),
+        ("pflimits", "pfctl-sm"),
+        ("pfrules", "pfctl-vsr"),
+        ("ipfw", "ipfw-show"),
+        ("dev", "sysctl-dev-em"),
+        ("ip", "netstat-s"),
+    ];
+    names.map(|(name, from)| format!("@@ {name}\n{}\n", file(from))).concat()
+        + "@@ cpus\n1 2 3 4 5 6 7 8 9 10\n@@ time\n1700000000.N\n"
+}
+
+#[test]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn a_router_of_the_corpus() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/freebsd-13.2");
+    let file = |name: &str| std::fs::read_to_string(format!("{folder}/{name}.txt")).unwrap();
+    let sample = linerate_hosts::watch::freebsd::sample(&router(file), 77);
+    assert_eq!((sample.at_ns, sample.missing.len()), (77, 1), "{:?}", sample.missing);
+    assert_eq!(sample.interfaces.keys().collect::<Vec<_>>(), ["em0", "em1", "lo0", "vtnet0"]);
+    let vtnet = &sample.interfaces["vtnet0"];
+    assert_eq!(
+        (vtnet.rx.packets, vtnet.rx.bytes, vtnet.tx.packets, vtnet.tx.bytes),
+        (3538, 209_844, 3518, 560_026)
+    );
+    assert!(sample.interfaces["lo0"].stacked && !vtnet.stacked);
+    assert_eq!(sample.interfaces["em1"].queues.len(), 1);
+    assert_eq!(sample.cpus[&1], [6, 7, 8, 10, 0, 9, 0, 0]);
+    let uart = sample.interrupts.iter().find(|i| i.name == "irq4: uart0").unwrap();
+    assert_eq!((uart.counts[0], sample.interrupts.len()), (515, 7));
+    assert_eq!((sample.softnet[&0].processed, sample.softnet[&0].dropped), (3564 + 6 + 1 + 3565, 0));
+    let states = sample.states.unwrap();
+    assert_eq!((states.entries, states.limit), (2, 100_000));
+    let rules: Vec<(&str, u64)> =
+        sample.rules.iter().flatten().map(|r| (r.rule.as_str(), r.frames)).collect();
+    assert_eq!(
+        rules,
+        [
+            ("pf: @0 pass all flags S/SA keep state", 237),
+            ("ipfw: 00100 allow ip from any to any keep-state :default", 54),
+            ("ipfw: 65535 allow ip from any to any", 0)
+        ]
+    );
+}

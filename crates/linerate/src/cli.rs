@@ -2,7 +2,7 @@
 
 use crate::commands::{
     agent, bench, compare, conduct, documents, explain, flame, history, import, lab, plan_file, profile,
-    receive, reproduce, rules, run, send, show, stat,
+    receive, reproduce, rules, run, send, show, stat, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -106,6 +106,12 @@ pub enum Command {
     /// flame graph. `stages` follows one frame in 61 through the stack and prints how long each step takes. `locks` measures how long
     /// CPUs and tasks wait for locks, by the functions that want them. `drops` counts the frames that the kernel drops, with its reason.
     Profile(profile::Profile),
+    /// Watch queues, CPUs and losses of this machine or of a host: how many packets, how many dropped, where is the limit?
+    ///
+    /// A live view of the driver's and the kernel's counters, of this machine, of a network namespace, or of a FreeBSD or Linux host over
+    /// ssh: frames and drops of each queue, bit/s at layers 1 and 2, the time of each CPU, interrupts, the network stack, connections,
+    /// rules, and every counter that moves. The first lines say how many packets pass, how many are lost, and which part is at its limit.
+    Watch(watch::Watch),
     /// Import results of other tools as records, and their labs as lab files and plans
     Import(import::Import),
     /// Find where results changed from campaign to campaign, or from revision to revision
@@ -153,6 +159,7 @@ impl Command {
             Command::Explain(args) => explain::run(&args),
             Command::Flame(args) => flame::run(&args),
             Command::Profile(args) => profile::run(&args),
+            Command::Watch(args) => watch::run(&args),
             Command::Import(args) => import::run(&args),
             Command::History(args) => history::run(&args),
             Command::Rules(args) => rules::run(&args),

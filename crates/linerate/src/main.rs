@@ -23,6 +23,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod testbed;
+mod watch;
 
 use clap::Parser;
 use std::process::ExitCode;

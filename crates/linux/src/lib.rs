@@ -17,5 +17,6 @@ pub mod records;
 mod sockets;
 pub mod telemetry;
 pub mod trial;
+pub mod watch;
 
 pub use error::Error;

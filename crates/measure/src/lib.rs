@@ -16,3 +16,4 @@ pub mod results;
 pub mod strategy;
 pub mod summary;
 pub mod trial;
+pub mod watch;

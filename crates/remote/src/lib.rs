@@ -22,6 +22,7 @@ pub mod run;
 pub mod session;
 pub mod survey;
 pub mod target;
+pub mod watch;
 
 pub(crate) use agents::Flown;
 pub(crate) use changes::{BOOTED_AT, is_same_boot};

@@ -4,3 +4,4 @@
 pub mod document;
 pub mod format;
 pub mod pages;
+pub mod watch;

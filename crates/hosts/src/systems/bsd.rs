@@ -173,10 +173,10 @@ pub fn way(text: &str) -> Option<Way> {
 }
 
 /// Rows of `netstat -i` with -b and -d in any combination, of FreeBSD, OpenBSD and NetBSD: those of the interfaces themselves,
-/// `<Link#2>`, not those of their addresses.
+/// `<Link#2>`, not those of their addresses. Each with its columns by name.
 ///
 /// The header names the columns; as `Address` may be empty, they are counted from the right.
-pub fn counters(text: &str) -> BTreeMap<String, Counters> {
+pub fn link_rows(text: &str) -> BTreeMap<&str, BTreeMap<&str, u64>> {
     let mut columns: Vec<&str> = Vec::new();
     let mut all = BTreeMap::new();
     for line in lines(text) {
@@ -191,22 +191,29 @@ pub fn counters(text: &str) -> BTreeMap<String, Counters> {
             continue;
         }
         let name = words[0].trim_end_matches('*');
-        let sum = |names: &[&str]| {
-            let values = columns.iter().zip(&words[words.len() - columns.len()..]);
-            let ours = values.filter(|(column, _)| names.contains(column));
-            ours.filter_map(|(_, value)| value.parse().ok()).reduce(u64::saturating_add)
-        };
-        // Names differ between systems; none has two of a kind.
-        let sums = [
-            sum(&["Ipkts"]),
-            sum(&["Ierrs", "Ifail", "Idrop", "Iqdrops"]),
-            sum(&["Opkts"]),
-            sum(&["Oerrs", "Ofail", "Drop", "Drops", "Odrop", "Oqdrops"]),
-        ];
-        let counted = COUNTERS.iter().zip(sums).filter_map(|(name, sum)| Some((name.to_string(), sum?)));
+        let values = columns.iter().zip(&words[words.len() - columns.len()..]);
+        let numbers = values.filter_map(|(column, value)| Some((*column, value.parse().ok()?)));
         if is_name(name) {
-            all.entry(name.to_string()).or_insert_with(|| counted.collect());
+            all.entry(name).or_insert_with(|| numbers.collect());
         }
     }
     all
+}
+
+/// The counters of [`link_rows`] that all systems have.
+pub fn counters(text: &str) -> BTreeMap<String, Counters> {
+    // Names differ between systems; none has two of a kind.
+    let sums: [&[&str]; 4] = [
+        &["Ipkts"],
+        &["Ierrs", "Ifail", "Idrop", "Iqdrops"],
+        &["Opkts"],
+        &["Oerrs", "Ofail", "Drop", "Drops", "Odrop", "Oqdrops"],
+    ];
+    let of = |(name, row): (&str, BTreeMap<&str, u64>)| {
+        let sum =
+            |names: &[&str]| names.iter().filter_map(|n| row.get(n).copied()).reduce(u64::saturating_add);
+        let counted = COUNTERS.iter().zip(sums).filter_map(|(name, of)| Some((name.to_string(), sum(of)?)));
+        (name.to_owned(), counted.collect())
+    };
+    link_rows(text).into_iter().map(of).collect()
 }

@@ -21,3 +21,4 @@ pub mod send;
 pub mod show;
 mod slower;
 pub mod stat;
+pub mod watch;

@@ -31,6 +31,11 @@ impl CpuTimes {
         CpuTimes(text.lines().filter_map(parse_line).collect())
     }
 
+    /// The ticks of each CPU.
+    pub fn ticks(self) -> BTreeMap<u32, [u64; 8]> {
+        self.0
+    }
+
     /// Time shares of each CPU between `earlier` and this. A CPU without a tick in between, or without earlier times, is left
     /// out, because its shares are unknown.
     pub fn since(&self, earlier: &CpuTimes) -> Vec<CpuShare> {

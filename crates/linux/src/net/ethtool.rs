@@ -9,10 +9,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketType};
 
 use super::Netns;
-use super::netlink::{text, u32_at, u64_at};
+use super::netlink::{text, u16_at, u32_at, u64_at};
 use crate::error::{Doing, Error};
 use crate::sockets::new_socket;
 
+const GSET: u32 = 0x1;
 const GSTRINGS: u32 = 0x1b;
 const GSTATS: u32 = 0x1d;
 const GSSET_INFO: u32 = 0x37;
@@ -98,16 +99,45 @@ impl Ethtool {
 
     /// The driver's counters, in its order.
     pub fn stats(&self, dev: &str) -> Result<Vec<(String, u64)>, Error> {
+        let (mut names, mut values) = (Vec::new(), Vec::new());
+        self.read_stats(dev, &mut names, &mut values)?;
+        Ok(names.into_iter().zip(values).collect())
+    }
+
+    /// The same for frequent reading: `names` are those of an earlier reading, and are read again only where their number has
+    /// changed. Returns whether they were read.
+    pub fn read_stats(
+        &self,
+        dev: &str,
+        names: &mut Vec<String>,
+        values: &mut Vec<u64>,
+    ) -> Result<bool, Error> {
         let what = "read the statistics of";
-        let names = self.strings(dev, STATS, what)?;
-        if names.is_empty() {
-            return Ok(Vec::new());
+        values.clear();
+        let count = self.count(dev, STATS, what)? as usize;
+        let changed = count != names.len();
+        if changed {
+            *names = self.strings(dev, STATS, what)?;
         }
-        let mut request = request(GSTATS, &[names.len() as u32], names.len() * 8);
+        if names.is_empty() {
+            return Ok(changed);
+        }
+        // The kernel writes as many as there are now: room for more, should queues be added in this moment.
+        let mut request = request(GSTATS, &[names.len() as u32], 2 * names.len() * 8 + 4096);
         self.call(dev, &mut request, what)?;
-        let given = u32_at(&request, 4).unwrap_or(0) as usize;
-        let value = |nth: usize| u64_at(&request, 8 + nth * 8).unwrap_or(0);
-        Ok(names.into_iter().take(given).enumerate().map(|(nth, name)| (name, value(nth))).collect())
+        let given = (u32_at(&request, 4).unwrap_or(0) as usize).min(names.len());
+        names.truncate(given);
+        values.extend((0..given).map(|nth| u64_at(&request, 8 + nth * 8).unwrap_or(0)));
+        Ok(changed)
+    }
+
+    /// Bit/s of the wire (`struct ethtool_cmd`); `None` without a link.
+    pub fn speed(&self, dev: &str) -> Option<f64> {
+        let mut settings = request(GSET, &[], 40);
+        self.call(dev, &mut settings, "read the settings of").ok()?;
+        // Two halves, in Mbit/s; all ones: unknown.
+        let megabits = u32::from(u16_at(&settings, 12)?) | u32::from(u16_at(&settings, 28)?) << 16;
+        (megabits != 0 && megabits != u32::MAX && megabits != 0xffff).then(|| f64::from(megabits) * 1e6)
     }
 
     /// Sets the numbers of receive and transmit queues; on a card whose queues serve both directions, both must be
@@ -132,13 +162,18 @@ impl Ethtool {
         self.call(dev, &mut request(SCHANNELS, &words, 0), &what).map(drop)
     }
 
-    /// The strings of a set, by position.
-    fn strings(&self, dev: &str, set: u32, what: &str) -> Result<Vec<String>, Error> {
+    /// How many strings a set has.
+    fn count(&self, dev: &str, set: u32, what: &str) -> Result<u32, Error> {
         let mut info = request(GSSET_INFO, &[0, 1 << set, 0], 4);
         self.call(dev, &mut info, what)?;
         // The kernel clears the bits of sets that the device does not have.
         let there = u32_at(&info, 8).unwrap_or(0) & (1 << set) != 0;
-        let count = u32_at(&info, 16).filter(|_| there).unwrap_or(0).min(MOST_STRINGS);
+        Ok(u32_at(&info, 16).filter(|_| there).unwrap_or(0).min(MOST_STRINGS))
+    }
+
+    /// The strings of a set, by position.
+    fn strings(&self, dev: &str, set: u32, what: &str) -> Result<Vec<String>, Error> {
+        let count = self.count(dev, set, what)?;
         if count == 0 {
             return Ok(Vec::new());
         }

@@ -64,7 +64,8 @@ pub fn drop_counters(ns: &Netns) -> Result<Counters, Error> {
     Ok(drops)
 }
 
-fn is_drop(name: &str) -> bool {
+/// Whether a counter of [`counters`] means a lost packet.
+pub(crate) fn is_drop(name: &str) -> bool {
     let Some((group, counter)) = name.split_once('.') else { return false };
     match group {
         "Ip" | "IpExt" | "Ip6" => IP_DROPS.split(' ').any(|known| known == counter),

@@ -98,6 +98,9 @@ pub struct LinkInfo {
 pub struct LinkStats {
     pub rx_packets: u64,
     pub tx_packets: u64,
+    /// Bytes of frames, without FCS on most cards.
+    pub rx_bytes: u64,
+    pub tx_bytes: u64,
     pub rx_errors: u64,
     /// Packets that could not be sent.
     pub tx_errors: u64,
@@ -107,6 +110,9 @@ pub struct LinkStats {
     pub tx_dropped: u64,
     /// Packets the card had no room for.
     pub rx_missed: u64,
+    /// The same in the words of other drivers.
+    pub rx_fifo: u64,
+    pub collisions: u64,
 }
 
 impl Route {
@@ -309,11 +315,15 @@ fn parse_stats(bytes: &[u8]) -> LinkStats {
     LinkStats {
         rx_packets: nth(0),
         tx_packets: nth(1),
+        rx_bytes: nth(2),
+        tx_bytes: nth(3),
         rx_errors: nth(4),
         tx_errors: nth(5),
         rx_dropped: nth(6),
         tx_dropped: nth(7),
         rx_missed: nth(15),
+        rx_fifo: nth(14),
+        collisions: nth(9),
     }
 }
 

@@ -1,0 +1,303 @@
+//! `linerate watch`: what a host is doing now, and where its limit is.
+
+use crate::args::{Ssh, duration};
+use crate::input;
+use crate::interrupt::{self, interrupted};
+use crate::output::{INTERRUPTED, is_dumb, output_is_closed, print};
+use crate::watch::{Shown, Source, draw};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use linerate_linux::files;
+use linerate_linux::net::Netns;
+use linerate_measure::watch::{Differ, Rates, Sample};
+use linerate_remote::Target;
+use linerate_report::watch::{Form, lines};
+use ratatui::DefaultTerminal;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Watch queues, CPUs and losses of this machine or of a host: how many packets, how many dropped, where is the limit?
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate watch                                 a live view of this machine
+  sudo linerate watch eth0 eth1 --namespace router    two interfaces of a network namespace
+  linerate watch cxl0 --host root@router              a FreeBSD or Linux host, over ssh
+  linerate watch --host r1 --format nic-queue-usage   one line a second: frames of each receive queue
+  linerate watch --format netstat --count 5           totals as netstat -ihw 1 prints them
+  linerate watch --json --for 10s | jq .limits        for programs: an object a line
+  linerate watch --record busy.jsonl                  keep all counters, and watch them again:
+  linerate watch --replay busy.jsonl
+
+Rates are those of the driver's and the kernel's counters. docs/watch.md says where each comes from.
+Without a terminal, or with --format, there is one line for each interval. Only root may read the rules of a firewall.
+
+Exit status: 0 ended; 1 the host or the file cannot be read; 2 bad arguments; 130 Ctrl-C.")]
+pub struct Watch {
+    /// Interfaces [default: all]
+    #[arg(value_name = "IFACE")]
+    pub interfaces: Vec<String>,
+
+    /// Network namespace: a name that `ip netns` knows, or a path
+    #[arg(long, value_name = "NAME|PATH", conflicts_with_all = ["host", "replay"])]
+    pub namespace: Option<String>,
+
+    /// Watch a host over ssh: its address, or its name in your ssh configuration
+    #[arg(long, value_name = "USER@HOST", conflicts_with = "replay")]
+    pub host: Option<String>,
+
+    /// Read the counters of the host by `sudo -n`
+    #[arg(long, requires = "host")]
+    pub sudo: bool,
+
+    #[command(flatten)]
+    pub ssh: Ssh,
+
+    /// Time between two samples
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval, conflicts_with = "replay")]
+    pub interval: Duration,
+
+    /// End after this long
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+
+    /// End after this many intervals
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// Print lines instead of the view. text is the headline
+    #[arg(long, value_name = "FORMAT", value_parser = form())]
+    pub format: Option<Form>,
+
+    /// Print the rates of each interval as a JSON object on one line
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+
+    /// Write all counters to this file, a JSON object a line for each sample
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Show the samples of such a file; - is standard input. As fast as possible without a terminal
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
+}
+
+/// The shortest interval: the counters of many drivers are not renewed more often.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// How often is looked for keys and for the end.
+const LOOK: Duration = Duration::from_millis(50);
+/// Intervals that the picture of the past has.
+const PAST: usize = 60;
+/// Most time that a host may be silent: an sshd starves under load.
+const SILENCE: Duration = Duration::from_secs(30);
+
+fn interval(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        short if short < SHORTEST => Err(format!("at least {} ms", SHORTEST.as_millis())),
+        interval => Ok(interval),
+    }
+}
+
+fn form() -> impl TypedValueParser<Value = Form> {
+    PossibleValuesParser::new(Form::NAMES.map(|(name, _)| name)).map(|name| {
+        Form::NAMES.iter().find(|(known, _)| *known == name).map_or(Form::Text, |(_, form)| *form)
+    })
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// The host or the file cannot be read.
+pub fn run(args: &Watch) -> Result<ExitCode> {
+    interrupt::install();
+    let on_terminal = !args.json && args.format.is_none() && io::stdout().is_terminal() && !is_dumb();
+    let (source, name) = source(args, on_terminal)?;
+    let record = args.record.as_deref().map(create).transpose()?;
+    let mut watching =
+        Watching { args, source, record, differ: Differ::default(), began_ns: None, intervals: 0 };
+    if on_terminal {
+        let mut view = View::open(Shown { name, ..Shown::default() })?;
+        watching.until_end(|rates| view.turn(rates))?;
+    } else {
+        let form = args.format.unwrap_or(Form::Text);
+        let mut nth = 0;
+        watching.until_end(|rates| {
+            if let Some(rates) = rates {
+                match args.json {
+                    true => print(&(serde_json::to_string(&rates)? + "\n")),
+                    false => print(&plain(&lines(form, &rates, nth))),
+                }
+                io::stdout().flush().ok();
+                nth += 1;
+            }
+            Ok(!output_is_closed())
+        })?;
+    }
+    if interrupted() {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    if watching.intervals == 0 && args.replay.is_some() {
+        bail!("{name} has fewer than two samples: there are no rates", name = watching.name());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the samples come from, and its name.
+fn source(args: &Watch, on_terminal: bool) -> Result<(Source, String)> {
+    let wanted = args.interfaces.clone();
+    let named = |place: &str| format!("{place}  {}", args.interfaces.join(" "));
+    if let Some(path) = &args.replay {
+        let file: Box<dyn io::BufRead + Send> = match input::is_stdin(path) {
+            true => Box::new(BufReader::new(io::stdin())),
+            false => Box::new(BufReader::new(
+                files::open(path).with_context(|| format!("cannot open {}", path.display()))?,
+            )),
+        };
+        let name = input::name(path);
+        return Ok((Source::record(name.clone(), file, wanted, on_terminal), named(&name)));
+    }
+    if let Some(host) = &args.host {
+        let approach = args.ssh.approach();
+        let target = Target {
+            config: approach.config,
+            accept_new: approach.accept_new,
+            silence: SILENCE,
+            ..Target::new(host)
+        };
+        return Ok((Source::host(target, args.sudo, wanted, args.interval), named(host)));
+    }
+    let namespace = match &args.namespace {
+        Some(name) => Netns::open(name)?,
+        None => Netns::current()?,
+    };
+    let place = args.namespace.as_deref().unwrap_or("this machine");
+    Ok((Source::here(namespace, wanted, args.interval), named(place)))
+}
+
+fn create(path: &Path) -> Result<(BufWriter<File>, PathBuf)> {
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok((BufWriter::new(file), path.to_owned()))
+}
+
+/// Texts of hosts and files must not control the terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
+}
+
+struct Watching<'a> {
+    args: &'a Watch,
+    source: Source,
+    record: Option<(BufWriter<File>, PathBuf)>,
+    differ: Differ,
+    began_ns: Option<u64>,
+    intervals: u64,
+}
+
+impl Watching<'_> {
+    fn name(&self) -> String {
+        self.args.replay.as_deref().map(input::name).unwrap_or_default()
+    }
+
+    /// Takes samples until the end. `turn` gets the rates, or nothing while there are none, and says whether to go on.
+    fn until_end(&mut self, mut turn: impl FnMut(Option<Rates>) -> Result<bool>) -> Result<()> {
+        while !interrupted() {
+            let sample = match self.source.next(LOOK) {
+                Ok(sample) => sample,
+                Err(None) => break,
+                Err(Some(error)) => return Err(error),
+            };
+            let (mut over, mut rates) = (false, None);
+            if let Some(sample) = sample {
+                self.keep(&sample)?;
+                let (at_ns, began_ns) = (sample.at_ns, *self.began_ns.get_or_insert(sample.at_ns));
+                rates = self.differ.take(sample);
+                self.intervals += u64::from(rates.is_some());
+                let took = Duration::from_nanos(at_ns.saturating_sub(began_ns));
+                over = self.args.duration.is_some_and(|longest| took >= longest)
+                    || self.args.count.is_some_and(|most| self.intervals >= most);
+            }
+            if !turn(rates)? || over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, sample: &Sample) -> Result<()> {
+        let Some((file, path)) = &mut self.record else { return Ok(()) };
+        let mut line = serde_json::to_vec(sample)?;
+        line.push(b'\n');
+        let written = file.write_all(&line).and_then(|()| file.flush());
+        written.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// The terminal, which is as it was when this is dropped, and after a panic.
+struct View {
+    terminal: DefaultTerminal,
+    shown: Shown,
+}
+
+impl View {
+    fn open(shown: Shown) -> Result<View> {
+        let terminal = ratatui::try_init().context("cannot draw on this terminal")?;
+        let mut view = View { terminal, shown };
+        view.draw()?;
+        Ok(view)
+    }
+
+    fn draw(&mut self) -> Result<()> {
+        let drawn = self.terminal.draw(|frame| draw(frame, &self.shown));
+        drawn.map(drop).context("cannot draw on this terminal")
+    }
+
+    /// Shows rates, if there are new ones, and obeys keys. Whether to go on.
+    fn turn(&mut self, rates: Option<Rates>) -> Result<bool> {
+        let mut changed = false;
+        if let Some(rates) = rates {
+            if self.shown.history.len() == PAST {
+                self.shown.history.pop_front();
+            }
+            self.shown.history.push_back(rates.total.rx.pps);
+            if !self.shown.paused {
+                self.shown.rates = Some(rates);
+                changed = true;
+            }
+        }
+        while event::poll(Duration::ZERO)? {
+            changed = true;
+            if let Event::Key(key) = event::read()?
+                && key.is_press()
+            {
+                match key.code {
+                    KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                        interrupt::INTERRUPTED.store(true, std::sync::atomic::Ordering::Relaxed);
+                        return Ok(false);
+                    }
+                    KeyCode::Char('q') => return Ok(false),
+                    KeyCode::Esc if !self.shown.help => return Ok(false),
+                    KeyCode::Char(' ' | 'p') => self.shown.paused = !self.shown.paused,
+                    KeyCode::Char('s') => self.shown.by_rate = !self.shown.by_rate,
+                    KeyCode::Tab | KeyCode::Char('n') => self.shown.next_interface(),
+                    KeyCode::Char('b') => self.shown.interface = None,
+                    KeyCode::Char('?' | 'h') => self.shown.help = !self.shown.help,
+                    _ => self.shown.help = false,
+                }
+            }
+        }
+        if changed {
+            self.draw()?;
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}

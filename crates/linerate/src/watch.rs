@@ -1,0 +1,7 @@
+//! What `linerate watch` consists of: where samples come from, and the view.
+
+mod source;
+mod view;
+
+pub use source::Source;
+pub use view::{Shown, draw};

@@ -1,0 +1,294 @@
+//! Where the limit is, by the rates alone: a CPU, a queue, a ring, a table, the wire.
+//!
+//! The most likely limit comes first. That a limit is not listed says only that its counters do not show it.
+
+use super::rates::{CpuRates, InterfaceRates, Rates, SideRates};
+use serde::Serialize;
+use std::fmt;
+
+/// A CPU that is idle for less than this has no time left: ticks are counted too coarsely for 0.
+const SATURATED: f64 = 0.95;
+/// A CPU that is busier with the kernel's work than with this much of a program's is at its limit because of frames.
+const USER: f64 = 0.5;
+/// A table or wire that is filled to this share is full: reality is above it for parts of an interval.
+const FULL: f64 = 0.97;
+/// A connection table needs a reserve.
+const NEARLY_FULL: f64 = 0.9;
+/// Time taken by the hypervisor that matters.
+const STOLEN: f64 = 0.05;
+/// A queue starves that has less than this part of its fair share; one that has more than this many is overfull.
+const STARVES: f64 = 0.25;
+const OVERFULL: f64 = 2.0;
+/// Below this rate for each queue, chance decides who gets frames.
+const ENOUGH: f64 = 100.0;
+/// Drops below this share of the frames are no limit, unless they are all that can be seen.
+const LOST: f64 = 0.0001;
+
+/// How a queue's share of the frames compares with that of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueState {
+    /// It has about its fair share, or there are too few frames to tell.
+    Even,
+    /// It has hardly any frames while others have many.
+    Starves,
+    /// It has much more than its fair share.
+    Overfull,
+}
+
+/// A direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Towards the host.
+    In,
+    /// Away from it.
+    Out,
+}
+
+/// A limit that the counters show. The `Display` is a sentence without its full stop.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Limit {
+    /// A wire is full. `share` of its speed, at layer 1.
+    Wire { interface: String, way: Way, share: f64 },
+    /// A CPU has no time left. `others`: how busy the others are on average, if there are any. `interrupt`: the most frequent one of a
+    /// device on it.
+    Cpu { cpu: u32, busy: f64, softirq: f64, irq: f64, others: Option<f64>, interrupt: Option<String> },
+    /// The hypervisor takes this share of the CPUs' time.
+    Steal { share: f64 },
+    /// The table of connections is nearly full.
+    States { entries: u64, limit: u64 },
+    /// A queue drops frames. `share`: of the frames that arrive by the interface.
+    QueueDrops { interface: String, way: Way, queue: usize, pps: f64, share: f64 },
+    /// An interface drops frames; `overruns`: most of them found no room in the card's ring.
+    Drops { interface: String, way: Way, pps: f64, overruns: bool },
+    /// A CPU's backlog is full.
+    Backlog { cpu: u32, pps: f64 },
+    /// One queue takes all frames.
+    OneQueue { interface: String, way: Way, queue: usize, share: f64, queues: usize },
+    /// A CPU uses its budget up while there is more to do.
+    Squeezed { cpu: u32, per_second: f64 },
+    /// Queues have hardly any frames.
+    Starving { interface: String, way: Way, starving: Vec<usize>, queues: usize },
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Way::In { "rx" } else { "tx" })
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        match self {
+            Limit::Wire { interface, way, share } => {
+                write!(f, "the wire of {interface} is full: {way} takes {} of it", percent(*share))
+            }
+            Limit::Cpu { cpu, busy, softirq, irq, others, interrupt } => {
+                write!(f, "CPU {cpu} is {} busy", percent(*busy))?;
+                if *softirq >= 0.01 {
+                    write!(f, ", {} in softirq", percent(*softirq))?;
+                }
+                if *irq >= 0.01 {
+                    write!(f, ", {} in interrupts", percent(*irq))?;
+                }
+                if let Some(interrupt) = interrupt {
+                    write!(f, ", mostly for {interrupt}")?;
+                }
+                others.map_or(Ok(()), |others| write!(f, "; the other CPUs are {} busy", percent(others)))
+            }
+            Limit::Steal { share } => {
+                write!(f, "the hypervisor takes {} of the CPUs' time for others", percent(*share))
+            }
+            Limit::States { entries, limit } => {
+                write!(f, "the table of connections is nearly full: {entries} of {limit}")
+            }
+            Limit::QueueDrops { interface, way, queue, pps, share } => {
+                write!(
+                    f,
+                    "{way} queue {queue} of {interface} drops {} and has {} of its frames",
+                    pps_text(*pps),
+                    percent(*share)
+                )
+            }
+            Limit::Drops { interface, way, pps, overruns: true } => {
+                write!(f, "{interface} drops {} ({way}): no room in its ring", pps_text(*pps))
+            }
+            Limit::Drops { interface, way, pps, overruns: false } => {
+                write!(f, "{interface} drops {} ({way})", pps_text(*pps))
+            }
+            Limit::Backlog { cpu, pps } => {
+                write!(f, "the backlog of CPU {cpu} is full and drops {}", pps_text(*pps))
+            }
+            Limit::OneQueue { interface, way, queue, share, queues } => {
+                write!(
+                    f,
+                    "{way} queue {queue} of {interface} has {} of the frames, the other {} hardly any",
+                    percent(*share),
+                    queues - 1
+                )
+            }
+            Limit::Squeezed { cpu, per_second } => {
+                write!(f, "CPU {cpu} uses up its budget {per_second:.0} times a second")
+            }
+            Limit::Starving { interface, way, starving, queues } => {
+                let named: Vec<String> = starving.iter().take(8).map(usize::to_string).collect();
+                let more = if starving.len() > named.len() { ", …" } else { "" };
+                write!(
+                    f,
+                    "{} of {queues} {way} queues of {interface} starve: {}{more}",
+                    starving.len(),
+                    named.join(", ")
+                )
+            }
+        }
+    }
+}
+
+/// A rate in frames/s with three digits: `12.3 kpps`.
+fn pps_text(pps: f64) -> String {
+    let (scale, unit) = match pps {
+        v if v >= 999.5e6 => (1e9, "Gpps"),
+        v if v >= 999.5e3 => (1e6, "Mpps"),
+        v if v >= 999.5 => (1e3, "kpps"),
+        _ => (1.0, "pps"),
+    };
+    let value = pps / scale;
+    let places = if unit == "pps" || value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.places$} {unit}")
+}
+
+/// How the frames of one direction are spread over its queues; `sides`: of each queue, `None` if it has none in this direction.
+pub fn queue_states(sides: &[Option<SideRates>]) -> Vec<QueueState> {
+    let rates: Vec<f64> = sides.iter().flatten().map(|side| side.pps).collect();
+    let all: f64 = rates.iter().sum();
+    let fair = all / rates.len().max(1) as f64;
+    let state = |pps: f64| match () {
+        () if rates.len() < 2 || fair < ENOUGH => QueueState::Even,
+        () if pps < STARVES * fair => QueueState::Starves,
+        () if pps > OVERFULL * fair => QueueState::Overfull,
+        () => QueueState::Even,
+    };
+    sides.iter().map(|side| side.map_or(QueueState::Even, |side| state(side.pps))).collect()
+}
+
+/// The limits that the rates show, the most likely first.
+pub(super) fn limits(rates: &Rates) -> Vec<Limit> {
+    let mut limits = Vec::new();
+    let interfaces = || rates.interfaces.iter().filter(|interface| !interface.stacked);
+    limits.extend(interfaces().flat_map(wires));
+    limits.extend(saturated(rates));
+    let steal: f64 = rates.cpus.iter().map(|cpu| cpu.steal).sum::<f64>() / rates.cpus.len().max(1) as f64;
+    limits.extend((steal >= STOLEN).then_some(Limit::Steal { share: steal }));
+    let nearly_full = rates.states.filter(|table| table.fill().is_some_and(|fill| fill >= NEARLY_FULL));
+    limits.extend(nearly_full.map(|table| Limit::States { entries: table.entries, limit: table.limit }));
+    limits.extend(interfaces().flat_map(drops));
+    let backlog = rates.softnet.iter().filter(|softnet| softnet.dropped > 0.0);
+    limits.extend(backlog.map(|softnet| Limit::Backlog { cpu: softnet.cpu, pps: softnet.dropped }));
+    limits.extend(interfaces().flat_map(uneven));
+    let squeezed = rates.softnet.iter().filter(|softnet| softnet.squeezed >= 1.0);
+    limits.extend(squeezed.map(|softnet| Limit::Squeezed { cpu: softnet.cpu, per_second: softnet.squeezed }));
+    limits
+}
+
+fn ways(interface: &InterfaceRates) -> [(Way, &SideRates); 2] {
+    [(Way::In, &interface.rx), (Way::Out, &interface.tx)]
+}
+
+fn wires(interface: &InterfaceRates) -> impl Iterator<Item = Limit> + '_ {
+    ways(interface).into_iter().filter_map(|(way, side)| {
+        let share = side.bits_layer_1 / interface.speed.filter(|speed| *speed > 0.0)?;
+        // A virtual link has no wire: what it carries can be many times its nominal speed.
+        let is_full = (FULL..1.1).contains(&share);
+        is_full.then(|| Limit::Wire { interface: interface.name.clone(), way, share })
+    })
+}
+
+fn saturated(rates: &Rates) -> impl Iterator<Item = Limit> + '_ {
+    let is_at_limit = |cpu: &&CpuRates| cpu.busy() - cpu.steal >= SATURATED && cpu.user < USER;
+    let mut full: Vec<&CpuRates> = rates.cpus.iter().filter(is_at_limit).collect();
+    full.sort_by(|a, b| (b.softirq + b.irq).total_cmp(&(a.softirq + a.irq)));
+    full.into_iter().map(|cpu| {
+        let others = || rates.cpus.iter().filter(|other| other.cpu != cpu.cpu);
+        let count = others().count();
+        let on_it = |rate: &super::InterruptRates| {
+            let there = rate.by_cpu.iter().find(|(on, _)| *on == cpu.cpu)?.1;
+            // Those of devices have a number.
+            rate.name.starts_with(|c: char| c.is_ascii_digit()).then(|| (there, rate.name.clone()))
+        };
+        let most = rates.interrupts.iter().filter_map(on_it).max_by(|a, b| a.0.total_cmp(&b.0));
+        Limit::Cpu {
+            cpu: cpu.cpu,
+            busy: cpu.busy(),
+            softirq: cpu.softirq,
+            irq: cpu.irq,
+            others: (count > 0).then(|| others().map(CpuRates::busy).sum::<f64>() / count as f64),
+            interrupt: most.filter(|(rate, _)| *rate >= ENOUGH).map(|(_, name)| name),
+        }
+    })
+}
+
+fn sides(interface: &InterfaceRates, way: Way) -> Vec<Option<SideRates>> {
+    interface.queues.iter().map(|queue| if way == Way::In { queue.rx } else { queue.tx }).collect()
+}
+
+/// Queues that drop, or the interface where no queue shows it. A drop that is a rare one among many frames comes after those.
+fn drops(interface: &InterfaceRates) -> Vec<Limit> {
+    let mut found = Vec::new();
+    for (way, side) in ways(interface) {
+        let queues = sides(interface, way);
+        let all: f64 = queues.iter().flatten().map(|queue| queue.pps + queue.drops).sum();
+        let mut worst: Vec<(usize, SideRates)> =
+            queues.iter().enumerate().filter_map(|(nth, queue)| Some((nth, (*queue)?))).collect();
+        worst.retain(|(_, queue)| queue.drops > 0.0 && queue.drops >= LOST * queue.pps);
+        worst.sort_by(|(_, a), (_, b)| b.drops.total_cmp(&a.drops));
+        let name = || interface.name.clone();
+        found.extend(worst.iter().map(|(nth, queue)| Limit::QueueDrops {
+            interface: name(),
+            way,
+            queue: *nth,
+            pps: queue.drops,
+            share: (queue.pps + queue.drops) / all,
+        }));
+        if worst.is_empty() && side.drops > 0.0 && side.drops >= LOST * side.pps {
+            let overruns = side.overruns >= side.drops / 2.0;
+            found.push(Limit::Drops { interface: name(), way, pps: side.drops, overruns });
+        }
+    }
+    found
+}
+
+/// Queues that take too much or too little.
+fn uneven(interface: &InterfaceRates) -> impl Iterator<Item = Limit> + '_ {
+    // Frames that leave are spread by the CPUs that forward: that some queues are idle is no fault.
+    let sides = sides(interface, Way::In);
+    let states = queue_states(&sides);
+    let queues = sides.iter().flatten().count();
+    let starving: Vec<usize> =
+        states.iter().enumerate().filter(|(_, s)| **s == QueueState::Starves).map(|(nth, _)| nth).collect();
+    let all: f64 = sides.iter().flatten().map(|side| side.pps).sum();
+    let name = || interface.name.clone();
+    let limit = if starving.is_empty() {
+        None
+    } else if starving.len() + 1 == queues {
+        let rates = sides.iter().enumerate().filter_map(|(nth, side)| Some((nth, side.as_ref()?.pps)));
+        rates.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(queue, pps)| Limit::OneQueue {
+            interface: name(),
+            way: Way::In,
+            queue,
+            share: pps / all,
+            queues,
+        })
+    } else {
+        Some(Limit::Starving { interface: name(), way: Way::In, starving, queues })
+    };
+    limit.into_iter()
+}

@@ -1,0 +1,136 @@
+//! What a host is doing: one session there prints its counters again and again.
+
+use crate::{ExecutionTarget, Fault, Heard, Order, RemoteError, Result, Stream};
+use linerate_hosts::phases::{Outcome, Signal};
+use linerate_hosts::systems::Kernel;
+use linerate_hosts::watch::{END, SECTION, freebsd};
+use linerate_linux::ports::monotonic_ns;
+use linerate_linux::watch::text as linux;
+use linerate_measure::watch::Sample;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Bytes of a sample: one of many thousand counters has some 100 KB.
+const MOST: usize = 32 << 20;
+/// Bytes of its errors that are kept.
+const COMPLAINT: usize = 1000;
+/// Rules are read at most this often.
+const RULES_EVERY: Duration = Duration::from_secs(1);
+
+/// Gives a sample of a host for each interval until `end` is set. Between two there is the interval, and the time that the host's
+/// commands take. `sudo`: by `sudo -n`, for counters that only root may read.
+///
+/// # Errors
+/// The host was lost, or its system is neither Linux nor FreeBSD.
+pub fn follow(
+    target: &ExecutionTarget,
+    sudo: bool,
+    interval: Duration,
+    end: &AtomicBool,
+    each: &mut dyn FnMut(Sample),
+) -> Result<()> {
+    let uname = target.run(&Order::new("uname -s"), Some(end))?;
+    let refuse = |said: String| Err(RemoteError::new(target.name(), Fault::Command, said));
+    let said = uname.text();
+    let (script, parse): (String, fn(&str, u64) -> Sample) = match kernel(&said) {
+        Some(Kernel::FreeBsd) => {
+            (script(freebsd::BEFORE, freebsd::EACH, freebsd::RULES, interval), freebsd::sample)
+        }
+        Some(Kernel::Linux) => (script("", linux::EACH, linux::RULES, interval), linux::sample),
+        _ if uname.outcome == Outcome::Interrupted => return Ok(()),
+        _ => return refuse(format!("uname says {:?}: only Linux and FreeBSD can be watched", said.trim())),
+    };
+    let order = Order { stop: Signal::Terminate, ..Order::new(script).within(Duration::MAX).by_sudo(sudo) };
+    let (mut text, mut complaint) = (Vec::new(), Vec::new());
+    let outcome = target.exchange(&order, None, Some(end), &mut |heard| match heard {
+        Heard::Wrote(Stream::Output, bytes) => {
+            take(&mut text, &bytes, &mut |text| {
+                let unix_ms =
+                    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
+                let sample = parse(&String::from_utf8_lossy(text), monotonic_ns());
+                each(Sample { host: target.name().to_owned(), unix_ms, ..sample });
+            });
+        }
+        Heard::Wrote(Stream::Error, bytes) if complaint.len() < COMPLAINT => complaint.extend(bytes),
+        _ => {}
+    })?;
+    match outcome {
+        Outcome::Interrupted => Ok(()),
+        outcome => {
+            refuse(format!("its counters end ({outcome:?}): {}", String::from_utf8_lossy(&complaint).trim()))
+        }
+    }
+}
+
+/// The kernel in the answer of uname, behind what a login may print.
+fn kernel(said: &str) -> Option<Kernel> {
+    said.lines().rev().find_map(|line| match line.trim() {
+        "FreeBSD" => Some(Kernel::FreeBsd),
+        "Linux" => Some(Kernel::Linux),
+        _ => None,
+    })
+}
+
+fn script(before: &str, each: &str, rules: &str, interval: Duration) -> String {
+    let seconds = interval.as_secs_f64();
+    let rules_every = (RULES_EVERY.as_secs_f64() / seconds).ceil().max(1.0);
+    // The exit of the last command, where a host lacks one, is no reason to stop.
+    format!(
+        "{before}n=0\nwhile :; do{each}\n[ $((n % {rules_every})) -ne 0 ] || {{\n{rules}\n}}\nn=$((n + 1))\n\
+         echo '{SECTION}{END}'\nsleep {seconds:.3} || exit 1\ndone"
+    )
+}
+
+/// Adds bytes to a text, and hands on each whole sample.
+fn take(text: &mut Vec<u8>, bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
+    let mark = format!("{SECTION}{END}\n");
+    // The mark may have begun in what came before.
+    let mut from = text.len().saturating_sub(mark.len());
+    text.extend_from_slice(bytes);
+    while let Some(at) = text[from..].windows(mark.len()).position(|window| window == mark.as_bytes()) {
+        let end = from + at + mark.len();
+        each(&text[..end]);
+        text.drain(..end);
+        from = 0;
+    }
+    if text.len() > MOST {
+        text.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_cut_out_wherever_the_pieces_end() {
+        let whole = b"@@ a\n1\n@@ end\n@@ a\n2\n@@ end\n@@ a\n";
+        for piece in 1..whole.len() {
+            let (mut text, mut found) = (Vec::new(), Vec::new());
+            for bytes in whole.chunks(piece) {
+                take(&mut text, bytes, &mut |sample| {
+                    found.push(String::from_utf8_lossy(sample).into_owned())
+                });
+            }
+            assert_eq!(found, ["@@ a\n1\n@@ end\n", "@@ a\n2\n@@ end\n"], "{piece}");
+            assert_eq!(text, b"@@ a\n");
+        }
+    }
+
+    #[test]
+    fn the_kernel_is_found_behind_a_greeting() {
+        assert_eq!(kernel("Welcome\nFreeBSD\n"), Some(Kernel::FreeBsd));
+        assert_eq!((kernel("Linux"), kernel("OpenBSD")), (Some(Kernel::Linux), None));
+    }
+
+    #[test]
+    fn the_shells_of_hosts_read_the_scripts() {
+        for text in [
+            script(freebsd::BEFORE, freebsd::EACH, freebsd::RULES, RULES_EVERY),
+            script("", linux::EACH, linux::RULES, Duration::from_millis(100)),
+        ] {
+            let read = std::process::Command::new("/bin/sh").args(["-n", "-c", &text]).output().unwrap();
+            assert!(read.status.success() && read.stderr.is_empty(), "{read:?}\n{text}");
+        }
+    }
+}
