@@ -4,6 +4,7 @@ use linerate_hosts::configuration::{Card, Configuration};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::record::{Campaign, HostFacts, Mode, Row, Slot, SlotFacts, Summary, TrialRecord};
 use linerate_profile::Profile;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The records of a campaign.
@@ -137,6 +138,18 @@ impl Case<'_> {
     /// The DUT was not asked, or did not answer.
     pub(crate) fn hardware(&self) -> Result<Option<&Card>, String> {
         self.inside().map(|card| Some(card).filter(|card| card.kind.is_none()))
+    }
+
+    /// A setting that the plan gave the slot's DUT, by its place in the recorded settings: `/rules/table`.
+    pub(crate) fn setting(&self, place: &str) -> Option<&Value> {
+        let plan = &self.records.campaign.planned.as_ref()?.plan;
+        let lane = plan.pointer(&format!("/cells/{}/lane", self.slot.id))?;
+        plan.pointer(&format!("/lanes/{lane}/settings{place}")).filter(|value| !value.is_null())
+    }
+
+    /// Flows of its traffic.
+    pub(crate) fn flows(&self) -> u64 {
+        self.slot.flows.unwrap_or(self.records.campaign.asked.flows)
     }
 
     /// Nanoseconds of a frame; `None` where frames were paced.

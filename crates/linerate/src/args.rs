@@ -28,6 +28,12 @@ pub struct Printed {
     json: bool,
 }
 
+impl Default for Printed {
+    fn default() -> Self {
+        Printed { format: FORMATS[0], json: false }
+    }
+}
+
 impl Printed {
     /// The format that is asked for.
     pub fn format(&self) -> &'static dyn Format {
@@ -113,7 +119,7 @@ impl Ssh {
 }
 
 /// How a campaign is carried out, whatever its plan.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct CampaignArgs {
     /// Time for all trials, instead of the plan's [bench: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]

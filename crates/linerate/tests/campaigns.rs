@@ -22,6 +22,8 @@ mod outside;
 mod own_rules;
 #[path = "campaigns/profiled.rs"]
 mod profiled;
+#[path = "campaigns/proven.rs"]
+mod proven;
 #[path = "campaigns/refused.rs"]
 mod refused;
 #[path = "campaigns/settings.rs"]

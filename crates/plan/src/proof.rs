@@ -34,8 +34,8 @@ pub struct Change<'a> {
     pub words: &'a str,
     /// Why the DUT must be faster with it.
     pub because: &'a str,
-    /// Keys of a variant with their values, as a plan has them, merged into those of the cell (RFC 7396): `null` removes a key.
-    /// `{ "interface": { "gro": false }, "rules": null }`
+    /// Keys of a variant with their values, as a plan has them. They are merged into those of the cell as `from` does it, and `null`
+    /// removes a key: `{ "interface": { "gro": false }, "rules": null }`.
     pub patch: &'a Json,
 }
 
@@ -124,8 +124,12 @@ fn text(measured: &Campaign, cell: &Cell, before: Keys, change: &Change<'_>) -> 
     out.0
 }
 
-/// A merge patch of RFC 7396.
+/// A merge patch of RFC 7396, except that lists grow.
 fn merge(target: &mut Json, patch: &Json) {
+    if let (Json::Array(target), Json::Array(more)) = (&mut *target, patch) {
+        target.extend(more.iter().cloned());
+        return;
+    }
     let Json::Object(patch) = patch else {
         *target = patch.clone();
         return;

@@ -85,20 +85,23 @@ fn the_dut_is_as_it_was_measured() {
 }
 
 #[test]
-fn settings_are_removed_and_overridden() {
+fn settings_are_removed_overridden_and_added() {
     let measured = campaign(
-        "[variants.v]\nfrom = \"nft-nat\"\ninterface.in = { gro = true, rps = \"0\" }\ndut = \"vlan\""
-            .replace("nft-nat", "nat")
-            .as_str(),
+        "[variants.v]\nfrom = \"nat\"\ninterface.in = { gro = true, rps = \"0\" }\ndut = \"vlan\"\n\
+         commands = [{ run = \"a\", undo = \"b\" }]",
     );
-    let patch =
-        json!({ "rules": null, "dut": "forwarding", "interface": { "gro": false, "in": { "rps": null } } });
+    let patch = json!({
+        "rules": null, "dut": "forwarding", "interface": { "gro": false, "in": { "rps": null } },
+        "commands": [{ "run": "c", "undo": "d" }],
+    });
     let proof = proof(&measured, patch).unwrap();
     let changed = &lane(&proof, CHANGED).settings;
     assert_eq!((changed.dut, &changed.rules, &changed.inside.rps), (Dut::Forwarding, &None, &None));
     for end in [&changed.inside, &changed.outside] {
         assert_eq!(end.features.get(&Feature::Gro), Some(&false), "{}", proof.text);
     }
+    let commands: Vec<&str> = changed.commands.iter().map(|command| command.run.as_str()).collect();
+    assert_eq!(commands, ["a", "c"]);
     assert!(lane(&proof, AS_MEASURED).settings.rules.is_some());
 }
 

@@ -3,6 +3,7 @@
 use super::{and_elsewhere, change, cost_or_setting};
 use crate::{Case, Examined};
 use linerate_measure::record::Finding;
+use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let setting = case.configuration().map(|found| {
@@ -20,6 +21,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
             change("FreeBSD", "ifconfig bridge0 deletem IF, with the bridge's address on IF", "ifconfig bridge0 addm IF"),
         ],
         gain: and_elsewhere(&found.gain, "-62.5 % with if_bridge on a Xeon E5-2650v2 ('Tuning FreeBSD for routing and firewalling', 2018, illustration 29)"),
+        patch: case.setting("/dut").filter(|dut| *dut == "routed-bridge").map(|_| json!({ "dut": "forwarding" })),
         ..found
     }))
 }

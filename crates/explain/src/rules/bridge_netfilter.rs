@@ -18,7 +18,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         statement: "Bridged frames pass the IP firewall (br_netfilter).".into(),
         mechanism: "With br_netfilter, a bridge presents each frame to the hooks of IPv4 and IPv6, as if it were routed.".into(),
         changes: vec![change("Linux", off, off.replace("=0", "=1"))],
-        patch: Some(json!({ "sysctls": { "net.bridge.bridge-nf-call-iptables": "0", "net.bridge.bridge-nf-call-ip6tables": "0" } })),
+        patch: Some(json!({ "sysctls": { "net.bridge.bridge-nf-call-iptables": 0, "net.bridge.bridge-nf-call-ip6tables": 0 } })),
     ..found
     }))
 }

@@ -20,7 +20,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
             change("Linux", "ethtool -K IF rx on tx on", "ethtool -K IF rx off tx off"),
             change("FreeBSD", "ifconfig IF rxcsum txcsum", "ifconfig IF -rxcsum -txcsum"),
         ],
-        patch: Some(json!({ "inside": { "rx-checksum": true }, "outside": { "tx-checksum": true } })),
+        patch: Some(json!({ "interface": { "rx-checksum": true, "tx-checksum": true } })),
         ..found
     }))
 }

@@ -3,6 +3,7 @@
 use super::{change, percent};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 /// Counters of frames without a place in the table.
 const FULL: [&str; 3] = ["Conntrack.drop", "Conntrack.early_drop", "Conntrack.insert_failed"];
@@ -27,6 +28,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: format!("{} of the frames were affected", percent(share)),
         weight: share,
+        patch: case.setting("/rules/firewall").map(|_| json!({ "rules": { "states": 2 * case.flows(), "hash": "sized" } })),
         ..Finding::default()
     }))
 }

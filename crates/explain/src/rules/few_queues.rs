@@ -3,6 +3,7 @@
 use super::change;
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Mode, Strength};
+use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let card = case.inside()?;
@@ -32,6 +33,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: "with the number of queues in proportion, as long as it is a power of two ('Tuning FreeBSD for routing and firewalling', 2018, illustration 10)".into(),
         weight: 1.0 - f64::from(queues) / cpus as f64,
+        patch: Some(json!({ "interface": { "queues": cpus } })),
         ..Finding::default()
     }))
 }

@@ -3,6 +3,7 @@
 use super::change;
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let Some(card) = case.hardware()? else { return Ok(None) };
@@ -21,6 +22,9 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         changes: vec![change("Linux", format!("ethtool -N {} rx-flow-hash {flow} sdfn", card.name), format!("ethtool -N {} rx-flow-hash {flow} sd", card.name))],
         gain: "up to the number of queues, where few addresses carry most of the traffic".into(),
         weight: 0.3,
+        patch: Some(json!({ "commands": [{
+            "run": format!("ethtool -N {{in}} rx-flow-hash {flow} sdfn"), "undo": format!("ethtool -N {{in}} rx-flow-hash {flow} sd"),
+        }] })),
         ..Finding::default()
     }))
 }

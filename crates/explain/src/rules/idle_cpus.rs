@@ -3,6 +3,7 @@
 use super::{change, percent};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Mode, Strength};
+use serde_json::json;
 
 /// A CPU is full from this share of busy time on.
 const FULL: f64 = 0.95;
@@ -25,6 +26,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     if full.is_empty() || idle.is_empty() {
         return Ok(None);
     }
+    let all: Vec<String> = full.iter().chain(&idle).map(u32::to_string).collect();
     let shown = cpus.iter().take(16).map(|(cpu, [busy, softirq, ..])| format!("CPU {cpu}: {} busy, {} in softirqs", percent(*busy), percent(*softirq)));
     Ok(Some(Finding {
         statement: format!("{} of the DUT's CPUs forwarded at their limit while {} were idle.", full.len(), idle.len()),
@@ -38,6 +40,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         )],
         gain: format!("up to {:.1} times the rate", (full.len() + idle.len()) as f64 / full.len() as f64),
         weight: idle.len() as f64 / (full.len() + idle.len()) as f64,
+        patch: Some(json!({ "interface": { "in": { "rps": all.join(",") } } })),
         ..Finding::default()
     }))
 }

@@ -3,6 +3,7 @@
 use super::{and_elsewhere, change, cost_or_setting, percent};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 /// Share of a frame's time from which on evaluating rules is a cause of its own. A short rule set takes a few percent.
 const LEAST: f64 = 0.2;
@@ -29,6 +30,11 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
             change("OpenBSD, FreeBSD (pf)", "table <NAME> { ... }; quick rules for most frames first", "pfctl -f OLD-RULES"),
         ],
         gain: and_elsewhere(&found.gain, "ipfw and ipf were nearly useless at 1,000 rules, pf, which makes a table of them, was not ('Tuning FreeBSD for routing and firewalling', 2018, illustration 31)"),
+        // As many entries of a table do the same work, in one lookup.
+        patch: case.setting("/rules/rules-before").and_then(|rules| rules.as_u64()).filter(|rules| *rules > 0).map(|rules| {
+            let table = case.setting("/rules/table").and_then(|entries| entries.as_u64()).unwrap_or(0);
+            json!({ "rules": { "before": 0, "table": table + rules } })
+        }),
         ..found
     }))
 }

@@ -21,7 +21,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
             change("FreeBSD", "ifconfig IF -lro -tso4 -tso6", "ifconfig IF lro tso4 tso6"),
         ],
         gain: and_elsewhere(&found.gain, "no difference without TSO and LRO ('Tuning FreeBSD for routing and firewalling', 2018, illustration 19)"),
-        patch: Some(json!({ "inside": { "udp-gro-forwarding": false } })),
+        patch: Some(json!({ "interface": { "udp-gro-forwarding": false } })),
         ..found
     }))
 }

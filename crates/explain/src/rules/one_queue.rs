@@ -26,7 +26,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     if number < 2 || share < fair + UNFAIR * (1.0 - fair) {
         return Ok(None);
     }
-    let flows = case.slot.flows.unwrap_or(case.records.campaign.asked.flows);
+    let flows = case.flows();
     let one_flow = if flows == 1 { " The traffic has one flow, and a flow stays in its queue." } else { "" };
     Ok(Some(Finding {
         statement: format!("Receive queue {busiest} of {number} takes {} of the frames.{one_flow}", percent(share)),

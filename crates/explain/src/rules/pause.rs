@@ -29,7 +29,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: "not known: RFC 2544 tests want it off, because it hides loss".into(),
         weight: if frames > 0 { 0.3 } else { 0.05 },
-        patch: Some(json!({ "inside": { "flow-control": false }, "outside": { "flow-control": false } })),
+        patch: Some(json!({ "interface": { "flow-control": false } })),
         ..Finding::default()
     }))
 }

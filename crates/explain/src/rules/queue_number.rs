@@ -3,6 +3,7 @@
 use super::change;
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 /// Drivers whose cards spread frames evenly over a power of two of queues only.
 const DRIVERS: [&str; 7] = ["cxgb4", "cxgbe", "cxl", "cc", "t5nex", "ixgbe", "ix"];
@@ -26,6 +27,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: "the rate grew linearly for powers of two only ('Tuning FreeBSD for routing and firewalling', 2018, illustrations 10 and 17: cxgbe and ixgbe, not mlx5en)".into(),
         weight: 0.2,
+        patch: Some(json!({ "interface": { "queues": better } })),
         ..Finding::default()
     }))
 }

@@ -17,7 +17,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         statement: "The reverse-path filter looks up a second route for each frame.".into(),
         mechanism: "The filter looks up the route to a frame's source beside that to its destination. It protects against forged sources: turn it off only where another filter does that.".into(),
         changes: vec![change("Linux", off, off.replace("=0", "=1"))],
-        patch: Some(json!({ "sysctls": { "net.ipv4.conf.all.rp_filter": "0", "net.ipv4.conf.default.rp_filter": "0" } })),
+        patch: Some(json!({ "sysctls": { "net.ipv4.conf.all.rp_filter": 0, "net.ipv4.conf.{in}.rp_filter": 0 } })),
         ..found
     }))
 }

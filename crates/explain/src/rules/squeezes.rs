@@ -3,6 +3,7 @@
 use super::{change, percent};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let squeezes: u64 = case.counted(|name| name.ends_with("time_squeeze")).values().sum();
@@ -20,6 +21,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         changes: vec![change("Linux", "sysctl net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000", "sysctl net.core.netdev_budget=300 net.core.netdev_budget_usecs=2000")],
         gain: "small where nothing else wants the CPU: measure it".into(),
         weight: (50.0 * share).min(0.5),
+        patch: Some(json!({ "sysctls": { "net.core.netdev_budget": 600, "net.core.netdev_budget_usecs": 8000 } })),
         ..Finding::default()
     }))
 }

@@ -1,8 +1,9 @@
 //! `linerate explain`: why a DUT forwards no more frames, and where the extra time of a slower variant goes.
 
 use super::compare::OpenCampaign;
-use crate::args::Printed;
-use crate::output::{result, usage};
+use super::prove;
+use crate::args::{Printed, duration};
+use crate::output::{INTERRUPTED, result, tell, usage};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use linerate_explain::{Difference, Records, difference, explain};
@@ -12,7 +13,9 @@ use linerate_measure::summary::summarise;
 use linerate_profile::Profile;
 use linerate_report::pages;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Say why a DUT forwards no more frames: the causes, their evidence, and the setting that changes them.
 #[derive(Debug, Args)]
@@ -21,11 +24,17 @@ use std::process::ExitCode;
   linerate explain linerate-results/X           explain a recorded campaign again
   linerate explain linerate-results/X --json    findings with their evidence, for programs
   linerate explain X:forwarding X:nft-stateful  where the extra nanoseconds of the second go
+  sudo linerate explain linerate-results/X --prove      run the experiments that prove the findings
+  linerate explain linerate-results/X --write-plans F   write them as plans for `linerate run`
 
 Rules look for known causes in the rates, counters, CPU shares and profiles of the records. A
 finding says how it is known: observed (its cost was measured here), inferred (counters or
 settings imply it) or possible. Most rules need the stacks of --profile; without them, the
-page lists the causes that were not examined. docs/explain.md describes every cause.")]
+page lists the causes that were not examined. docs/explain.md describes every cause.
+
+A finding whose change a plan can make has an experiment: the DUT as it was measured against the DUT with
+the change, in the same blocks. --prove runs those of the embedded lab, on the machine that was measured,
+without changes of the whole host.")]
 pub struct Explain {
     /// A campaign's folder, or FOLDER:VARIANT; two of them to compare
     #[arg(required = true, num_args = 1..=2, value_name = "WHAT")]
@@ -33,6 +42,15 @@ pub struct Explain {
     /// Also list the causes that are absent
     #[arg(long)]
     pub all: bool,
+    /// Run the experiments of the findings in the embedded lab, 10 s each, and say which findings are proven
+    #[arg(long)]
+    pub prove: bool,
+    /// Time for the trials of each experiment [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "prove")]
+    pub budget: Option<Duration>,
+    /// Write the experiments of the findings into this folder, as plans for `linerate run`
+    #[arg(long, value_name = "FOLDER")]
+    pub write_plans: Option<PathBuf>,
     #[command(flatten)]
     pub printed: Printed,
 }
@@ -85,6 +103,9 @@ impl Read {
 pub fn run(args: &Explain) -> Result<ExitCode> {
     let read = args.what.iter().map(|what| Read::open(what)).collect::<Result<Vec<_>>>()?;
     match &read[..] {
+        [_, _] if args.prove || args.write_plans.is_some() => {
+            bail_usage!("experiments are for the findings of one campaign: name one, without the other")
+        }
         [before, after] => {
             let difference = compared(before, after)?;
             result(&args.printed, || &difference, || pages::difference(&difference))
@@ -101,8 +122,26 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
     if summary.explanations.is_empty() {
         bail!("{}: no variant with a DUT has a valid trial, so there is nothing to explain", read.open.name);
     }
+    let campaign = &read.open.stored.campaign;
+    let mut whole = true;
+    if args.prove || args.write_plans.is_some() {
+        let experiments = prove::experiments(campaign, &summary.explanations);
+        if experiments.is_empty() {
+            tell("no finding has an experiment: no plan can make the changes");
+        }
+        if let Some(folder) = &args.write_plans {
+            for plan in prove::write(&experiments, folder)? {
+                tell(format!("written: linerate run {}", plan.display()));
+            }
+        }
+        if args.prove {
+            let (host, path) = (&read.open.stored.host, &read.open.path);
+            whole = prove::prove(experiments, campaign, host, path, args.budget, &mut summary.explanations);
+        }
+    }
     let page = || pages::explanation(&read.open.stored.campaign, &read.open.stored.host, &summary, args.all);
-    result(&args.printed, || &summary.explanations, page)
+    let code = result(&args.printed, || &summary.explanations, page)?;
+    Ok(if whole { code } else { ExitCode::from(INTERRUPTED) })
 }
 
 fn compared(before: &Read, after: &Read) -> Result<Difference> {

@@ -13,6 +13,7 @@ pub mod lab;
 pub mod plan_file;
 mod port;
 pub mod profile;
+mod prove;
 pub mod receive;
 pub mod reproduce;
 pub mod rules;

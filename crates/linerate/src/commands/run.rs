@@ -214,21 +214,7 @@ impl Session {
 
     /// Changes since a campaign began: of the machine, of the lab, and of the cells that can be measured there.
     fn changes(&self, stored: &StoredCampaign, skipped: &[Skipped]) -> Vec<String> {
-        let facts = |f: &HostFacts| {
-            [
-                ("kernel", f.kernel.clone()),
-                ("machine", f.machine.clone()),
-                ("CPU", f.cpu_model.clone()),
-                ("CPUs", f.cpus.to_string()),
-                ("hypervisor", f.hypervisor.clone().unwrap_or_default()),
-                ("governor", f.governor.clone()),
-            ]
-        };
-        let pairs = facts(&stored.host).into_iter().zip(facts(&self.facts));
-        let mut changes: Vec<String> = pairs
-            .filter(|((_, then), (_, now))| then != now)
-            .map(|((what, then), (_, now))| format!("the machine's {what} was '{then}' and is '{now}'"))
-            .collect();
+        let mut changes = changes_of_machine(&stored.host, &self.facts);
         let then = &stored.campaign.standing;
         let new = self.prepared.standing.iter().filter(|(what, now)| then.get(*what) != Some(now));
         changes.extend(new.map(|(what, now)| format!("in the lab, {what} is now {now}")));
@@ -273,15 +259,33 @@ impl Session {
             }
             return Ok(ExitCode::from(SKIPPED));
         }
-        let progress = Progress::new(Duration::from_nanos(Timetable::new(plan).trials_ns));
         let stem = Path::new(&name).file_stem().map_or("plan".into(), |stem| stem.to_string_lossy());
         let name = args.name.clone().unwrap_or(stem.into_owned());
+        let Some(Measured { campaign, facts, finished, left, kept }) =
+            self.measure(args, name, Path::new("linerate-results"))?
+        else {
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        let code = report(args, &campaign, &facts, finished)?;
+        if let Some(kept) = kept {
+            eprintln!("{kept}");
+        }
+        Ok(if left { ExitCode::from(FAILED) } else { code })
+    }
+
+    /// Runs the campaign, and puts everything back. `base`: the folder below which it makes one for the records, unless the arguments
+    /// name one. `None`: it was interrupted before the first trial.
+    ///
+    /// # Errors
+    /// The reason why it could not measure.
+    pub fn measure(self, args: &CampaignArgs, name: String, base: &Path) -> Result<Option<Measured>> {
+        let progress = Progress::new(Duration::from_nanos(Timetable::new(&self.prepared.plan).trials_ns));
         let Session { file, mut prepared, facts, simulated, site, earlier, _reserved } = self;
         let profile_ns = prepared.plan.collect.profile_ns.or(args.profile.then_some(PROFILE_NS));
         // Records first: where they cannot be written, nothing is set up for nothing.
         let (store, stored) = match earlier {
             Some((store, stored)) => (store, Some(stored)),
-            None => (RecordStore::create(Path::new("linerate-results"), &name, args.out.as_deref())?, None),
+            None => (RecordStore::create(base, &name, args.out.as_deref())?, None),
         };
         let batch = stored.as_ref().map(|stored| stored.campaign.asked.batch);
         let mut testbed = match testbed(&mut prepared, simulated, site.as_ref(), args.keep, batch, &progress)
@@ -291,7 +295,7 @@ impl Session {
                 if stored.is_none() {
                     store.abandon();
                 }
-                return if interrupted() { Ok(ExitCode::from(INTERRUPTED)) } else { Err(error) };
+                return if interrupted() { Ok(None) } else { Err(error) };
             }
         };
         let (campaign, earlier) = match stored {
@@ -317,12 +321,38 @@ impl Session {
         if campaign.asked.lab == LabKind::Hosts {
             finished.put_back(began.elapsed(), reboots)?;
         }
-        let code = report(args, &campaign, &facts, finished)?;
-        if let Some(kept) = kept {
-            eprintln!("{kept}");
-        }
-        Ok(if left.is_empty() { code } else { ExitCode::from(FAILED) })
+        Ok(Some(Measured { campaign, facts, finished, left: !left.is_empty(), kept }))
     }
+}
+
+/// A campaign that was carried out.
+pub struct Measured {
+    pub campaign: Campaign,
+    pub facts: HostFacts,
+    pub finished: Finished,
+    /// Whether something could not be put back.
+    pub left: bool,
+    /// Where the lab is that was kept.
+    kept: Option<String>,
+}
+
+/// Differences between two machines, or one at two times, that rates depend on.
+pub fn changes_of_machine(then: &HostFacts, now: &HostFacts) -> Vec<String> {
+    let facts = |f: &HostFacts| {
+        [
+            ("kernel", f.kernel.clone()),
+            ("machine", f.machine.clone()),
+            ("CPU", f.cpu_model.clone()),
+            ("CPUs", f.cpus.to_string()),
+            ("hypervisor", f.hypervisor.clone().unwrap_or_default()),
+            ("governor", f.governor.clone()),
+        ]
+    };
+    let pairs = facts(then).into_iter().zip(facts(now));
+    let differ = pairs.filter(|((_, then), (_, now))| then != now);
+    differ
+        .map(|((what, then), (_, now))| format!("the machine's {what} was '{then}' and is '{now}'"))
+        .collect()
 }
 
 /// The plan's campaign that was asked for, and the hosts of its lab, if it is for hosts.

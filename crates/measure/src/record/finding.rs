@@ -1,5 +1,6 @@
 //! Why a slot forwards no more frames: findings with their evidence.
 
+use linerate_stats::Estimate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -57,8 +58,58 @@ pub struct Finding {
     pub gain: String,
     /// The part of the frames or of their time that it takes, 0..1. Findings of the same strength are ranked by it.
     pub weight: f64,
-    /// The change as settings of a plan's variant, merged into those of the slot (RFC 7396); `None` where a plan cannot make it.
+    /// The change as keys of a plan's variant (docs/plans.md), merged into those of the slot as `from` does it; `null` removes a
+    /// key. `None` where a plan cannot make it.
     pub patch: Option<Value>,
+    /// The answer of the experiment with this change; `None` before it.
+    pub proof: Option<Proof>,
+}
+
+/// The answer of an experiment that measures a DUT with a change beside the DUT without it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The answer.
+    pub verdict: Verdict,
+    /// The rate with the change divided by that without, paired by block; `None` where it was not measured.
+    pub ratio: Option<Estimate>,
+    /// The folder of its records.
+    pub records: Option<String>,
+    /// Why it was not measured.
+    pub reason: Option<String>,
+}
+
+/// Whether a change makes a DUT faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The whole interval of the ratio is above 1.
+    Proven,
+    /// The whole interval is below a gain that matters.
+    Refuted,
+    /// The interval allows both.
+    Undecided,
+    /// It was not measured.
+    NotRun,
+}
+
+/// A gain from which on a change matters.
+const MATTERS: f64 = 0.02;
+
+impl Proof {
+    /// The answer of a ratio.
+    pub fn of(ratio: Estimate, records: String) -> Proof {
+        let verdict = match (ratio.low, ratio.high) {
+            (Some(low), _) if low > 1.0 => Verdict::Proven,
+            (_, Some(high)) if high < 1.0 + MATTERS => Verdict::Refuted,
+            _ => Verdict::Undecided,
+        };
+        Proof { verdict, ratio: Some(ratio), records: Some(records), reason: None }
+    }
+
+    /// No answer.
+    pub fn not_run(reason: impl Into<String>) -> Proof {
+        Proof { verdict: Verdict::NotRun, ratio: None, records: None, reason: Some(reason.into()) }
+    }
 }
 
 /// How a cause is known.
@@ -83,4 +134,21 @@ pub struct Change {
     pub commands: String,
     /// The commands that undo them.
     pub undo: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_decide() {
+        let verdict = |low: Option<f64>, high: Option<f64>| {
+            Proof::of(Estimate { median: 1.01, low, high, n: 9 }, String::new()).verdict
+        };
+        assert_eq!(verdict(Some(1.001), Some(1.01)), Verdict::Proven);
+        assert_eq!(verdict(Some(0.9), Some(0.99)), Verdict::Refuted);
+        assert_eq!(verdict(Some(0.99), Some(1.019)), Verdict::Refuted);
+        assert_eq!(verdict(Some(0.99), Some(1.03)), Verdict::Undecided);
+        assert_eq!(verdict(None, None), Verdict::Undecided);
+    }
 }

@@ -1,10 +1,11 @@
 //! Why slots forward no more frames: findings, the limit, and where the time of a frame goes.
 
-use super::numbers::{counted, listed, rate_with_unit, together};
+use super::numbers::{counted, listed, rate_with_unit, significant, together};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, Change, Explanation, Finding, HostFacts, Limit, NotExamined, Row, Strength, Summary,
+    Campaign, Change, Explanation, Finding, HostFacts, Limit, NotExamined, Proof, Row, Strength, Summary,
+    Verdict,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -32,6 +33,10 @@ pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all
         for (causes, slots) in absent {
             page.note(format!("Looked for and absent ({}): {}.", slots.join(", "), causes.join(", ")));
         }
+    }
+    let open = summary.explanations.iter().flat_map(|e| &e.findings);
+    if open.clone().any(|finding| finding.patch.is_some() && finding.proof.is_none()) {
+        page.note("Experiments for these findings: `linerate explain DIRECTORY --prove` runs them, `--write-plans FOLDER` writes them.");
     }
     page.note(format!("Machine: {}, Linux {}.", host.cpu_model, host.kernel));
     page
@@ -97,7 +102,9 @@ fn merged(explanations: &[Explanation]) -> Vec<(&Finding, Vec<usize>)> {
             match all.iter_mut().find(|(known, _)| known.cause == finding.cause) {
                 Some((known, slots)) => {
                     slots.push(explanation.slot);
-                    if (finding.strength, finding.weight) > (known.strength, known.weight) {
+                    let rank =
+                        |finding: &Finding| (finding.proof.is_some(), finding.strength, finding.weight);
+                    if rank(finding) > rank(known) {
                         *known = finding;
                     }
                 }
@@ -147,6 +154,39 @@ fn finding_in_full(page: &mut Document, campaign: &Campaign, finding: &Finding, 
         page.fact("undo", format!("{}: {}", change.system, change.undo));
     }
     page.fact("gain", &finding.gain);
+    finding.proof.iter().for_each(|proof| page.fact("proof", proven(proof)));
+}
+
+/// `proven: 61.3 % more frames with the change, 95 % interval +58.9..+63.1 %; records in X`
+fn proven(proof: &Proof) -> String {
+    let records = proof.records.iter().map(|records| format!("; records in {records}")).collect::<String>();
+    let Some(ratio) = proof.ratio else {
+        return format!("not run: {}{records}", proof.reason.as_deref().unwrap_or_default());
+    };
+    // From twice the rate on, percentages are hard to read.
+    let times = ratio.median >= 2.0;
+    let shown = |ratio: f64| match times {
+        true => significant(ratio, 3),
+        false => format!("{:+.1}", 100.0 * (ratio - 1.0)),
+    };
+    let unit = if times { "" } else { " %" };
+    let change = match ratio.median {
+        _ if times => format!("{} times the frames", shown(ratio.median)),
+        median => {
+            let than = if median < 1.0 { "fewer" } else { "more" };
+            format!("{:.1} % {than} frames", 100.0 * (median - 1.0).abs())
+        }
+    };
+    let interval = match (ratio.low, ratio.high) {
+        (Some(low), Some(high)) => format!("95 % interval {}..{}{unit}", shown(low), shown(high)),
+        _ => "too few blocks for an interval".into(),
+    };
+    let verdict = match proof.verdict {
+        Verdict::Proven => "proven",
+        Verdict::Refuted => "refuted, no gain of 2 % or more",
+        Verdict::Undecided | Verdict::NotRun => "not decided",
+    };
+    format!("{verdict}: {change} with the change, {interval}{records}")
 }
 
 /// `forwarding: 0.626 Mpps. The DUT was the limit: CPU 1 was full, and a frame takes 1,597 ns of it. No known cause was found.`
@@ -213,6 +253,22 @@ fn not_examined(page: &mut Document, explanations: &[Explanation]) {
 mod tests {
     use super::*;
     use linerate_measure::record::Slot;
+    use linerate_stats::Estimate;
+
+    #[test]
+    fn proofs_say_what_was_gained() {
+        let proof = |median: f64, half: f64| {
+            let (low, high) = (Some(median - half), Some(median + half));
+            proven(&Proof::of(Estimate { median, low, high, n: 9 }, "r".into()))
+        };
+        let said = "proven: 61.3 % more frames with the change, 95 % interval +60.3..+62.3 %; records in r";
+        assert_eq!(proof(1.613, 0.01), said);
+        let said = "proven: 38.2 times the frames with the change, 95 % interval 37.2..39.2; records in r";
+        assert_eq!(proof(38.2, 1.0), said);
+        assert!(proof(0.97, 0.01).starts_with("refuted, no gain of 2 % or more: 3.0 % fewer frames"));
+        assert!(proof(1.02, 0.05).starts_with("not decided: 2.0 % more frames"));
+        assert_eq!(proven(&Proof::not_run("the DUT was simulated")), "not run: the DUT was simulated");
+    }
 
     fn finding(cause: &str, strength: Strength, weight: f64) -> Finding {
         let statement = format!("It is {cause}.");

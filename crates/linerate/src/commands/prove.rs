@@ -1,0 +1,176 @@
+//! The experiments of findings: written as plans, and carried out.
+
+use super::run::{self, Session, changes_of_machine};
+use crate::args::CampaignArgs;
+use crate::interrupt::interrupted;
+use crate::output::tell;
+use crate::testbed::hosts::folder;
+use anyhow::{Context, Result};
+use linerate_linux::host;
+use linerate_measure::record::{Campaign, Explanation, Finding, HostFacts, LabKind, Proof};
+use linerate_plan::campaign::{Campaign as Plan, Lab};
+use linerate_plan::proof::Change;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The experiment of a finding.
+pub struct Experiment {
+    /// Index of the explanation, and of the finding in it.
+    place: (usize, usize),
+    /// The cause that it is about.
+    cause: String,
+    /// The plan, or the reason why there is none.
+    plan: Result<linerate_plan::Proof, String>,
+}
+
+/// The experiments of all causes whose change a plan can make: of each, for the slot where it is strongest.
+pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Experiment> {
+    let mut strongest: Vec<(usize, usize)> = Vec::new();
+    let finding = |(e, f): (usize, usize)| &explanations[e].findings[f];
+    let rank = |finding: &Finding| (finding.strength, finding.weight);
+    for (e, explanation) in explanations.iter().enumerate() {
+        for place in (0..explanation.findings.len()).map(|f| (e, f)) {
+            if finding(place).patch.is_none() {
+                continue;
+            }
+            match strongest.iter_mut().find(|known| finding(**known).cause == finding(place).cause) {
+                Some(known) if rank(finding(place)) > rank(finding(*known)) => *known = place,
+                Some(_) => {}
+                None => strongest.push(place),
+            }
+        }
+    }
+    let measured = plan_of(campaign);
+    let experiment = |place: (usize, usize)| {
+        let finding = finding(place);
+        let plan = measured.as_ref().map_err(Clone::clone).and_then(|measured| {
+            let words = format!("without {}", finding.cause);
+            let patch = finding.patch.as_ref().ok_or("no plan can make this change")?;
+            let change = Change { words: &words, because: &finding.mechanism, patch };
+            linerate_plan::Proof::new(measured, explanations[place.0].slot, &change).map_err(|faults| {
+                let faults = faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>();
+                format!("no plan can make this change here: {}", faults.join("; "))
+            })
+        });
+        Experiment { place, cause: finding.cause.clone(), plan }
+    };
+    strongest.into_iter().map(experiment).collect()
+}
+
+/// The plan of a campaign. Its files are named from the root, so that a plan elsewhere finds them.
+fn plan_of(campaign: &Campaign) -> Result<Plan, String> {
+    let planned = campaign.planned.as_deref().ok_or("the campaign was not carried out by a plan")?;
+    let mut plan = Plan::joined(&planned.experiment, planned.plan.clone())
+        .map_err(|error| format!("the plan in the record cannot be read: {error}"))?;
+    let beside = folder(Path::new(planned.file.as_deref().unwrap_or_default()));
+    let rooted = |path: &mut String| {
+        let found = beside.join(&*path).canonicalize();
+        *path = found.map_or(std::mem::take(path), |found| found.display().to_string());
+    };
+    if let Lab::File { path } = &mut plan.lab {
+        rooted(path);
+    }
+    let images = plan.lanes.iter_mut().filter_map(|lane| lane.settings.image.as_mut());
+    images.for_each(|image| rooted(&mut image.file));
+    Ok(plan)
+}
+
+/// Writes the plans into a folder, each with its rule files. Returns their paths.
+///
+/// # Errors
+/// A file cannot be written, or is there with another content.
+pub fn write(experiments: &[Experiment], folder: &Path) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    let mut plans = Vec::new();
+    for Experiment { cause, plan, .. } in experiments {
+        let Ok(plan) = plan else { continue };
+        let path = folder.join(format!("{cause}.toml"));
+        write_new(&path, &plan.text)?;
+        for (name, text) in &plan.files {
+            write_new(&folder.join(name), text)?;
+        }
+        plans.push(path);
+    }
+    Ok(plans)
+}
+
+/// Writes a file that is not there yet, or is the same.
+fn write_new(path: &Path, text: &str) -> Result<()> {
+    if fs::read(path).is_ok_and(|there| there == text.as_bytes()) {
+        return Ok(());
+    }
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.with_context(|| format!("writing {}", path.display()))
+}
+
+/// Runs the experiments that need nothing but the embedded lab of this machine, and puts the answer of each into its finding. Records
+/// go beside those of the campaign. Returns false if it was interrupted.
+pub fn prove(
+    experiments: Vec<Experiment>,
+    campaign: &Campaign,
+    then: &HostFacts,
+    directory: &Path,
+    budget: Option<Duration>,
+    explanations: &mut [Explanation],
+) -> bool {
+    run::begin(&CampaignArgs::default());
+    let base = directory.parent().unwrap_or(directory);
+    let number = experiments.len();
+    for (at, Experiment { place, cause, plan }) in experiments.into_iter().enumerate() {
+        tell(format!("experiment {} of {number}: without {cause}", at + 1));
+        let name = format!("{}-without-{cause}", campaign.name);
+        let allowed = || cheap(campaign, then).map_or(Ok(()), Err);
+        let proof = match allowed().and(plan) {
+            Ok(plan) => one(plan.campaign, name, base, budget)
+                .unwrap_or_else(|error| Proof::not_run(format!("{error:#}"))),
+            Err(reason) => Proof::not_run(reason),
+        };
+        explanations[place.0].findings[place.1].proof = Some(proof);
+        if interrupted() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Why experiments of this campaign cannot simply be run here; `None` if they can.
+fn cheap(campaign: &Campaign, then: &HostFacts) -> Option<String> {
+    match campaign.asked.lab {
+        LabKind::Simulated => Some("the DUT was simulated".into()),
+        LabKind::Imported => Some("the campaign was measured elsewhere".into()),
+        LabKind::Hosts => {
+            Some("the DUT is another host: write the plan with --write-plans, and `linerate run` it".into())
+        }
+        LabKind::Namespaces => {
+            let changes = changes_of_machine(then, &host::facts(Path::new("/")));
+            (!changes.is_empty())
+                .then(|| format!("this is not the machine that was measured: {}", changes.join("; ")))
+        }
+    }
+}
+
+fn one(mut plan: Plan, name: String, base: &Path, budget: Option<Duration>) -> Result<Proof> {
+    if let Some(budget) = budget {
+        plan.experiment.trials.budget_ns = Some(budget.as_nanos() as u64);
+    }
+    let args = CampaignArgs::default();
+    let Some(measured) = Session::new(&args, None, plan, None)?.measure(&args, name, base)? else {
+        return Ok(Proof::not_run("interrupted"));
+    };
+    let finished = measured.finished;
+    if let Some(failure) = finished.failure {
+        return Err(failure);
+    }
+    let expected = finished.summary.expectations.first().context("the plan expects something")?;
+    let ratio = expected.pairs.first().and_then(|pair| pair.estimate);
+    let records = finished.directory.display().to_string();
+    let unmeasured = finished.summary.unmeasured.iter().map(|u| format!("{} {}", u.name, u.why));
+    let reasons: Vec<String> = expected.reasons.iter().cloned().chain(unmeasured).collect();
+    Ok(match ratio {
+        Some(ratio) => Proof::of(ratio, records),
+        None => Proof { records: Some(records), ..Proof::not_run(reasons.join("; ")) },
+    })
+}

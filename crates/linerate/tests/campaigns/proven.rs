@@ -1,0 +1,55 @@
+//! Findings with the experiments that prove them.
+
+use super::common::{Scratch, linerate};
+use serde_json::Value;
+use std::fs;
+
+const PLAN: &str = r#"
+title = "Rules"
+question = "What do they cost?"
+lab.batch = 64
+variants.filtered.rules = { tool = "nftables", filter = "stateless", before = 1_000 }
+trials = { duration = "20 ms", blocks = 6 }
+"#;
+
+fn finding(explanations: &Value, cause: &str) -> Value {
+    let findings = explanations[0]["findings"].as_array().unwrap();
+    findings.iter().find(|f| f["cause"] == cause).unwrap_or_else(|| panic!("{explanations:#}")).clone()
+}
+
+#[test]
+#[ignore = "needs root and nft"]
+fn a_long_list_of_rules_is_proven_by_a_table() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("rules.toml"), PLAN).unwrap();
+    let run = |args: &[&str]| linerate(args).dir(scratch.path()).within(60).run().ok();
+    run(&["run", "rules.toml", "--out", "records", "--quiet"]);
+    let wrote = run(&["explain", "records", "--write-plans", "plans"]);
+    assert!(wrote.stderr.contains("linerate run plans/linear-rules.toml"), "{wrote:?}");
+    run(&["plan", "check", "plans/linear-rules.toml"]);
+    let explained = run(&["explain", "records", "--prove", "--budget", "3s", "--json"]).json();
+    let proof = &finding(&explained, "linear-rules")["proof"];
+    assert_eq!(proof["verdict"], "proven", "{explained:#}");
+    assert!(proof["ratio"]["low"].as_f64().unwrap() > 2.0, "{proof}");
+    // The experiment is a campaign like any other, beside the first one.
+    let records = proof["records"].as_str().unwrap();
+    let page = run(&["show", records]).stdout;
+    assert!(page.contains("changed is faster than as-measured"), "{page}");
+    assert_eq!(
+        fs::canonicalize(records).unwrap().parent(),
+        Some(fs::canonicalize(scratch.path()).unwrap().as_path())
+    );
+}
+
+#[test]
+fn experiments_need_the_machine_that_was_measured() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("rules.toml"), PLAN).unwrap();
+    let run = |args: &[&str]| linerate(args).dir(scratch.path()).run();
+    run(&["run", "rules.toml", "--simulate", "ok", "--out", "records", "--quiet"]).ok();
+    let refused = run(&["explain", "records", "records", "--prove"]);
+    refused.fails(2, &["experiments are for the findings of one campaign"]);
+    run(&["explain", "records", "--budget", "1s"]).fails(2, &["--prove"]);
+    let none = run(&["explain", "records", "--prove"]).ok();
+    assert!(none.stderr.contains("no finding has an experiment"), "{none:?}");
+}
