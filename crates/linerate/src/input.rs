@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use linerate_linux::files;
 use linerate_plan::rules::own::MOST_BYTES;
 use linerate_stats::ministat::{Columns, PointReader};
-use std::io::{ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 /// Bytes read at once: few calls, and still in the cache when they are looked at.
@@ -39,6 +39,18 @@ pub fn read(path: &Path, most: usize, [what, remedy]: [&str; 2]) -> Result<Vec<u
     let read = std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes);
     read.context("cannot read standard input")?;
     Ok(bytes)
+}
+
+/// Reads a file, or standard input, piece by piece.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn reader(path: &Path) -> Result<Box<dyn BufRead>> {
+    if is_stdin(path) {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let file = files::open(path).with_context(|| format!("cannot open {}", name(path)))?;
+    Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
 }
 
 /// The text of a rule file.

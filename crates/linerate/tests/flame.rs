@@ -95,3 +95,37 @@ fn the_functions_of_a_busy_kernel_are_sampled() {
 fn cpus_that_are_not_there_are_refused() {
     linerate(["profile", "--cpus", "4095"]).run().fails(2, &["CPU 4095 is not online"]);
 }
+
+/// Tables of lockstat have stacks; distributions of DTrace have none, and `profile --read` prints them both.
+#[test]
+fn tools_of_other_systems_are_read() {
+    let scratch = Scratch::new();
+    let lockstat = "Spin lock spin: 3 events in 2.000 seconds (1 events/sec)\n\nCount indv cuml rcnt     nsec Lock   Caller\n    \
+                    3 100% 100% 0.00 2000 igb0 tx   igb_start+0x10\n";
+    fs::write(scratch.file("locks.txt"), lockstat).unwrap();
+    let quantize = "  ether_input to ether_output\n  value  ------------- Distribution ------------- count\n 1024 |@@@ 3\n 2048 | 0\n";
+    fs::write(scratch.file("times.txt"), quantize).unwrap();
+    let run = |args: &[&str]| linerate(args.iter().copied()).dir(scratch.path()).run();
+    assert_eq!(
+        run(&["flame", "--folded", "locks.txt"]).ok().stdout,
+        "Spin lock spin;igb_start;igb0 tx 6000\n"
+    );
+    let locks = run(&["profile", "--read", "locks.txt"]).ok().stdout;
+    assert!(
+        locks.contains("3 events in 2.00 s took 6.00 us together.\n") && locks.contains("igb0 tx"),
+        "{locks}"
+    );
+    let times = run(&["profile", "--read", "times.txt", "--json"]).ok().json();
+    assert_eq!(
+        (&times[0]["name"], times[0]["ranges"][0]["count"].as_u64()),
+        (&"ether_input to ether_output".into(), Some(3))
+    );
+    run(&["flame", "times.txt"]).fails(1, &["times.txt", "no stacks"]);
+    fs::write(scratch.file("other.txt"), "nothing of the kind\n").unwrap();
+    run(&["profile", "--read", "other.txt"]).fails(1, &["other.txt", "quantize", "lockstat"]);
+    let script = run(&["profile", "--dtrace-script"]).ok().stdout;
+    assert!(
+        script.starts_with("#!/usr/sbin/dtrace -Zs\n") && script.matches("quantize(").count() == 4,
+        "{script}"
+    );
+}

@@ -1,5 +1,7 @@
 //! Output of other profilers as folded stacks.
 
+use crate::distributions::{self, Distribution};
+use crate::lockstat::{self, LockEvent};
 use crate::{pmcstat, samples};
 use serde::Serialize;
 use std::io::{self, BufRead, Read, Write};
@@ -14,6 +16,8 @@ pub enum Source {
     Dtrace,
     /// `perf script` of Linux.
     Perf,
+    /// Tables of `lockstat` of FreeBSD and illumos: nanoseconds that stacks waited for locks.
+    Lockstat,
     /// Folded stacks.
     Folded,
 }
@@ -34,9 +38,13 @@ pub enum Fault {
     #[error("it is empty")]
     Empty,
     #[error(
-        "it has no stacks that linerate reads: those of pmcstat -G, DTrace's stack(), perf script, and folded stacks"
+        "it has no stacks that linerate reads: those of pmcstat -G, DTrace's stack(), perf script, lockstat, and folded stacks"
     )]
     Unknown,
+    #[error(
+        "it has nothing that linerate reads: distributions of DTrace's quantize(), or tables of lockstat with times (without -g)"
+    )]
+    NothingObserved,
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -56,16 +64,58 @@ pub fn fold(mut input: impl BufRead, mut output: impl Write) -> Result<Folded, F
         return Err(Fault::Empty);
     }
     let source = source_of(&head).ok_or(Fault::Unknown)?;
-    let event = pmcstat::event(&head).filter(|_| source == Source::Pmcstat);
+    let event = match source {
+        Source::Pmcstat => pmcstat::event(&head),
+        Source::Lockstat => Some("nanoseconds of waits for locks".into()),
+        _ => None,
+    };
     let mut input = Tail { input: io::Cursor::new(head).chain(input), last: b'\n' };
     match source {
         Source::Pmcstat => pmcstat::fold(&mut input, &mut output)?,
         Source::Dtrace => samples::fold_dtrace(&mut input, &mut output)?,
         Source::Perf => samples::fold_perf(&mut input, &mut output)?,
+        Source::Lockstat => fold_lockstat(&mut input, &mut output)?,
         Source::Folded => drop(io::copy(&mut input, &mut output)?),
     }
     output.flush()?;
     Ok(Folded { source, event, is_cut: input.last != b'\n' })
+}
+
+fn fold_lockstat(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
+    let mut reader = lockstat::Reader::default();
+    samples::lines(input, |line| reader.line(line))?;
+    reader.end();
+    samples::write(&lockstat::folded(&reader.found), output)
+}
+
+/// The output of a tool of another system.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Observed {
+    /// Distributions that a script of DTrace printed.
+    Distributions(Vec<Distribution>),
+    /// Waits for locks that lockstat printed.
+    Locks(Vec<LockEvent>),
+}
+
+/// Reads distributions of DTrace, or tables of lockstat.
+///
+/// # Errors
+/// The input has neither, or it cannot be read.
+pub fn observed(mut input: impl BufRead) -> Result<Observed, Fault> {
+    let (mut distributions, mut locks) = (distributions::Reader::default(), lockstat::Reader::default());
+    samples::lines(&mut input, |line| {
+        distributions.line(line);
+        locks.line(line);
+    })?;
+    distributions.end();
+    locks.end();
+    let events: Vec<LockEvent> = locks.found.into_iter().filter(|event| event.waited.waits > 0).collect();
+    match (events.is_empty(), distributions.found.is_empty()) {
+        (false, _) => Ok(Observed::Locks(events)),
+        (true, false) => Ok(Observed::Distributions(distributions.found)),
+        (true, true) => Err(Fault::NothingObserved),
+    }
 }
 
 /// Recognises the output by its first lines.
@@ -76,6 +126,7 @@ fn source_of(head: &[u8]) -> Option<Source> {
         let is_address = |word: &&str| word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
         let is_indented = line.starts_with([' ', '\t']);
         match words.as_slice() {
+            _ if lockstat::is_event(line) || lockstat::is_record(&words) => Some(Source::Lockstat),
             _ if pmcstat::is_entry(line.as_bytes()) => Some(Source::Pmcstat),
             [address, _, ..] if is_indented && is_address(address) => Some(Source::Perf),
             [frame] if is_indented && frame.contains('`') => Some(Source::Dtrace),

@@ -5,19 +5,24 @@
 //! number of samples. The formats of other tools are explained in docs/profiles.md.
 #![forbid(unsafe_code)]
 
+mod distributions;
 mod flame;
 mod fold;
+mod lockstat;
 mod pmcstat;
 mod samples;
 
+pub use distributions::{Distribution, Range};
 pub use flame::{Picture, differential, flame_graph};
-pub use fold::{Fault, Folded, Source, fold};
+pub use fold::{Fault, Folded, Observed, Source, fold, observed};
+pub use lockstat::LockEvent;
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How often each stack was seen.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
 pub struct Profile {
     /// Samples by stack, whose functions are separated by `;`, the outermost first.
     stacks: BTreeMap<String, u64>,
@@ -48,7 +53,7 @@ impl Sampled {
 }
 
 /// Waits for the locks of a kernel.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Waited {
     /// Nanoseconds by the stack that wanted the lock.
     pub profile: Profile,

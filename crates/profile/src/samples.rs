@@ -29,7 +29,7 @@ impl Stack {
 }
 
 /// Calls `each` with each line, without its end.
-fn lines(input: &mut impl BufRead, mut each: impl FnMut(&str)) -> io::Result<()> {
+pub(crate) fn lines(input: &mut impl BufRead, mut each: impl FnMut(&str)) -> io::Result<()> {
     let mut line = Vec::new();
     while input.by_ref().take(LONGEST).read_until(b'\n', &mut line)? > 0 {
         each(String::from_utf8_lossy(&line).trim_end());
@@ -38,7 +38,7 @@ fn lines(input: &mut impl BufRead, mut each: impl FnMut(&str)) -> io::Result<()>
     Ok(())
 }
 
-fn write(profile: &Profile, output: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(profile: &Profile, output: &mut impl Write) -> io::Result<()> {
     profile.lines().iter().try_for_each(|line| writeln!(output, "{line}"))
 }
 

@@ -2,6 +2,10 @@ use super::*;
 use proptest::prelude::*;
 use std::io::Cursor;
 
+const LOCKSTAT: &str = "Spin lock spin: 3 events in 2.000 seconds (1 events/sec)\n\nCount indv cuml rcnt     nsec Lock   Caller\n\
+    3 100% 100% 0.00 2000 igb0 tx   igb_start+0x10\n\n  nsec ------ Time Distribution ------ count     Stack\n\
+    1024 |@@  3   igb_start+0x10\n          if_transmit\n";
+const QUANTIZE: &str = "  key\nvalue  --- Distribution --- count\n 512 | 0\n1024 |@ 3\n>= 2048 | 1\n";
 const GRAPH: &str = "\
 @ cpu_clk_unhalted.thread [100 samples]
 
@@ -57,6 +61,9 @@ fn each_format_is_recognised_and_folded() {
         lines,
         "ksoftirqd/0;ip_route_input_slow;fib_table_lookup 1\nswapper;default_idle;native_safe_halt 1\n"
     );
+    let (told, lines) = folded(LOCKSTAT);
+    assert_eq!(told.source, Source::Lockstat);
+    assert_eq!(lines, "Spin lock spin;if_transmit;igb_start;igb0 tx 6000\n");
     let (told, lines) = folded("# a note\na;b c;d 12\na 3\n");
     assert_eq!((told.source, lines.as_str()), (Source::Folded, "# a note\na;b c;d 12\na 3\n"));
 }
@@ -117,16 +124,17 @@ fn pictures_show_functions_and_escape_names() {
 proptest! {
     #[test]
     fn no_output_of_a_profiler_is_a_panic(
-        which in 0usize..4,
+        which in 0usize..6,
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
         cut in any::<prop::sample::Index>(),
     ) {
-        let mut bytes = [GRAPH, DTRACE, PERF, "a;b 1\n"][which].as_bytes().to_vec();
+        let mut bytes = [GRAPH, DTRACE, PERF, "a;b 1\n", LOCKSTAT, QUANTIZE][which].as_bytes().to_vec();
         for (at, byte) in edits {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
         bytes.truncate(cut.index(bytes.len()) + 1);
+        let _ = observed(Cursor::new(&bytes));
         let mut out = Vec::new();
         if fold(Cursor::new(&bytes), &mut out).is_ok() {
             let profile = Profile::of_folded(&String::from_utf8_lossy(&out));

@@ -33,7 +33,7 @@ pub use difference::difference;
 pub use explanation::explanation;
 pub use functions::{function_changes, functions};
 pub use history::history;
-pub use kernel::{dropped, lock_waits, stack_times};
+pub use kernel::{dropped, lock_waits, observed, stack_times};
 pub use lab_check::{LabCheck, lab_check};
 pub use numbers::together;
 pub use plan::{diagnostics, plan, plan_line, plan_list, rehearsal};

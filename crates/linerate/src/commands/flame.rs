@@ -5,11 +5,10 @@ use crate::input;
 use crate::output::{Output, output_is_closed, print, result, tell};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use linerate_linux::files;
-use linerate_profile::{Folded, Picture, Profile, differences, differential, flame_graph, fold};
+use linerate_profile::{Folded, Picture, Profile, Source, differences, differential, flame_graph, fold};
 use linerate_report::pages;
 use std::fs;
-use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -24,7 +23,7 @@ use std::process::ExitCode;
   linerate flame before.graph after.graph -o change.svg   red functions grew, blue ones fell
   linerate flame --top 10 before.graph after.graph        the functions whose share changed most
 
-Reads call graphs of pmcstat -G, stacks of DTrace's stack(), perf script, and folded stacks. docs/profiles.md explains them.
+Reads call graphs of pmcstat -G, stacks of DTrace's stack(), perf script, tables of lockstat, and folded stacks. docs/profiles.md explains them.
 
 Exit status: 0 printed; 1 a file cannot be read or has no stacks; 2 bad arguments.")]
 pub struct Flame {
@@ -98,7 +97,7 @@ fn draw(args: &Flame, before: &Profile, told: &Folded, after: Option<&Profile>) 
     let picture = Picture {
         title: args.title.clone().unwrap_or(names),
         subtitle: told.event.clone(),
-        unit: "samples".into(),
+        unit: if told.source == Source::Lockstat { "ns" } else { "samples" }.into(),
     };
     let svg = match after {
         Some(after) => differential(before, after, picture),
@@ -153,14 +152,7 @@ fn profile(path: &Path) -> Result<(Profile, Folded)> {
 /// Folds the stacks of a file.
 fn read(path: &Path, output: impl Write) -> Result<Folded> {
     let name = input::name(path);
-    let source: Box<dyn BufRead> = match input::is_stdin(path) {
-        true => Box::new(io::stdin().lock()),
-        false => {
-            let file = files::open(path).with_context(|| format!("cannot open {name}"))?;
-            Box::new(BufReader::with_capacity(1 << 20, file))
-        }
-    };
-    fold(source, output).map_err(|fault| anyhow!("{name}: {fault}"))
+    fold(input::reader(path)?, output).map_err(|fault| anyhow!("{name}: {fault}"))
 }
 
 fn warn_of_cut(path: &Path, told: &Folded) {

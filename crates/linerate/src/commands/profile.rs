@@ -2,10 +2,11 @@
 
 use super::flame::{print_functions, write_picture};
 use crate::args::{Cpus, Printed, cpu_list, duration};
+use crate::input;
 use crate::interrupt;
-use crate::output::{print, result, tell};
+use crate::output::{all_of, print, result, tell};
 use crate::progress::Progress;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use linerate_linux::host::cpu::online_cpus;
 use linerate_linux::telemetry::drops::Drops;
@@ -13,7 +14,7 @@ use linerate_linux::telemetry::locks::Locks;
 use linerate_linux::telemetry::profile::{FREQUENCY, Sampler};
 use linerate_linux::telemetry::stages::Stages;
 use linerate_measure::collector::Artefact;
-use linerate_profile::{Picture, Sampled};
+use linerate_profile::{Picture, Sampled, observed};
 use linerate_report::pages;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ use std::time::{Duration, Instant};
   sudo linerate profile stages                      how long frames are in the stack, step by step
   sudo linerate profile locks --folded              who waits for locks: stacks, in nanoseconds
   sudo linerate profile drops                       frames that the kernel drops, with its reason
+  linerate profile --dtrace-script > stages.d       the same question for FreeBSD: dtrace -Zs stages.d -o stages.txt
+  linerate profile --read stages.txt                the distributions that it printed, with P50 to P99.99
+  linerate profile --read locks.txt                 waits that lockstat printed: lockstat -s 10 -o locks.txt sleep 10
 
 Samples cycles where the machine counts them, else the CPU's clock (most virtual machines). Look under load, and not in the
 same trials as rates: each look takes time from the frames.
@@ -63,9 +67,21 @@ pub struct Profile {
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
+    /// Print what a tool of another system found, instead: distributions of DTrace's quantize(), or waits of lockstat; - is
+    /// standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["what", "duration", "frequency", "cpus", "folded", "out"])]
+    pub read: Option<PathBuf>,
+
+    /// Print a script for FreeBSD's dtrace instead: times from ether_input to ether_output
+    #[arg(long, exclusive = true)]
+    pub dtrace_script: bool,
+
     #[command(flatten)]
     pub printed: Printed,
 }
+
+/// The script of `--dtrace-script`.
+const STAGES_OF_FREEBSD: &str = include_str!("profile/stages.d");
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -88,6 +104,14 @@ const LOOK: Duration = Duration::from_millis(50);
 /// # Errors
 /// No privilege, a kernel that lacks something, or nothing was sampled.
 pub fn run(args: &Profile) -> Result<ExitCode> {
+    if args.dtrace_script {
+        return all_of(STAGES_OF_FREEBSD);
+    }
+    if let Some(path) = &args.read {
+        let found =
+            observed(input::reader(path)?).map_err(|fault| anyhow!("{}: {fault}", input::name(path)))?;
+        return result(&args.printed, || &found, || pages::observed(&found, args.top));
+    }
     let online = online_cpus().context("cannot tell which CPUs are online")?;
     let cpus = args.cpus.as_ref().map_or(online.clone(), |Cpus(cpus)| cpus.clone());
     if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {

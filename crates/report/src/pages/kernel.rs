@@ -4,7 +4,7 @@ use super::numbers::{count, grouped, number, percent, significant, time};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::collector::Counters;
 use linerate_measure::record::{StackTimes, Step};
-use linerate_profile::Function;
+use linerate_profile::{Distribution, Function, LockEvent, Observed};
 use linerate_stats::histogram::Histogram;
 
 /// Quantiles of times, as the columns of a table.
@@ -120,7 +120,12 @@ pub(super) fn followed(times: &StackTimes) -> String {
 }
 
 /// Functions that wait for locks, the longest wait first; each with a text for its time.
-pub(super) fn waiting(functions: &[Function], head: [&str; 2], cell: impl Fn(&Function) -> Cell) -> Table {
+pub(super) fn waiting(
+    functions: &[Function],
+    name: &str,
+    head: [&str; 2],
+    cell: impl Fn(&Function) -> Cell,
+) -> Table {
     let all: u64 = functions.iter().map(|f| f.own).sum();
     let callers = |function: &&Function| {
         let part = |(name, ns): &(String, u64)| {
@@ -130,13 +135,67 @@ pub(super) fn waiting(functions: &[Function], head: [&str; 2], cell: impl Fn(&Fu
     };
     let rows = functions.iter().filter(|f| f.own > 0);
     Table::of(rows)
-        .column("function that waits", "", |f| f.name.as_str())
+        .column(name, "", |f| f.name.as_str())
         .column(head[0], head[1], |f| cell(f))
         .column("share", "%", |f| {
             Cell::number(f.own as f64 / all.max(1) as f64, percent(f.own as f64 / all.max(1) as f64))
         })
         .optional("called by", "", callers)
         .into()
+}
+
+/// The head of a column of functions that take a lock.
+pub(super) const WAITS: &str = "function that waits";
+
+/// What a tool of another system found; of locks so many.
+pub fn observed(found: &Observed, most: usize) -> Document {
+    match found {
+        Observed::Distributions(all) => distributions(all),
+        Observed::Locks(events) => lock_events(events, most),
+    }
+}
+
+fn distributions(all: &[Distribution]) -> Document {
+    let mut page = Document::default();
+    let table = Table::of(all)
+        .column("distribution", "", |d| if d.name.is_empty() { "(no key)" } else { &d.name }.to_string())
+        .column("values", "", |d| count(d.count()));
+    let table = QUANTILES.iter().fold(table, |table, (head, quantile)| {
+        table.column(head, "below", |d| {
+            d.below(*quantile).map(|value| Cell::number(value as f64, value.to_string()))
+        })
+    });
+    page.section("Distributions", table);
+    for one in all {
+        page.gap();
+        page.say(one.name.as_str());
+        let rows: Vec<(String, u64)> =
+            one.ranges.iter().map(|range| (range.value.clone(), range.count)).collect();
+        distribution(&mut page, &rows);
+    }
+    page.note(
+        "Quantiles are known to the ranges of the distributions: so much of the values lies below the value.",
+    );
+    page
+}
+
+fn lock_events(events: &[LockEvent], most: usize) -> Document {
+    let mut page = Document::default();
+    let cell = |f: &Function| Cell::number(f.own as f64 / 1e6, significant(f.own as f64 / 1e6, 3));
+    for event in events {
+        let ns = event.waited.profile.samples();
+        page.heading(event.name.as_str());
+        let observed =
+            event.seconds.map_or(String::new(), |seconds| format!(" in {} s", significant(seconds, 3)));
+        page.answer(format!(
+            "{} events{observed} took {} together.",
+            grouped(event.waited.waits),
+            time(ns as f64)
+        ));
+        let locks = event.waited.profile.functions();
+        page.table(waiting(&locks[..locks.len().min(most)], "lock", ["together", "ms"], cell));
+    }
+    page
 }
 
 /// Waits for locks: all of them in nanoseconds, how many there were, the functions that waited, and the time of all CPUs.
@@ -151,7 +210,7 @@ pub fn lock_waits(ns: u64, waits: u64, functions: &[Function], cpus_ns: Option<f
     let waits = grouped(waits);
     page.answer(format!("{waits} waits for locks took {} together{share}.", time(ns as f64)));
     let cell = |f: &Function| Cell::number(f.own as f64 / 1e6, significant(f.own as f64 / 1e6, 3));
-    page.section("Waits for locks", waiting(functions, ["waited", "ms"], cell));
+    page.section("Waits for locks", waiting(functions, WAITS, ["waited", "ms"], cell));
     page
 }
 
@@ -235,6 +294,41 @@ mod tests {
         expected.assert_eq(&stack_times(&times).text(Style { color: false, width: 120 }));
         let none = StackTimes { followed: 7, ..StackTimes::default() };
         assert!(stack_times(&none).text(Style { color: false, width: 80 }).starts_with("None of 7 frames"));
+    }
+
+    #[test]
+    fn tools_of_other_systems() {
+        let text = "  key\nvalue  --- Distribution --- count\n 512 | 0\n1024 |@ 3\n2048 | 1\n4096 | 0\n";
+        let found = linerate_profile::observed(text.as_bytes()).unwrap();
+        let expected = expect![[r#"
+            Distributions
+            distribution  values    P50    P90    P99  P99.9  P99.99
+                                  below  below  below  below   below
+            key                4   2048   4096   4096   4096    4096
+
+            key
+                       value  ------------- Distribution ------------- count
+                         512 |                                         0
+                        1024 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@           3
+                        2048 |@@@@@@@@@@                               1
+                        4096 |                                         0
+            Quantiles are known to the ranges of the distributions: so much of the values lies below
+            the value.
+        "#]];
+        expected.assert_eq(&observed(&found, 5).text(Style { color: false, width: 90 }));
+        let text = "Spin lock spin: 40 events in 2.000 seconds (20 events/sec)\n\nCount indv cuml rcnt     nsec Lock   Caller\n\
+                    30 75% 75% 0.00 2000 igb0 tx   igb_start+0x10\n10 25% 100% 0.00 100 sched lock 0   tdq_add\n";
+        let found = linerate_profile::observed(text.as_bytes()).unwrap();
+        let expected = expect![[r#"
+            Spin lock spin
+            40 events in 2.00 s took 61.0 us together.
+
+            lock          together  share        called by
+                                ms      %
+            igb0 tx         0.0600   98.4  igb_start 100 %
+            sched lock 0   0.00100   1.64    tdq_add 100 %
+        "#]];
+        expected.assert_eq(&observed(&found, 5).text(Style { color: false, width: 90 }));
     }
 
     #[test]

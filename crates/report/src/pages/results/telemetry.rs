@@ -1,6 +1,6 @@
 //! What was seen of the DUT's kernel in trials beside the others: dropped frames, times in the stack, waits for locks.
 
-use super::super::kernel::{Stage, distribution, drop_of, followed, powers, stages, waiting};
+use super::super::kernel::{Stage, WAITS, distribution, drop_of, followed, powers, stages, waiting};
 use super::super::numbers::{count, grouped, listed, rate, share, significant, time};
 use super::Shown;
 use crate::document::{Cell, Document, Table, Tone};
@@ -127,7 +127,7 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
         ));
         let top = &waits.functions[..waits.functions.len().min(MOST)];
         let cell = |ns: u64| Cell::number(each(ns, events), significant(each(ns, events), 2));
-        page.table(waiting(top, ["of a frame", "ns"], |f| cell(f.own)));
+        page.table(waiting(top, WAITS, ["of a frame", "ns"], |f| cell(f.own)));
     }
     slowed(page, shown, "observed", events.iter().map(|(slot, events)| (*slot, events.received)));
     if let Some(file) = much.iter().filter_map(|(.., waits)| waits.stacks.as_deref()).next_back() {
