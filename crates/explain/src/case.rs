@@ -66,6 +66,8 @@ pub struct Case<'a> {
 pub(crate) struct Spent {
     /// Share of the time, 0..1.
     pub share: f64,
+    /// Share of the kernel's time: other programs change nothing in it.
+    of_kernel: f64,
     /// Standard error of the share.
     error: f64,
     /// Nanoseconds of a frame; `None` where frames have no cost, because they were paced.
@@ -78,15 +80,21 @@ pub(crate) struct Spent {
 const CLEAR: f64 = 3.0;
 
 impl Spent {
-    /// Whether it is at least this share of the time, beyond the error of the samples.
+    /// Whether it is at least this share of the kernel's time, beyond the error of the samples.
     pub fn is_clear(&self, least: f64) -> bool {
-        self.share - CLEAR * self.error > 0.0 && self.share >= least
+        self.share - CLEAR * self.error > 0.0 && self.of_kernel >= least
     }
 
     /// Without the time of others, which they call.
     pub fn without(self, others: &Spent) -> Spent {
         let share = (self.share - others.share).max(0.0);
-        Spent { share, ns: self.ns.zip(others.ns).map(|(ns, others)| (ns - others).max(0.0)), ..self }
+        let of_kernel = (self.of_kernel - others.of_kernel).max(0.0);
+        Spent {
+            share,
+            of_kernel,
+            ns: self.ns.zip(others.ns).map(|(ns, others)| (ns - others).max(0.0)),
+            ..self
+        }
     }
 
     /// `profile: nft_do_chain, with the functions it calls, takes 612 ns of a frame (38.0 %)`
@@ -193,11 +201,12 @@ impl Case<'_> {
             }
         }
         let share = inside as f64 / all;
+        let of_kernel = inside as f64 / profile.samples().max(1) as f64;
         let mut functions: Vec<(String, f64)> =
             seen.into_iter().map(|(name, samples)| (name.to_string(), samples as f64 / all)).collect();
         functions.sort_by(|a, b| b.1.total_cmp(&a.1));
         let error = (share * (1.0 - share) / all).sqrt();
-        Ok(Spent { share, error, ns: self.frame_ns().map(|ns| share * ns), functions })
+        Ok(Spent { share, of_kernel, error, ns: self.frame_ns().map(|ns| share * ns), functions })
     }
 
     /// The growth of all counters whose name satisfies the condition, over all valid trials.
@@ -207,6 +216,17 @@ impl Case<'_> {
             *all.entry(name.as_str()).or_default() += n;
         }
         all
+    }
+
+    /// Frames that the kernel dropped in a trial of their own, as shares of the frames sent, by its reason and function
+    /// (`drop NEIGH_FAILED in neigh_event_send`); empty where it was not asked.
+    pub(crate) fn kernel_drops(&self) -> BTreeMap<&str, f64> {
+        let of_slot = self.records.summary.profiles.iter().find(|profile| profile.slot == self.slot.id);
+        let events = of_slot.and_then(|profile| profile.events.as_ref()).filter(|events| events.sent > 0);
+        let drops = events.into_iter().flat_map(|events| {
+            events.drops.iter().map(|(name, n)| (name.as_str(), *n as f64 / events.sent as f64))
+        });
+        drops.collect()
     }
 
     /// Frames sent in all valid trials.

@@ -197,7 +197,8 @@ impl Conductor<'_> {
         }
         let kept = slots.iter().zip(all).map(|(slot, sum)| {
             progress.say(format!("profile: {}", self.campaign.name_of(slot.id)));
-            (slot.id, sum.and_then(|(sampled, rates)| self.kept(slot, sampled, &rates)))
+            let looks_ns = OBSERVED_NS.min(load_ns);
+            (slot.id, sum.and_then(|(sampled, rates)| self.kept(slot, sampled, &rates, looks_ns)))
         });
         kept.collect()
     }
@@ -214,8 +215,14 @@ impl Conductor<'_> {
         Ok((sampled, rates(&record.samples).map(|rates| rates.received)))
     }
 
-    /// Writes the stacks of a slot, and looks at the rest of its kernel.
-    fn kept(&mut self, slot: &Slot, sampled: Sampled, rates: &[f64]) -> Result<(SlotProfile, Profile)> {
+    /// Writes the stacks of a slot, and looks at the rest of its kernel, in trials of this length.
+    fn kept(
+        &mut self,
+        slot: &Slot,
+        sampled: Sampled,
+        rates: &[f64],
+        looks_ns: u64,
+    ) -> Result<(SlotProfile, Profile)> {
         let Sampled { profile, event, user, lost } = sampled;
         let mut missing = Vec::new();
         let kept = SlotProfile {
@@ -228,28 +235,27 @@ impl Conductor<'_> {
             received: (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64),
             stacks: self.store.write_stacks(slot.id, "", &profile.lines())?,
             functions: profile.functions().into_iter().take(MOST_FUNCTIONS).collect(),
-            stages: self.stages(slot, &mut missing)?,
-            events: self.events(slot, &mut missing)?,
+            stages: self.stages(slot, looks_ns, &mut missing)?,
+            events: self.events(slot, looks_ns, &mut missing)?,
             missing,
         };
         Ok((kept, profile))
     }
 
     /// The times of frames in the stack, in a trial of their own. Without a DUT, no frame passes it.
-    fn stages(&mut self, slot: &Slot, missing: &mut Vec<String>) -> Result<Option<Staged>> {
+    fn stages(&mut self, slot: &Slot, load_ns: u64, missing: &mut Vec<String>) -> Result<Option<Staged>> {
         if slot.is_calibration() {
             return Ok(None);
         }
-        let TrialOutcome { record, stages, .. } = self.look(slot, Telemetry::Stages, OBSERVED_NS)?;
+        let TrialOutcome { record, stages, .. } = self.look(slot, Telemetry::Stages, load_ns)?;
         missing.extend(failure(&record, stages::NAME));
         let received = rates(&record.samples).map(|rates| rates.received);
         Ok(stages.map(|times| Staged { received, times }))
     }
 
     /// Frames that are dropped, and waits for locks, in a trial of their own.
-    fn events(&mut self, slot: &Slot, missing: &mut Vec<String>) -> Result<Option<Events>> {
-        let TrialOutcome { record, waited, evidence, .. } =
-            self.look(slot, Telemetry::Events, OBSERVED_NS)?;
+    fn events(&mut self, slot: &Slot, load_ns: u64, missing: &mut Vec<String>) -> Result<Option<Events>> {
+        let TrialOutcome { record, waited, evidence, .. } = self.look(slot, Telemetry::Events, load_ns)?;
         missing.extend([drops::NAME, locks::NAME].into_iter().filter_map(|name| failure(&record, name)));
         let mut waits = None;
         if let Some(waited) = waited {

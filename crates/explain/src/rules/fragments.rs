@@ -5,16 +5,20 @@ use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let made = case.counted(|name| ["FragCreates", "FragOKs", "ReasmReqds", "FragFails"].iter().any(|end| name.ends_with(end)));
+    let made = case.counted(|name| ["FragCreates", "FragOKs", "ReasmReqds", "FragFails", "InTooBigErrors"].iter().any(|end| name.ends_with(end)));
     let spent = case.spent(&["ip_do_fragment", "ip6_fragment", "ip_defrag", "nf_ct_frag*", "ip_fragment"]).ok().filter(|spent| spent.is_clear(0.01));
     let frames = made.values().copied().max().unwrap_or(0) as f64 / case.sent().max(1) as f64;
     if frames < 0.001 && spent.is_none() {
         return Ok(None);
     }
+    let refused = made.iter().any(|(name, n)| *n > 0 && (name.ends_with("FragFails") || name.ends_with("InTooBigErrors")));
     let share = spent.as_ref().map_or(frames.min(1.0), |spent| spent.share);
     let counted = made.iter().map(|(name, n)| format!("{name}: {n}"));
     Ok(Some(Finding {
-        statement: "Frames are fragmented: they are longer than the MTU of the link that they leave by.".into(),
+        statement: match refused {
+            true => "Frames are longer than the MTU of the link that they are to leave by, and must not be fragmented: the DUT drops them.".into(),
+            false => "Frames are fragmented: they are longer than the MTU of the link that they leave by.".into(),
+        },
         strength: Strength::Observed,
         evidence: counted.chain(spent.iter().map(crate::case::Spent::evidence)).collect(),
         mechanism: "A packet that does not fit is cut into several, or refused if it must not be fragmented. Each fragment is a frame with a cost of its own.".into(),

@@ -4,16 +4,18 @@ use super::{change, percent};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
 
+/// Functions that wait for a lock which another CPU holds.
+pub(super) const SLOW_PATHS: [&str; 11] = [
+    "native_queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath", "queued_read_lock_slowpath", "queued_write_lock_slowpath",
+    "__mtx_lock_sleep", "_mtx_lock_spin_cookie", "__rw_rlock*", "__rw_wlock_hard", "_rw_runlock*", "__rm_rlock*", "lock_delay",
+];
+
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let slow_paths = [
-        "native_queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath", "queued_read_lock_slowpath", "queued_write_lock_slowpath",
-        "__mtx_lock_sleep", "_mtx_lock_spin_cookie", "__rw_rlock*", "__rw_wlock_hard", "_rw_runlock*", "__rm_rlock*", "lock_delay",
-    ];
-    let spent = case.spent(&slow_paths)?;
+    let spent = case.spent(&SLOW_PATHS)?;
     if !spent.is_clear(0.03) {
         return Ok(None);
     }
-    let holder = case.profile()?.functions().into_iter().find(|f| slow_paths.iter().any(|wanted| crate::case::is_called(&f.name, wanted)));
+    let holder = case.profile()?.functions().into_iter().find(|f| SLOW_PATHS.iter().any(|wanted| crate::case::is_called(&f.name, wanted)));
     let callers = holder.map(|f| f.callers.into_iter().take(3).map(|(name, _)| name).collect::<Vec<_>>().join(", "));
     Ok(Some(Finding {
         statement: format!("CPUs spend {} of a frame's time on waiting for locks.", percent(spent.share)),

@@ -10,18 +10,21 @@ const TROUBLE: [&str; 4] = ["table_fulls", "res_failed", "unresolved_discards", 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let counted = case.counted(|name| TROUBLE.iter().any(|end| name.ends_with(end)));
     let events: u64 = counted.values().sum();
-    let share = (events as f64 / case.sent().max(1) as f64).min(1.0);
+    let reasons: Vec<(&str, f64)> = case.kernel_drops().into_iter().filter(|(name, _)| name.contains("NEIGH_")).collect();
+    let dropped: f64 = reasons.iter().map(|(_, part)| part).sum();
+    let share = (events as f64 / case.sent().max(1) as f64).max(dropped).min(1.0);
     if share < 0.001 {
         return Ok(None);
     }
     Ok(Some(Finding {
         statement: "The DUT does not find the next hop of all frames in its table of neighbours.".into(),
         strength: Strength::Observed,
-        evidence: counted.iter().map(|(name, n)| format!("{name}: {n}")).collect(),
+        evidence: counted.iter().filter(|(_, n)| **n > 0).map(|(name, n)| format!("{name}: {n}"))
+            .chain(reasons.iter().map(|(name, part)| format!("the kernel's reason: {name}, {} of the frames", percent(*part)))).collect(),
         mechanism: "A frame to an unknown neighbour waits for ARP or neighbour discovery, and is dropped without an answer. A full table throws entries out that are needed again.".into(),
         changes: vec![change(
             "Linux",
-            "sysctl net.ipv4.neigh.default.gc_thresh1=N net.ipv4.neigh.default.gc_thresh2=2N net.ipv4.neigh.default.gc_thresh3=4N",
+            "ip neigh show dev IF names those that do not answer (FAILED, INCOMPLETE); for a table that is too small: sysctl net.ipv4.neigh.default.gc_thresh1=N net.ipv4.neigh.default.gc_thresh2=2N net.ipv4.neigh.default.gc_thresh3=4N",
             "sysctl net.ipv4.neigh.default.gc_thresh1=128 net.ipv4.neigh.default.gc_thresh2=512 net.ipv4.neigh.default.gc_thresh3=1024",
         )],
         gain: format!("{} of the frames were affected", percent(share)),

@@ -2,7 +2,8 @@
 
 use super::{change, percent};
 use crate::{Case, Examined};
-use linerate_measure::record::{Finding, Strength};
+use linerate_hosts::configuration::Card;
+use linerate_measure::record::{Finding, Mode, Strength};
 use std::collections::BTreeMap;
 
 /// A queue that takes this part of the frames beyond its fair share takes all.
@@ -13,9 +14,15 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     for (queue, frames) in case.counted(|_| true).into_iter().filter_map(|(name, n)| Some((received_queue(name)?, n))) {
         *queues.entry(queue).or_default() += frames;
     }
-    let number = queues.keys().next_back().map_or(0, |last| last + 1).max(queues.len() as u32);
+    // A queue without a frame may have no counter that grew.
+    let set_up = case.inside().ok().and_then(Card::receive_queues).unwrap_or(0);
+    let number = queues.keys().next_back().map_or(0, |last| last + 1).max(set_up);
     let all: u64 = queues.values().sum();
     if case.inside().is_ok_and(|card| card.receive_queues() == Some(1)) {
+        return Ok(None);
+    }
+    // Inline, each CPU that sends has its queue, and forwards what is in it.
+    if case.records.campaign.asked.mode == Mode::Inline && case.forwarding_cpus().len() < 2 {
         return Ok(None);
     }
     if all == 0 {

@@ -11,7 +11,11 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         let on = names.map(|name| format!("net.ipv4.conf.{name}.rp_filter")).find(|name| found.number(name) > Some(0));
         on.map(|name| format!("{name} = {}", found.sysctls[&name].trim()))
     });
-    let Some(found) = cost_or_setting(case.spent(&["__fib_validate_source", "rpfilter_mt", "nft_fib*", "ip6t_rpfilter*"]), 0.005, setting)? else { return Ok(None) };
+    // With routing rules, the kernel looks the source up without the filter as well: `policy-routing`.
+    let is_off = matches!(setting, Ok(None));
+    let functions = ["rpfilter_mt", "nft_fib*", "ip6t_rpfilter*", "__fib_validate_source"];
+    let spent = case.spent(&functions[..if is_off { 3 } else { 4 }]);
+    let Some(found) = cost_or_setting(spent, 0.005, setting)? else { return Ok(None) };
     let off = "sysctl net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.IF.rp_filter=0";
     Ok(Some(Finding {
         statement: "The reverse-path filter looks up a second route for each frame.".into(),

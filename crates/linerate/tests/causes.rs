@@ -1,0 +1,136 @@
+//! Causes of a low rate are put into the DUT one at a time, and `linerate explain` must name them. The DUT without one must have
+//! no finding. docs/explain.md has the hit rate.
+
+mod common;
+
+use common::{Scratch, linerate};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/causes");
+
+/// Findings about the machine, which are true when tests or compilers run beside the campaign.
+const OF_THE_MACHINE: [&str; 4] = ["other-programs", "steal", "mitigations", "frequency-governor"];
+
+/// Parts of a statement, by variant.
+const SAYS: [(&str, &str); 6] = [
+    ("fragmentation", "must not be fragmented"),
+    ("frames-dropped-not-forwarding", "does not forward"),
+    ("frames-dropped-no-route", "no route"),
+    ("frames-dropped-rule", "a rule of the firewall drops them"),
+    ("frames-dropped-time-to-live", "time to live"),
+    ("frames-dropped-reverse-path", "the reverse-path filter expects"),
+];
+
+/// A variant and the findings about it: cause and statement, the first first.
+struct Explained {
+    variant: String,
+    findings: Vec<(String, String)>,
+}
+
+impl Explained {
+    /// The cause that was put in; `None` for a DUT without one.
+    fn wanted(&self, causes: &[String]) -> Option<String> {
+        let all = causes.iter().filter(|cause| self.variant.starts_with(*cause));
+        all.max_by_key(|cause| cause.len()).cloned()
+    }
+
+    /// The findings about the DUT, those about the machine left out unless they are wanted.
+    fn of_dut(&self, wanted: Option<&str>) -> Vec<&(String, String)> {
+        let counts = |cause: &str| !OF_THE_MACHINE.contains(&cause) || wanted == Some(cause);
+        self.findings.iter().filter(|(cause, _)| counts(cause)).collect()
+    }
+
+    /// Whether the right finding is the first, or there is none where nothing was put in.
+    fn hit(&self, causes: &[String]) -> bool {
+        let wanted = self.wanted(causes);
+        let found = self.of_dut(wanted.as_deref());
+        let says = SAYS.iter().find(|(variant, _)| *variant == self.variant).map_or("", |(_, says)| says);
+        match (wanted, found.first()) {
+            (None, first) => first.is_none(),
+            (Some(wanted), Some((cause, statement))) => *cause == wanted && statement.contains(says),
+            (Some(_), None) => false,
+        }
+    }
+}
+
+/// A campaign of one of the plans, with so long a profile of each variant.
+fn campaign(plan: &str, profile: &str, more: &[&str]) -> (Vec<Explained>, Vec<String>) {
+    let scratch = Scratch::new();
+    let text = std::fs::read_to_string(format!("{PLANS}/{plan}.toml")).unwrap();
+    let text = text.replace("profile = true", &format!("profile = \"{profile}\""));
+    std::fs::write(scratch.path().join("plan.toml"), text).unwrap();
+    let ended = linerate(["run", "plan.toml", "--out", "records"])
+        .args(more)
+        .dir(scratch.path())
+        .within(300)
+        .run()
+        .no_panic();
+    // Status 1: a variant drops all frames.
+    assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
+    let read = |name: &str| -> Value {
+        let text = std::fs::read_to_string(scratch.file(&format!("records/{name}"))).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let (campaign, summary) = (read("campaign.json"), read("summary.json"));
+    let text = |value: &Value| value.as_str().unwrap().to_string();
+    let explained = summary["explanations"].as_array().unwrap().iter().map(|explanation| Explained {
+        variant: text(&campaign["slots"][explanation["slot"].as_u64().unwrap() as usize]["plan_variant"]),
+        findings: explanation["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|finding| (text(&finding["cause"]), text(&finding["statement"])))
+            .collect(),
+    });
+    let explained: Vec<Explained> = explained.collect();
+    // Every rule is named once for each slot: found, absent or not examined.
+    let all = &summary["explanations"][0];
+    let named = |list: &str| all[list].as_array().unwrap().clone();
+    let mut causes: Vec<String> = named("absent").iter().map(text).collect();
+    causes.extend(named("findings").iter().chain(&named("not_examined")).map(|of| text(&of["cause"])));
+    (explained, causes)
+}
+
+/// Each variant that was not explained as it should be.
+fn missed(explained: &[Explained], causes: &[String]) -> Vec<String> {
+    let missed = explained.iter().filter(|explained| !explained.hit(causes));
+    missed.map(|explained| format!("{}: {:?}", explained.variant, explained.findings)).collect()
+}
+
+#[test]
+#[ignore = "needs root, nft and tc"]
+fn the_cause_that_was_put_in_is_found_first() {
+    let (explained, causes) = campaign("inline", "300 ms", &["--quick"]);
+    assert_eq!(explained.len(), 5);
+    let missed = missed(&explained, &causes);
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+#[ignore = "needs root, nft, tc, tcpdump, clang and a host that may be changed"]
+fn takes_minutes_the_hit_rate_of_every_cause() {
+    const CAMPAIGNS: usize = 10;
+    const LEAST: usize = 8;
+    let mut hits: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for _ in 0..CAMPAIGNS {
+        for (plan, more) in
+            [("inline", ""), ("program", ""), ("host", "--allow-host-changes"), ("tester", "")]
+        {
+            let (explained, causes) = campaign(plan, "1 s", &more.split_whitespace().collect::<Vec<_>>());
+            wrong.extend(missed(&explained, &causes));
+            for one in explained {
+                let (hit, all) = hits.entry(one.variant.clone()).or_default();
+                *hit += usize::from(one.hit(&causes));
+                *all += 1;
+            }
+        }
+    }
+    for (variant, (hit, all)) in &hits {
+        println!("{variant:32} {hit:3} of {all}");
+    }
+    wrong.iter().for_each(|wrong| println!("{wrong}"));
+    let seldom: Vec<_> = hits.iter().filter(|(_, (hit, all))| hit * CAMPAIGNS < all * LEAST).collect();
+    assert!(seldom.is_empty(), "{seldom:#?}");
+}
