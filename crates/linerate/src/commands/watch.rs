@@ -263,7 +263,7 @@ impl View {
                 self.shown.history.pop_front();
             }
             self.shown.history.push_back(rates.total.rx.pps);
-            if !self.shown.paused {
+            if !self.shown.paused || self.shown.rates.is_none() {
                 self.shown.rates = Some(rates);
                 changed = true;
             }
@@ -273,11 +273,13 @@ impl View {
             if let Event::Key(key) = event::read()?
                 && key.is_press()
             {
+                let control = key.modifiers.contains(KeyModifiers::CONTROL);
                 match key.code {
-                    KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                    KeyCode::Char('c') if control => {
                         interrupt::INTERRUPTED.store(true, std::sync::atomic::Ordering::Relaxed);
                         return Ok(false);
                     }
+                    _ if control => {}
                     KeyCode::Char('q') => return Ok(false),
                     KeyCode::Esc if !self.shown.help => return Ok(false),
                     KeyCode::Char(' ' | 'p') => self.shown.paused = !self.shown.paused,
