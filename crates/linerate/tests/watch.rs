@@ -146,7 +146,7 @@ fn hosts_are_watched_over_ssh_by_one_session() {
 }
 
 #[test]
-#[ignore = "needs root"]
+#[ignore = "needs root and nft"]
 fn the_queue_that_overruns_is_named() {
     let namespace = Namespace::named(common::unique("ns"));
     let quiet = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
@@ -161,9 +161,12 @@ fn the_queue_that_overruns_is_named() {
     let mac = namespace.ip("-j link show t1").ok().json()[0]["address"].as_str().unwrap().to_owned();
     let send = linerate(["send", "--netns", &namespace.name, "-i", "t0", "--isolated-lab", "t0", "-D", &mac]);
     let sending = send.args(["--duration", "2s"]).start();
+    let rules = "table inet f { chain pre { type filter hook prerouting priority 0; counter accept; }; }";
+    namespace.exec(&["nft", rules]).run().ok();
     let line = format!("watch t0 t1 --namespace {} --interval 200ms --for 1500ms --json", namespace.name);
     let seen = linerate_line(&line).run().ok().stdout;
     drop(sending);
+    assert!(seen.contains("\"rules\":[{\"name\":\"inet f pre: counter accept\""), "{seen}");
     let rates: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let named = |rates: &Value| {
         let limits = rates["limits"].as_array().unwrap().iter();

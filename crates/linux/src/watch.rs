@@ -14,7 +14,8 @@ use linerate_measure::watch::{Interface, Sample, Side};
 use linerate_plan::rules::Firewall;
 use linerate_plan::rules::own::counts;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The files of [`text::files`], by section.
@@ -58,6 +59,12 @@ struct Card {
     speed: Option<f64>,
     /// The driver's counters: `None` if it has none.
     counters: Option<(Vec<String>, Layout)>,
+}
+
+/// A file of /proc, which does not tell its length: with room from the start, it takes a few calls instead of many.
+fn read(path: &str) -> io::Result<String> {
+    let mut text = String::with_capacity(32 * 1024);
+    File::open(path)?.read_to_string(&mut text).map(|_| text)
 }
 
 impl Reader {
@@ -111,7 +118,7 @@ impl Reader {
         text::files(&mut sample, &|name| {
             let paths =
                 FILES.iter().find(|(section, _)| *section == name).map_or(&[][..], |(_, paths)| paths);
-            paths.iter().map(|path| fs::read_to_string(path).unwrap_or_default()).collect()
+            paths.iter().map(|path| read(path).unwrap_or_default()).collect()
         });
         self.rules(&mut sample);
         Ok(sample)
@@ -135,11 +142,12 @@ impl Reader {
             overruns: 0,
         };
         // A veth names its peer as what it stands on.
-        let is_upper = link.lower.is_some() && link.kind.as_deref() != Some("veth");
+        let is_veth = link.kind.as_deref() == Some("veth");
         let mut interface = Interface {
             index: link.index,
             carrier: Some(link.carrier),
-            stacked: link.loopback || is_master || is_upper,
+            stacked: link.loopback || is_master || (link.lower.is_some() && !is_veth),
+            peer_here: link.lower.is_some() && is_veth,
             rx,
             tx,
             collisions: s.collisions,

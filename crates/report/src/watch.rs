@@ -54,7 +54,7 @@ pub fn headline(rates: &Rates) -> String {
         rate(drops, "pps")
     );
     if drops > 0.0 {
-        let of = total.rx.pps + total.rx.drops;
+        let of = (total.rx.pps + total.rx.drops).max(total.tx.pps + total.tx.drops);
         text += &format!(" ({} %)", percent((drops / of.max(drops)).min(1.0)));
     }
     text

@@ -23,6 +23,8 @@ pub const TX: Style = Style::new().fg(Color::Blue);
 /// From this width on there are two columns, and three.
 const TWO_COLUMNS: u16 = 116;
 const THREE_COLUMNS: u16 = 176;
+/// From this height on there are empty lines between sections.
+const ROOMY: u16 = 26;
 /// Lines of the head.
 const HEAD: u16 = 4;
 
@@ -156,8 +158,9 @@ fn body(frame: &mut Frame<'_>, shown: &Shown, rates: &Rates, area: Rect) {
 
 /// The section over all columns, with a third of the lines at most; returns what is left.
 fn top(frame: &mut Frame<'_>, section: Section<'_>, area: Rect) -> Rect {
-    let height = (section.need(area.width) as u16 + 2).min(area.height / 3);
+    let height = (section.need(area.width) as u16 + 1).min(area.height / 3);
     stacked(frame, vec![section], Rect { height, ..area });
+    let height = (height + 1).min(area.height);
     Rect { y: area.y + height, height: area.height - height, ..area }
 }
 
@@ -180,13 +183,15 @@ fn stacked(frame: &mut Frame<'_>, sections: Vec<Section<'_>>, area: Rect) {
         .filter(|(need, _)| *need > 0)
         .collect();
     let mut heights = vec![0; sections.len()];
-    // A title and an empty line go with each. First what each needs at least, in the order of importance; then a line each in turn.
-    let mut left = usize::from(area.height) + 1;
+    // A title goes with each, and an empty line where there is room. First what each needs at least, in the order of importance; then a
+    // line each in turn.
+    let gap = usize::from(area.height >= ROOMY);
+    let mut left = usize::from(area.height) + gap;
     for (height, (need, section)) in heights.iter_mut().zip(&sections) {
         let least = section.least.min(*need);
-        if left >= least + 2 {
+        if left > least + gap {
             *height = least;
-            left -= least + 2;
+            left -= least + 1 + gap;
         }
     }
     let mut gave = true;
@@ -207,7 +212,7 @@ fn stacked(frame: &mut Frame<'_>, sections: Vec<Section<'_>>, area: Rect) {
         let room = area.bottom().saturating_sub(y);
         let count = (lines.len() as u16).min(room);
         frame.render_widget(Paragraph::new(lines), Rect { y, height: count, ..area });
-        y += count + 1;
+        y += count + gap as u16;
     }
 }
 

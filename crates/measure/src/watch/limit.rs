@@ -8,8 +8,8 @@ use std::fmt;
 
 /// A CPU that is idle for less than this has no time left: ticks are counted too coarsely for 0.
 const SATURATED: f64 = 0.95;
-/// A CPU that is busier with the kernel's work than with this much of a program's is at its limit because of frames.
-const USER: f64 = 0.5;
+/// A CPU that gives programs more than this is busy with those, and not with frames.
+const USER: f64 = 0.25;
 /// A table or wire that is filled to this share is full: reality is above it for parts of an interval.
 const FULL: f64 = 0.97;
 /// A connection table needs a reserve.
@@ -88,16 +88,18 @@ impl fmt::Display for Limit {
             }
             Limit::Cpu { cpu, busy, softirq, irq, others, interrupt } => {
                 write!(f, "CPU {cpu} is {} busy", percent(*busy))?;
-                if *softirq >= 0.01 {
-                    write!(f, ", {} in softirq", percent(*softirq))?;
-                }
-                if *irq >= 0.01 {
-                    write!(f, ", {} in interrupts", percent(*irq))?;
+                let parts = [("softirq", *softirq), ("interrupts", *irq)]
+                    .into_iter()
+                    .filter(|(_, share)| *share >= 0.01);
+                let parts: Vec<String> =
+                    parts.map(|(name, share)| format!("{} {name}", percent(share))).collect();
+                if !parts.is_empty() {
+                    write!(f, " ({})", parts.join(", "))?;
                 }
                 if let Some(interrupt) = interrupt {
                     write!(f, ", mostly for {interrupt}")?;
                 }
-                others.map_or(Ok(()), |others| write!(f, "; the other CPUs are {} busy", percent(others)))
+                others.map_or(Ok(()), |others| write!(f, "; the others are {} busy", percent(others)))
             }
             Limit::Steal { share } => {
                 write!(f, "the hypervisor takes {} of the CPUs' time for others", percent(*share))
@@ -221,8 +223,7 @@ fn saturated(rates: &Rates) -> impl Iterator<Item = Limit> + '_ {
         let count = others().count();
         let on_it = |rate: &super::InterruptRates| {
             let there = rate.by_cpu.iter().find(|(on, _)| *on == cpu.cpu)?.1;
-            // Those of devices have a number.
-            rate.name.starts_with(|c: char| c.is_ascii_digit()).then(|| (there, rate.name.clone()))
+            is_of_card(rates, &rate.name).then(|| (there, rate.name.clone()))
         };
         let most = rates.interrupts.iter().filter_map(on_it).max_by(|a, b| a.0.total_cmp(&b.0));
         Limit::Cpu {
@@ -234,6 +235,15 @@ fn saturated(rates: &Rates) -> impl Iterator<Item = Limit> + '_ {
             interrupt: most.filter(|(rate, _)| *rate >= ENOUGH).map(|(_, name)| name),
         }
     })
+}
+
+/// Whether an interrupt is that of a card's queue: it has the name of an interface, or one that drivers give to queues.
+fn is_of_card(rates: &Rates, name: &str) -> bool {
+    let has = |word: &str| name.contains(word);
+    // Those of devices have a number.
+    name.starts_with(|c: char| c.is_ascii_digit())
+        && (rates.interfaces.iter().any(|interface| has(&interface.name))
+            || ["rx", "Rx", "tx", "input", "output", "comp"].into_iter().any(has))
 }
 
 fn sides(interface: &InterfaceRates, way: Way) -> Vec<Option<SideRates>> {
@@ -258,7 +268,8 @@ fn drops(interface: &InterfaceRates) -> Vec<Limit> {
             pps: queue.drops,
             share: (queue.pps + queue.drops) / all,
         }));
-        if worst.is_empty() && side.drops > 0.0 && side.drops >= LOST * side.pps {
+        let is_twice = interface.peer_here && way == Way::In;
+        if worst.is_empty() && !is_twice && side.drops > 0.0 && side.drops >= LOST * side.pps {
             let overruns = side.overruns >= side.drops / 2.0;
             found.push(Limit::Drops { interface: name(), way, pps: side.drops, overruns });
         }

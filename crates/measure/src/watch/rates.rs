@@ -82,6 +82,8 @@ pub struct InterfaceRates {
     pub speed: Option<f64>,
     /// It counts the frames of other interfaces again.
     pub stacked: bool,
+    /// Its other end is here as well, and counts what it does not receive: `rx.drops` are the other end's `tx.drops`.
+    pub peer_here: bool,
     /// It is new, or its counters were reset: its rates are unknown, and shown as 0.
     pub is_new: bool,
     pub rx: SideRates,
@@ -208,7 +210,8 @@ fn between(then: &Sample, now: &Sample, rules: Vec<Moving>) -> Rates {
     let interfaces: Vec<InterfaceRates> = now.interfaces.iter().map(interface).collect();
     let mut total = Totals::default();
     for interface in interfaces.iter().filter(|interface| !interface.stacked) {
-        total.rx.add(&interface.rx);
+        let drops = if interface.peer_here { 0.0 } else { interface.rx.drops };
+        total.rx.add(&SideRates { drops, ..interface.rx });
         total.tx.add(&interface.tx);
         total.collisions += interface.collisions;
     }
@@ -240,6 +243,7 @@ fn interface(name: &str, then: Option<&Interface>, now: &Interface, seconds: f64
         carrier: now.carrier,
         speed: now.speed,
         stacked: now.stacked,
+        peer_here: now.peer_here,
         is_new: true,
         ..InterfaceRates::default()
     };

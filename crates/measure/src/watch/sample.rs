@@ -47,6 +47,8 @@ pub struct Interface {
     pub speed: Option<f64>,
     /// It stands on other interfaces, whose frames it counts again (VLAN, bridge, bond), or is the loopback interface.
     pub stacked: bool,
+    /// It is a virtual link (veth) whose other end is here as well: a frame that is lost between them counts at both.
+    pub peer_here: bool,
     pub rx: Side,
     pub tx: Side,
     /// Collisions of half duplex.

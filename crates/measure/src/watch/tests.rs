@@ -90,6 +90,26 @@ fn frames_that_are_counted_twice_are_added_once() {
 }
 
 #[test]
+fn a_frame_that_is_lost_between_two_ends_is_lost_once() {
+    let pair = |at_s: u64| {
+        let mut sample = sample(at_s, [1, 1], at_s * 100);
+        let far = sample.interfaces.get_mut("eth0").unwrap();
+        far.peer_here = true;
+        let tx = Side { drops: at_s * 100, ..Side::default() };
+        let near = Interface { peer_here: true, tx, ..Interface::default() };
+        sample.interfaces.insert("near".into(), near);
+        sample
+    };
+    let all = rates([pair(1), pair(2)]);
+    assert_eq!(
+        (all[0].total.rx.drops, all[0].total.tx.drops, all[0].limits.len()),
+        (0.0, 100.0, 1),
+        "{:?}",
+        all[0].limits
+    );
+}
+
+#[test]
 fn rules_have_rates_between_their_own_readings() {
     let at = |at_s, rules: Option<[u64; 2]>| {
         let rule = |frames| RuleCount { rule: "counter".into(), frames };
@@ -117,7 +137,7 @@ fn the_limit_is_the_cpu_that_has_no_time_left() {
     assert_eq!(
         said,
         [
-            "CPU 1 is 100 % busy, 99 % in softirq, mostly for 36 eth0-rx-1; the other CPUs are 20 % busy",
+            "CPU 1 is 100 % busy (99 % softirq), mostly for 36 eth0-rx-1; the others are 20 % busy",
             "eth0 drops 50 pps (rx)",
             "rx queue 0 of eth0 has 100 % of the frames, the other 1 hardly any",
         ]

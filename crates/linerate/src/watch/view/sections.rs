@@ -154,7 +154,7 @@ pub fn selected(rates: &Rates, wanted: Option<usize>) -> Option<usize> {
 }
 
 fn interfaces<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
-    section("Interfaces", 3, move |width| {
+    section("Interfaces", 4, move |width| {
         let chosen = selected(rates, shown.interface);
         let is_shown = |nth: &usize| {
             let interface = &rates.interfaces[*nth];
@@ -249,7 +249,11 @@ fn queues<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
     let most = |side: fn(&QueueRates) -> Option<SideRates>| {
         interface.queues.iter().filter_map(|queue| Some(side(queue)?.pps)).fold(0.0, f64::max)
     };
+    let sum = |side: fn(&QueueRates) -> Option<SideRates>| -> f64 {
+        interface.queues.iter().filter_map(|queue| Some(side(queue)?.pps)).sum()
+    };
     let (most_rx, most_tx) = (most(|queue| queue.rx), most(|queue| queue.tx));
+    let (all_rx, all_tx) = (sum(|queue| queue.rx), sum(|queue| queue.tx));
     let mut title = format!("Queues of {}, frames/s", interface.name);
     if starving > 0 {
         title += &format!(": {starving} of {count} starve");
@@ -265,7 +269,13 @@ fn queues<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
                 None => queue_heading(width),
                 Some(nth) => {
                     let (number, state) = order[nth];
-                    queue_line(number, state, &interface.queues[number], [most_rx, most_tx], width)
+                    queue_line(
+                        number,
+                        state,
+                        &interface.queues[number],
+                        [(most_rx, all_rx), (most_tx, all_tx)],
+                        width,
+                    )
                 }
             }),
             cell: Box::new(move |nth, width| {
@@ -279,12 +289,15 @@ fn queues<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
 
 /// Width of each of both bars of a line: what its figures leave.
 fn bar_width(width: u16) -> usize {
-    (usize::from(width).saturating_sub(6 + 2 * (8 + 8) + 1) / 2).max(2)
+    (usize::from(width).saturating_sub(6 + 2 * FIGURES + 1) / 2).max(2)
 }
 
+/// Width of the figures behind a bar: rate, share and drops.
+const FIGURES: usize = 7 + 6 + 7;
+
 fn queue_heading(width: u16) -> Line<'static> {
-    let bars = bar_width(width);
-    heading(format!("{:<6}{:<bars$}{:>8}{:>8} {:<bars$}{:>8}{:>8}", "", "rx", "", "drops", "tx", "", "drops"))
+    let bars = bar_width(width) + FIGURES - 7;
+    heading(format!("{:<6}{:<bars$}{:>7} {:<bars$}{:>7}", "", "rx", "drops", "tx", "drops"))
 }
 
 fn mark(state: QueueState) -> Span<'static> {
@@ -295,17 +308,24 @@ fn mark(state: QueueState) -> Span<'static> {
     }
 }
 
+/// A share of all queues' frames.
+fn share(share: f64) -> Span<'static> {
+    let text = if share.is_finite() { format!("{:>4.0} %", 100.0 * share) } else { " ".repeat(6) };
+    Span::styled(text, DIM)
+}
+
+/// A queue; of each direction the rate of the busiest and that of all queues.
 fn queue_line(
     number: usize,
     state: QueueState,
     queue: &QueueRates,
-    [most_rx, most_tx]: [f64; 2],
+    [of_rx, of_tx]: [(f64, f64); 2],
     width: u16,
 ) -> Line<'static> {
     let bars = bar_width(width);
     let mut spans = vec![Span::styled(format!("{number:>4}"), BOLD), mark(state), Span::raw(" ")];
-    for (nth, (side, most, style)) in
-        [(queue.rx, most_rx, RX), (queue.tx, most_tx, TX)].into_iter().enumerate()
+    for (nth, (side, (most, all), style)) in
+        [(queue.rx, of_rx, RX), (queue.tx, of_tx, TX)].into_iter().enumerate()
     {
         if nth == 1 {
             spans.push(Span::raw(" "));
@@ -313,10 +333,11 @@ fn queue_line(
         match side {
             Some(side) => spans.extend([
                 Span::styled(bar(side.pps / most, bars), style),
-                figure(side.pps, 8, Style::new()),
-                figure(side.drops, 8, BAD),
+                figure(side.pps, 7, Style::new()),
+                share(side.pps / all),
+                figure(side.drops, 7, BAD),
             ]),
-            None => spans.push(Span::styled(format!("{:<1$}", "not counted", bars + 16), DIM)),
+            None => spans.push(Span::styled(format!("{:<1$}", "not counted", bars + FIGURES), DIM)),
         }
     }
     Line::from(spans)

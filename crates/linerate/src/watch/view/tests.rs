@@ -63,7 +63,7 @@ fn the_first_lines_answer_how_many_how_many_lost_and_why() {
             screen[1]
         );
         assert!(
-            screen[2].starts_with("Limit: CPU 1 is 100 % busy, 99 % in softirq, mostly for 36 eth0-rx-1"),
+            screen[2].starts_with("Limit: CPU 1 is 100 % busy (99 % softirq), mostly for 36 eth0-rx-1"),
             "{}",
             screen[2]
         );
