@@ -2,6 +2,7 @@
 
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_hosts::systems::Kernel;
+use linerate_measure::experiment::System;
 use linerate_measure::record::{Campaign, HostFacts, Mode, Row, Slot, SlotFacts, Summary, TrialRecord};
 use linerate_profile::Profile;
 use serde_json::Value;
@@ -153,6 +154,11 @@ impl Case<'_> {
         let plan = &self.records.campaign.planned.as_ref()?.plan;
         let lane = plan.pointer(&format!("/cells/{}/lane", self.slot.id))?;
         plan.pointer(&format!("/lanes/{lane}/settings{place}")).filter(|value| !value.is_null())
+    }
+
+    /// The system of the DUT.
+    pub(crate) fn system(&self) -> System {
+        self.records.campaign.planned.as_ref().map_or(System::Linux, |planned| planned.experiment.system)
     }
 
     /// Flows of its traffic.

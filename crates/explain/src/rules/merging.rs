@@ -3,6 +3,7 @@
 use super::{and_elsewhere, change, cost_or_setting};
 use crate::{Case, Examined};
 use linerate_hosts::configuration::Card;
+use linerate_measure::experiment::System;
 use linerate_measure::record::Finding;
 use serde_json::json;
 
@@ -21,7 +22,11 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
             change("FreeBSD", "ifconfig IF -lro -tso4 -tso6", "ifconfig IF lro tso4 tso6"),
         ],
         gain: and_elsewhere(&found.gain, "no difference without TSO and LRO ('Tuning FreeBSD for routing and firewalling', 2018, illustration 19)"),
-        patch: Some(json!({ "interface": { "udp-gro-forwarding": false } })),
+        patch: Some(match case.system() {
+            System::Linux | System::Vyos => json!({ "interface": { "udp-gro-forwarding": false } }),
+            System::OpenBsd => json!({ "interface": { "lro": false } }),
+            System::FreeBsd | System::PfSense | System::OpnSense => json!({ "interface": { "lro": false, "tso": false } }),
+        }),
         ..found
     }))
 }
