@@ -1,7 +1,6 @@
 //! The records of a campaign, and of one of its slots, as rules read them.
 
 use linerate_hosts::configuration::{Card, Configuration};
-use linerate_hosts::systems::Kernel;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{Campaign, HostFacts, Mode, Row, Slot, SlotFacts, Summary, TrialRecord};
 use linerate_profile::Profile;
@@ -38,11 +37,9 @@ impl<'a> Records<'a> {
         let of_slot = |trial: &&TrialRecord| trial.slot == slot.id && trial.audit.valid;
         let trials = self.trials.iter().filter(of_slot).collect();
         let facts = self.facts.iter().find(|facts| facts.slot == slot.id);
-        let read = |facts: &SlotFacts| {
-            Some(Configuration::of(Kernel::named(&facts.kernel)?, &facts.interfaces, &facts.answers))
-        };
-        let configuration =
-            facts.and_then(read).ok_or_else(|| "the DUT was not asked how it is configured".to_string());
+        let configuration = facts
+            .and_then(Configuration::recorded)
+            .ok_or_else(|| "the DUT was not asked how it is configured".to_string());
         Some(Case { records: *self, slot, row, trials, configuration })
     }
 }

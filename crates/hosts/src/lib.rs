@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod clock;
 pub mod configuration;
+pub mod counters;
 pub mod dut_changes;
 pub mod phases;
 pub mod pktgen;

@@ -1,9 +1,12 @@
 //! The stand-ins for BSD hosts (crates/linerate/tests/bsd-host) answer as the parsers expect of the real ones, and the faults
 //! that they play are recognised.
 
+use linerate_hosts::configuration::{Bounded, Configuration, label, questions};
+use linerate_hosts::counters;
 use linerate_hosts::phases::Status;
 use linerate_hosts::systems::{Facts, Kernel, Question};
 use linerate_hosts::tools::{FaultKind, Monitor, Report, Sample, Side, State};
+use linerate_measure::record::Collected;
 use linerate_plan::Backend;
 use linerate_plan::lab::OperatingSystem;
 use std::fs;
@@ -230,6 +233,61 @@ fn router(file: impl Fn(&str) -> String) -> String {
         + "@@ cpus\n1 2 3 4 5 6 7 8 9 10\n@@ time\n1700000000.N\n"
 }
 
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/freebsd-13.2");
+
+/// Programs that print what a real router did, `PROGRAM ARGUMENTS: FILE`; others fail.
+const RECORDED: [(&str, &str, &str); 16] = [
+    ("sysctl", "-i dev.em.*", "sysctl-dev-em.txt"),
+    ("sysctl", "*", "sysctl-a.txt sysctl-ipfw.txt"),
+    ("ifconfig", "-a", "ifconfig-a.txt"),
+    ("pciconf", "*", "pciconf.txt"),
+    ("vmstat", "-i", "vmstat-i.txt"),
+    ("cpuset", "-g -x *", "cpuset-g.txt"),
+    ("kldstat", "*", "kldstat-v.txt"),
+    ("pfctl", "-s info", "pfctl-si.txt"),
+    ("pfctl", "-s memory", "pfctl-sm.txt"),
+    ("pfctl", "-s rules", "pfctl-vsr.txt"),
+    ("netstat", "-rn", "netstat-rn.txt"),
+    ("netstat", "-Q", "netstat-Q.txt"),
+    ("netstat", "-m", "netstat-m.txt"),
+    ("netstat", "-ibdnW", "netstat-ibdnW.txt"),
+    ("netstat", "-s", "netstat-s.txt"),
+    ("arp", "-an", "arp-an.txt"),
+];
+
+/// The answers of the recorded router.
+fn recorded(programs: Vec<Vec<String>>, name: &str) -> Vec<Collected> {
+    let folder = std::env::temp_dir().join(format!("linerate-recorded-{}-{name}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    for (program, arguments, files) in RECORDED {
+        let files: Vec<String> = files.split(' ').map(|file| format!("{CORPUS}/{file}")).collect();
+        let case = format!(
+            "case \"$*\" in {}) cat {}; exit ;; esac\n",
+            arguments.replace(' ', "\\ "),
+            files.join(" ")
+        );
+        let path = folder.join(program);
+        let text = fs::read_to_string(&path).unwrap_or("#!/bin/sh\n".into());
+        fs::write(&path, text.trim_end_matches("exit 1\n").to_string() + &case + "exit 1\n").unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let run = |argv: Vec<String>| {
+        let ran = Command::new("env")
+            .arg(format!("PATH={}:/usr/bin:/bin", folder.display()))
+            .args(&argv)
+            .output()
+            .unwrap();
+        let output = match ran.status.success() {
+            true => Ok(String::from_utf8(ran.stdout).unwrap()),
+            false => Err(ran.status.to_string()),
+        };
+        Collected { command: label(&argv), output }
+    };
+    let answers = programs.into_iter().map(run).collect();
+    fs::remove_dir_all(&folder).unwrap();
+    answers
+}
+
 #[test]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn a_router_of_the_corpus() {
@@ -261,4 +319,66 @@ fn a_router_of_the_corpus() {
             ("ipfw: 65535 allow ip from any to any", 0)
         ]
     );
+}
+
+#[test]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn the_configuration_of_a_real_freebsd_router() {
+    let ends = ["em0", "em1"].map(String::from);
+    let answers = recorded(questions(Kernel::FreeBsd, &ends), "configuration");
+    let found = Configuration::of(Kernel::FreeBsd, &ends, &answers);
+    let machine = &found.machine;
+    assert_eq!(machine.model.as_deref(), Some("QEMU Virtual CPU version 2.5+"));
+    assert_eq!(machine.virtual_machine.as_deref(), Some("generic"));
+    assert_eq!((machine.cpus.len(), machine.memory), (1, Some(793_227_264)));
+    assert_eq!(machine.mitigations["machdep.mitigations.mds.state"], "inactive");
+    let card = found.card("em0").unwrap();
+    assert_eq!((card.driver.as_deref(), card.driver_version.as_deref()), (Some("em"), Some("7.6.1-k")));
+    assert_eq!((card.mtu, card.speed), (Some(1500), Some(1e9)));
+    assert_eq!((card.pause.rx, card.pause.tx), (Some(false), Some(false)));
+    assert_eq!(card.pci.slot.as_deref(), Some("pci0:0:4:0"));
+    assert_eq!(card.rx_queues, Bounded { now: Some(1), most: None });
+    assert!(card.features["rx-checksumming"] && !card.features["large-receive-offload"]);
+    assert!(!card.features["tcp-segmentation-offload"] && card.features["VLAN_HWTAGGING"]);
+    assert!(card.coalescing.contains_key("rx_int_delay"), "{:?}", card.coalescing);
+    let interrupts: Vec<(u32, &str)> = card.interrupts.iter().map(|i| (i.number, i.name.as_str())).collect();
+    assert!(interrupts.contains(&(11, "em0:irq0")), "{interrupts:?}");
+    assert_eq!(found.number("kern.random.harvest.mask"), Some(991));
+    assert_eq!(found.number("net.inet.ip.forwarding"), Some(1));
+    assert_eq!((found.routes["IPv4"], found.routes["IPv6"]), (9, 7));
+    let rules = found.rule_sets.iter().map(|set| (set.filter.as_str(), set.longest().unwrap().rules));
+    assert_eq!(rules.collect::<Vec<_>>(), [("pf", 1)]);
+    assert!(found.rule_sets[0].tracks());
+    let table = found.connections.unwrap();
+    assert_eq!((table.entries, table.most), (Some(2), Some(100_000)));
+    assert!(found.modules.iter().any(|module| module == "kernel"), "{:?}", found.modules);
+    let silent: Vec<&str> = found.unanswered.iter().map(|u| u.question.as_str()).collect();
+    assert_eq!(silent, ["ipfw list"]);
+}
+
+#[test]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn the_counters_of_a_real_freebsd_router() {
+    let ends = ["em0", "em1"].map(String::from);
+    let said =
+        recorded(vec![counters::question(Kernel::FreeBsd, &ends)], "counters").remove(0).output.unwrap();
+    let seen = counters::read(Kernel::FreeBsd, &ends, said.as_bytes());
+    assert_eq!(seen.links.keys().collect::<Vec<_>>(), ["em0", "em1"]);
+    let found = seen.counters;
+    let expected = [
+        ("CPU0: netisr ip dispatched", 3564),
+        ("CPU0: netisr ether handled", 3565),
+        ("interrupt irq11: em0:irq0", 2),
+        ("interrupt cpu0:timer", 7127),
+        ("mbufs: requests for mbufs denied", 0),
+        ("pf: searches", 56),
+        ("ip: total packets received", 3640),
+        ("pf: state-mismatch", 0),
+        ("in: dev.em.0.mac_stats.recv_no_buff", 0),
+        ("out: dev.em.1.iflib.rxq0.cpu", 0),
+    ];
+    for (name, n) in expected {
+        assert_eq!(found.get(name), Some(&n), "{name}: {found:#?}");
+    }
+    assert!(!found.contains_key("interrupt Total"));
 }

@@ -34,6 +34,8 @@ pub struct Finished {
     pub summary: Summary,
     /// Where the records are.
     pub directory: PathBuf,
+    /// How DUTs are configured, of the slots that were asked.
+    pub facts: Vec<SlotFacts>,
     /// The error that ended it early.
     pub failure: Option<anyhow::Error>,
     store: RecordStore,
@@ -109,7 +111,7 @@ pub fn run(
     let directory = store.directory().to_path_buf();
     let written = kept.and(store.write_summary(&summary));
     let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
-    Ok(Finished { summary, directory, failure, store })
+    Ok(Finished { summary, directory, facts, failure, store })
 }
 
 struct Conductor<'a> {
@@ -277,18 +279,37 @@ impl Conductor<'_> {
         self.stand.run(&Request { slot, rate, timing, telemetry: Some(what), configuration: false })
     }
 
+    /// Whether a slot's DUT has not been asked yet how it is configured. One that is known from another slot is recorded for this one.
+    fn is_unknown(&mut self, slot: usize) -> Result<bool> {
+        let asked = |trial: &TrialRecord| {
+            trial.slot == slot && trial.collectors.iter().any(|cost| cost.name == "configuration")
+        };
+        if self.facts.iter().any(|facts| facts.slot == slot) || self.trials.iter().any(asked) {
+            return Ok(false);
+        }
+        let dut = self.stand.dut(slot);
+        let known = self.facts.iter().find(|facts| dut.is_some() && self.stand.dut(facts.slot) == dut);
+        match known.map(|facts| SlotFacts { slot, ..facts.clone() }) {
+            Some(facts) => self.learn(facts).map(|()| false),
+            None => Ok(true),
+        }
+    }
+
+    fn learn(&mut self, facts: SlotFacts) -> Result<()> {
+        self.store.append_facts(&facts)?;
+        self.facts.push(facts);
+        Ok(())
+    }
+
     /// Runs one trial and records it.
     fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
-        let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(request.slot));
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
-        let (slot, configuration) =
-            (request.slot, !self.facts.iter().any(|facts| facts.slot == request.slot));
+        let slot = request.slot;
+        let configuration = self.is_unknown(slot)?;
+        let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(slot));
         let wanted = Request { slot, rate: request.load, timing, telemetry: None, configuration };
         let TrialOutcome { evidence, record, facts, .. } = self.stand.run(&wanted).with_context(title)?;
-        if let Some(facts) = facts {
-            self.store.append_facts(&facts)?;
-            self.facts.push(facts);
-        }
+        facts.map_or(Ok(()), |facts| self.learn(facts))?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
         let evidence = Evidence {
             asked: request.load,

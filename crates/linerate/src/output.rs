@@ -2,8 +2,9 @@
 
 use crate::args::Printed;
 use anyhow::Result;
+use linerate_hosts::configuration::Configuration;
 use linerate_linux::files::stdout_was_writable;
-use linerate_measure::record::{Campaign, HostFacts, Summary};
+use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary};
 use linerate_plan::Diagnostic;
 use linerate_report::document::Document;
 use linerate_report::format::{Format, Style};
@@ -151,8 +152,16 @@ pub fn print_campaign(
     campaign: &Campaign,
     host: &HostFacts,
     summary: &Summary,
+    facts: &[SlotFacts],
 ) -> Result<ExitCode> {
-    let record = || json!({ "directory": directory, "campaign": campaign, "host": host, "summary": summary });
+    let record = || {
+        let read = |facts: &SlotFacts| json!({ "slot": facts.slot, "configuration": Configuration::recorded(facts) });
+        let configurations: Vec<_> = facts.iter().map(read).collect();
+        json!({
+            "directory": directory, "campaign": campaign, "host": host, "summary": summary,
+            "configurations": configurations,
+        })
+    };
     result(how, record, || pages::summary(campaign, host, summary))
 }
 

@@ -114,6 +114,11 @@ pub trait Testbed {
     /// The trial could not run at all. A failure while it runs is a fault in its outcome.
     fn run(&mut self, request: &Request) -> Result<TrialOutcome>;
 
+    /// The number of a slot's DUT; slots of one DUT differ in their traffic alone. `None` where nothing can be asked.
+    fn dut(&self, _slot: usize) -> Option<usize> {
+        None
+    }
+
     /// Time that has passed on a simulated clock, on which no pause is waited for; `None` with the machine's clock.
     fn passed(&self) -> Option<Duration> {
         None

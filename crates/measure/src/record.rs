@@ -392,6 +392,9 @@ pub struct CpuShare {
     pub steal: f64,
     /// In user programs: linerate itself needs next to nothing of it where XDP does the work.
     pub user: f64,
+    /// Hz when the load ended, where the system shows it.
+    #[serde(default)]
+    pub frequency: Option<f64>,
 }
 
 /// `host.json`: the machine.

@@ -179,10 +179,10 @@ pub(super) static COLLECT: Table = Table {
 
 /// Names for `collect.what`, with their meanings.
 pub static COLLECTORS: [(&str, &str); 4] = [
-    ("cpus", "how busy each CPU was"),
+    ("cpus", "how busy each CPU was (always collected)"),
     ("latency", "how long stamped frames took"),
-    ("queues", "frames by receive queue"),
-    ("interrupts", "interrupts by CPU"),
+    ("queues", "frames by receive queue (always collected)"),
+    ("interrupts", "interrupts by CPU (always collected)"),
 ];
 
 pub(super) static EXPECT: Table = Table {

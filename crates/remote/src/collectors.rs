@@ -2,11 +2,12 @@
 //! and are ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
 use crate::{ExecutionTarget, Heard, Order, survey};
-use linerate_hosts::configuration::questions;
+use linerate_hosts::configuration::{MOST_BYTES, OF_MACHINE, questions};
 use linerate_hosts::phases::{Outcome, Output, Signal, Status};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector};
 use linerate_measure::record::{Collected, SlotFacts, VERSION};
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -127,6 +128,18 @@ impl Configured {
     }
 }
 
+/// Settings that the machine has once for all network namespaces, and does not show in them.
+fn sysctls_of_machine() -> Collected {
+    let read = |name: &&str| {
+        let value = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
+        Some(format!("{name} = {}\n", value.trim_end()))
+    };
+    Collected {
+        command: "sysctl of the machine".into(),
+        output: Ok(OF_MACHINE.iter().filter_map(read).collect()),
+    }
+}
+
 impl Collector for Configured {
     fn name(&self) -> &'static str {
         "configuration"
@@ -135,8 +148,11 @@ impl Collector for Configured {
     fn before(&mut self) -> Result<(), String> {
         let place = self.host.target.with_sysfs().map_err(|error| error.to_string())?;
         let questions = questions(self.kernel, &self.facts.interfaces);
-        let answers = survey::collect(&place, self.host.sudo, &questions, None);
+        let answers = survey::collect(&place, self.host.sudo, &questions, MOST_BYTES, None);
         self.facts.answers = answers.map_err(|error| error.to_string())?;
+        if place.is_here() && self.kernel == Kernel::Linux {
+            self.facts.answers.push(sysctls_of_machine());
+        }
         Ok(())
     }
 

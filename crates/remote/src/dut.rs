@@ -7,9 +7,10 @@ use crate::{
     Undone, is_same_boot,
 };
 use linerate_hosts::agent::merge::Seen;
+use linerate_hosts::counters;
 use linerate_hosts::dut_changes::Steps;
 use linerate_hosts::phases::Outcome;
-use linerate_hosts::systems::{Facts, Kernel, Question};
+use linerate_hosts::systems::{Kernel, MOST_BYTES};
 use linerate_linux::process::Job;
 use linerate_plan::lab::Boot;
 use std::net::IpAddr;
@@ -188,39 +189,32 @@ impl RemoteDut {
     /// # Errors
     /// It does not answer, or its answer lacks its interfaces.
     pub fn look(&mut self) -> Result<Seen> {
-        let mut facts = Facts::of_kernel(self.known.kernel);
         let began = Instant::now();
         loop {
-            let asked = self.ask(&Question::Counters, &mut facts);
-            let told = |end: &String| facts.counters.contains_key(end);
-            match asked {
-                Ok(()) if self.known.ends.iter().all(told) => break,
+            let seen = self.count();
+            let tells = |seen: &Seen| self.known.ends.iter().all(|end| seen.links.contains_key(end));
+            match seen {
+                Ok(seen) if tells(&seen) => return Ok(seen),
                 Err(error) if began.elapsed() > self.patience() => return Err(error),
                 Err(_) if self.place().lost().is_some() => self.reconnect(false)?,
-                Ok(()) if began.elapsed() > self.patience() => {
+                Ok(_) if began.elapsed() > self.patience() => {
                     let said = format!("it does not tell the counters of {}", self.known.ends.join(" and "));
                     return Err(self.error(Fault::Uncounted, said));
                 }
                 _ => std::thread::sleep(Duration::from_millis(100)),
             }
         }
-        if self.known.kernel != Kernel::Linux {
-            self.ask(&Question::Statistics, &mut facts)?;
-        }
-        facts.counters.retain(|interface, _| self.known.ends.contains(interface));
-        Ok(Seen { links: facts.counters, drops: facts.statistics })
     }
 
-    fn ask(&self, question: &Question, facts: &mut Facts) -> Result<()> {
-        let Some(argv) = question.argv(self.known.kernel) else { return Ok(()) };
-        let order = Order { most_output: 1 << 20, ..Order::program(&argv).within(QUESTION) };
-        let finished = self.place().run(&order, None)?;
+    /// Everything that it counts, as far as it answers.
+    fn count(&self) -> Result<Seen> {
+        let argv = counters::question(self.known.kernel, &self.known.ends);
+        let order = Order { most_output: MOST_BYTES, ..Order::program(&argv).within(QUESTION) };
+        let finished = self.place().run(&order.by_sudo(self.known.sudo), None)?;
         if finished.outcome == Outcome::TimedOut {
-            let said = format!("`{}` does not end there", argv.join(" "));
-            return Err(self.error(Fault::Silent(QUESTION), said));
+            return Err(self.error(Fault::Silent(QUESTION), "a command for its counters does not end there"));
         }
-        facts.answer(question, &finished.stdout.bytes(), if finished.is_success() { 0 } else { 1 });
-        Ok(())
+        Ok(counters::read(self.known.kernel, &self.known.ends, &finished.stdout.bytes()))
     }
 
     /// The host, for collectors.
@@ -516,13 +510,14 @@ mod tests {
 
     #[test]
     fn what_netstat_counts_is_what_the_ledger_takes() {
-        let mut facts = Facts::of_kernel(Kernel::FreeBsd);
-        let table = b"Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
+        let table = b"==> netstat -ibdnW <==\n\
+            Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
             igb0   1500 <Link#1>      00:0d:b9:41:ca:3c        1     2     3        100        4     5        200     0     6\n\
             igb1   1500 <Link#2>      00:0d:b9:41:ca:3d     1000    20     3     100000       40     0       2000     0     6\n";
-        facts.answer(&Question::Counters, table, 0);
-        assert_eq!(facts.counters.len(), 2);
-        let igb1 = &facts.counters["igb1"];
+        let ends = ["igb0", "igb1"].map(String::from);
+        let seen = counters::read(Kernel::FreeBsd, &ends, table);
+        assert_eq!(seen.links.len(), 2);
+        let igb1 = &seen.links["igb1"];
         assert_eq!((igb1["rx_packets"], igb1["rx_missed"], igb1["tx_dropped"]), (1000, 23, 6));
     }
 }

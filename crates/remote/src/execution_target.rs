@@ -117,6 +117,11 @@ impl ExecutionTarget {
         }
     }
 
+    /// Whether it is on this machine.
+    pub fn is_here(&self) -> bool {
+        self.ssh().is_none()
+    }
+
     /// How long commands there go on without a sign of life of linerate.
     pub fn silence(&self) -> Duration {
         self.ssh().map_or(SILENCE, |connection| connection.target().silence)

@@ -10,7 +10,7 @@ pub use frames::{Frames, send_frames};
 use linerate_hosts::configuration::{kept, label};
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::preflight::{interface_questions, ways, ways_to_ask};
-use linerate_hosts::systems::{Facts, Kernel, MOST_BYTES, Question, Silence, Unanswered};
+use linerate_hosts::systems::{Facts, Kernel, MOST_BYTES, Question, Silence, Unanswered, shown};
 use linerate_measure::record::Collected;
 use linerate_plan::lab::{Host, Lab, Reach, Role, Ssh};
 use std::collections::BTreeMap;
@@ -269,7 +269,7 @@ fn fitting(lines: &[String]) -> usize {
     lines.iter().take_while(fits).count().max(1)
 }
 
-/// Asks a host and keeps the answers as they are, each with its reason where there is none. `sudo`: by `sudo -n`.
+/// Asks a host and keeps the first `most` bytes of each answer, or its reason where there is none. `sudo`: by `sudo -n`.
 ///
 /// # Errors
 /// The host cannot be reached, or the user wants to stop.
@@ -277,6 +277,7 @@ pub fn collect(
     place: &ExecutionTarget,
     sudo: bool,
     programs: &[Vec<String>],
+    most: usize,
     interrupted: Interrupt<'_>,
 ) -> Result<Vec<Collected>> {
     let reasons: Vec<Vec<String>> = programs.iter().map(|argv| with_reasons(argv)).collect();
@@ -284,9 +285,9 @@ pub fn collect(
     let collected = |(argv, answer): (&Vec<String>, Answer)| {
         let said = String::from_utf8_lossy(&answer.output).into_owned();
         let output = match answer.status {
-            Some(Status::Exit(0)) => Ok(kept(said)),
+            Some(Status::Exit(0)) => Ok(kept(said, most)),
             Some(Status::Exit(126 | 127)) => Err("the program is not there".into()),
-            Some(_) if !said.trim().is_empty() => Err(kept(said.trim().into())),
+            Some(_) if !said.trim().is_empty() => Err(shown(said.trim())),
             Some(Status::Exit(status)) => Err(format!("it ended with status {status}")),
             Some(Status::Signal(signal)) => Err(format!("it was ended by signal {signal}")),
             None if answer.was_slow => Err(format!("it had not ended after {} s", LIMIT.as_secs())),

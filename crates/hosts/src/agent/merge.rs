@@ -86,8 +86,8 @@ pub fn merge(senders: &[Series], receivers: &[Series], began: u64, from: u64, to
 pub struct Seen {
     /// By interface: see [`crate::systems::Facts::counters`].
     pub links: BTreeMap<String, Counters>,
-    /// Packets that the host dropped, by reason.
-    pub drops: Counters,
+    /// Everything else that the host counts: see [`crate::counters`].
+    pub counters: Counters,
 }
 
 /// Locates the missing ones of `sent` frames when `unique` arrived. `inside`, `outside`: the device's interfaces.

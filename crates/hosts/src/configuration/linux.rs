@@ -17,7 +17,7 @@ impl Configuration {
             "sysctl" => self.sysctl(answer),
             "ip" => self.links(answer),
             "tc" => self.queueing(answer),
-            "neighbours" => self.neighbours = counts(answer),
+            "neighbours" => self.neighbours = super::counts(answer),
             "nft" => self.rule_sets.extend(rule_sets::nftables(answer)),
             "iptables" => self.rule_sets.extend(rule_sets::of_iptables(&sections(answer))),
             "ethtool" => self.ethtool(question, answer),
@@ -86,7 +86,7 @@ impl Configuration {
         let mut interrupts: BTreeMap<u32, Interrupt> = BTreeMap::new();
         // By interface: its index, and the interrupts of the device and of the one above it.
         let mut of: BTreeMap<&str, (Option<u32>, [Vec<u32>; 2])> = BTreeMap::new();
-        let mut sockets = Vec::new();
+        let (mut sockets, mut in_local) = (Vec::new(), false);
         for line in lines(answer) {
             if let Some((number, name)) =
                 line.strip_prefix("/proc/irq/").and_then(|l| l.strip_suffix('/')?.split_once('/'))
@@ -116,7 +116,10 @@ impl Configuration {
                 }
                 ["proc", "net", "packet"] => sockets.extend(socket(value)),
                 ["proc", "net", "fib_triestat"] => {
-                    let prefixes = value.strip_prefix("Prefixes:").and_then(|n| n.trim().parse::<u64>().ok());
+                    // Without policy routing, both of these are one table.
+                    in_local = (value == "Local:") || in_local && !value.ends_with(':');
+                    let prefixes = value.strip_prefix("Prefixes:").filter(|_| !in_local);
+                    let prefixes = prefixes.and_then(|n| n.trim().parse::<u64>().ok());
                     let sum = self.routes.entry("IPv4".into()).or_default();
                     *sum = sum.saturating_add(prefixes.unwrap_or(0));
                 }
@@ -314,15 +317,6 @@ fn mask(text: &str) -> Vec<u32> {
 fn socket(line: &str) -> Option<u32> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     (words.get(3) == Some(&"0003")).then(|| words.get(4)?.parse().ok())?
-}
-
-/// Lines `12 STALE`.
-fn counts(answer: &str) -> BTreeMap<String, u64> {
-    let line = |line: &str| {
-        let (number, name) = line.trim().split_once(' ')?;
-        Some((shown(name), number.parse().ok()?))
-    };
-    lines(answer).filter_map(line).take(64).collect()
 }
 
 #[derive(Deserialize, Default)]

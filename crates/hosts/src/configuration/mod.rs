@@ -5,16 +5,19 @@
 //! [`systems`](crate::systems), any bytes may come: parsers keep the parts that they recognise, and no more than
 //! [`MOST_BYTES`] of an answer is kept.
 
+mod bsd;
 mod ethtool;
 mod linux;
 mod questions;
 mod rule_sets;
 
-pub use questions::{label, questions};
+pub use questions::{OF_MACHINE, label, questions};
+pub(crate) use questions::{script, valid};
 pub use rule_sets::{Chain, RuleSet};
 
+use crate::systems::text::{lines, shown};
 use crate::systems::{Kernel, Pause};
-use linerate_measure::record::Collected;
+use linerate_measure::record::{Collected, SlotFacts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -282,10 +285,15 @@ impl Configuration {
             }
             match kernel {
                 Kernel::Linux => found.linux(command, text),
-                Kernel::FreeBsd | Kernel::OpenBsd | Kernel::NetBsd => {}
+                Kernel::FreeBsd | Kernel::OpenBsd | Kernel::NetBsd => found.bsd(command, text),
             }
         }
         found
+    }
+
+    /// Reads what a campaign has recorded; `None` if the kernel is not known here.
+    pub fn recorded(facts: &SlotFacts) -> Option<Configuration> {
+        Some(Configuration::of(Kernel::named(&facts.kernel)?, &facts.interfaces, &facts.answers))
     }
 
     /// The interface of that name, if it was asked for.
@@ -338,10 +346,19 @@ impl Card {
     }
 }
 
-/// An answer as records keep it: its first [`MOST_BYTES`], in whole lines.
-pub fn kept(mut output: String) -> String {
-    if output.len() > MOST_BYTES {
-        let end = (0..=MOST_BYTES).rev().find(|at| output.is_char_boundary(*at)).unwrap_or(0);
+/// Lines `12 STALE`.
+fn counts(answer: &str) -> BTreeMap<String, u64> {
+    let line = |line: &str| {
+        let (number, name) = line.trim().split_once(' ')?;
+        Some((shown(name), number.parse().ok()?))
+    };
+    lines(answer).filter_map(line).take(64).collect()
+}
+
+/// An answer as records keep it: its first bytes, [`MOST_BYTES`] as a rule, in whole lines.
+pub fn kept(mut output: String, most: usize) -> String {
+    if output.len() > most {
+        let end = (0..=most).rev().find(|at| output.is_char_boundary(*at)).unwrap_or(0);
         output.truncate(output[..end].rfind('\n').map_or(end, |at| at + 1));
         output.push_str(CUT);
     }

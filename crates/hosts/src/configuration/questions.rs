@@ -1,6 +1,7 @@
 //! The commands. They read files and settings, and change nothing. A script gathers small commands of a kind, because a process
 //! costs more than its answer.
 
+use crate::systems::question::device;
 use crate::systems::{Kernel, is_name};
 
 /// Settings that bear on forwarding.
@@ -60,6 +61,31 @@ const SYSCTLS: &[&str] = &[
     "kernel.timer_migration",
     "kernel.bpf_stats_enabled",
     "kernel.randomize_va_space",
+];
+
+/// Those among them that a network namespace does not show: the machine has them once.
+pub const OF_MACHINE: [&str; 21] = [
+    "net.ipv4.neigh.default.gc_thresh1",
+    "net.ipv4.neigh.default.gc_thresh2",
+    "net.ipv4.neigh.default.gc_thresh3",
+    "net.ipv6.neigh.default.gc_thresh1",
+    "net.ipv6.neigh.default.gc_thresh2",
+    "net.ipv6.neigh.default.gc_thresh3",
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.netdev_max_backlog",
+    "net.core.dev_weight",
+    "net.core.dev_weight_rx_bias",
+    "net.core.dev_weight_tx_bias",
+    "net.core.netdev_tstamp_prequeue",
+    "net.core.rps_sock_flow_entries",
+    "net.core.flow_limit_cpu_bitmap",
+    "net.core.gro_normal_batch",
+    "net.core.default_qdisc",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.bpf_jit_enable",
+    "net.core.bpf_jit_harden",
 ];
 
 /// The same for an interface.
@@ -136,7 +162,8 @@ done 2>/dev/null; :"#;
 pub fn questions(kernel: Kernel, interfaces: &[String; 2]) -> Vec<Vec<String>> {
     match kernel {
         Kernel::Linux => linux(interfaces),
-        Kernel::FreeBsd | Kernel::OpenBsd | Kernel::NetBsd => Vec::new(),
+        Kernel::FreeBsd => freebsd(interfaces),
+        Kernel::OpenBsd | Kernel::NetBsd => openbsd(),
     }
 }
 
@@ -169,12 +196,81 @@ fn linux(interfaces: &[String; 2]) -> Vec<Vec<String>> {
     all
 }
 
+/// Routes by address family: those below `Internet:`, without the title of the columns.
+const ROUTES: &str = r#"netstat -rn | awk '/^Internet/ {f = $1; next} NF > 3 && f && $1 != "Destination" {n[f]++} END {for (f in n) print f, n[f]}'"#;
+
+/// How many neighbours are known, and how many are not.
+const BSD_NEIGHBOURS: &str = r#"{ arp -an; ndp -an; } 2>/dev/null | awk '/^Neighbor|^Host/ {next} /incomplete/ {n["INCOMPLETE"]++; next}
+/permanent| R *$/ {n["PERMANENT"]++; next} NF > 3 {n["REACHABLE"]++} END {for (s in n) print n[s], s}'"#;
+
+/// The CPUs that may take each interrupt.
+const CPUSETS: &str =
+    r#"for i in $(vmstat -i | sed -n 's/^irq\([0-9]*\):.*/\1/p'); do cpuset -g -x $i; done; :"#;
+
+/// Settings of the next boot that bear on forwarding. Other lines may hold secrets.
+const BOOT: &str = r#"for f in /boot/loader.conf /boot/loader.conf.local /etc/sysctl.conf /etc/sysctl.conf.local; do
+[ -r $f ] && echo "==> $f <==" &&
+grep -E '^[[:space:]]*((hw|net|machdep|dev|vm\.pmap|kern\.(hz|ipc|random|sched|eventtimer|timecounter))\.|kern\.hz|[a-z0-9_]*_load=)' $f
+done
+[ -r /etc/rc.conf ] && echo "==> /etc/rc.conf <==" && grep -E '^(gateway_enable|ipv6_gateway_enable|harvest_mask|powerd_enable|powerd_flags|pf_enable|ipfilter_enable|firewall_enable|firewall_type|firewall_logging|cloned_interfaces|cpu_microcode_enable|performance_cx_lowest|performance_cpu_freq)=' /etc/rc.conf
+:"#;
+
+/// FreeBSD's settings that bear on forwarding; a name stands for all that begin with it.
+const FREEBSD: &str = "sysctl -i hw.model hw.ncpu hw.physmem hw.clockrate hw.ibrs_disable hw.ibrs_active hw.mds_disable \
+    hw.mds_disable_state hw.spec_store_bypass_disable hw.spec_store_bypass_disable_active hw.intrbalance hw.pci.honor_msi_blacklist \
+    hw.em hw.igb hw.ix hw.ixl hw.ice hw.cxgbe hw.mlx5 hw.vtnet kern.ident kern.osrelease kern.hz kern.vm_guest kern.smp \
+    kern.sched.name kern.sched.topology_spec kern.timecounter.hardware kern.eventtimer.timer kern.eventtimer.periodic \
+    kern.eventtimer.idletick kern.random.harvest kern.ipc.nmbclusters kern.ipc.nmbjumbop kern.ipc.nmbufs \
+    machdep.hyperthreading_allowed machdep.hyperthreading_intr_allowed machdep.mitigations machdep.syscall_ret_flush_l1d \
+    machdep.idle vm.pmap.pti dev.cpu.0.freq dev.cpu.0.freq_levels dev.cpu.0.cx_lowest net.isr net.inet.ip net.inet.icmp \
+    net.inet6.ip6 net.link.bridge net.link.ifqmaxlen net.link.ether.inet net.link.lagg net.pf net.inet.ipf net.route \
+    net.fibs net.bpf.optimize_writers net.add_addr_allfibs";
+
+/// The same for OpenBSD and NetBSD.
+const OPENBSD: &str = "sysctl hw.model hw.ncpu hw.ncpuonline hw.physmem hw.vendor hw.smt hw.cpuspeed hw.setperf hw.perfpolicy \
+    kern.osrelease kern.hz kern.timecounter kern.netlivelocks kern.pool_debug machdep.lidaction net.inet.ip net.inet6.ip6 \
+    net.inet.icmp.rediraccept net.pipex";
+
+fn freebsd(interfaces: &[String; 2]) -> Vec<Vec<String>> {
+    let words = |line: &str| line.split_ascii_whitespace().map(String::from).collect::<Vec<_>>();
+    let names = valid(interfaces);
+    let devices = names.iter().filter_map(|name| device(name)).map(|device| format!("sysctl -i {device}"));
+    let mut all = vec![words(FREEBSD)];
+    all.extend(devices.map(|line| words(&line)));
+    let plain = [
+        "ifconfig -a",
+        "pciconf -lvc",
+        "vmstat -i",
+        "kldstat",
+        "pfctl -s info",
+        "pfctl -s memory",
+        "pfctl -s rules",
+        "ipfw list",
+    ];
+    all.extend(plain.map(words));
+    all.extend([
+        // After vmstat, which names the interrupts.
+        script(CPUSETS, "cpusets", &[]),
+        script(ROUTES, "routes", &[]),
+        script(BSD_NEIGHBOURS, "neighbours", &[]),
+        script(BOOT, "boot", &[]),
+    ]);
+    all
+}
+
+fn openbsd() -> Vec<Vec<String>> {
+    let words = |line: &str| line.split_ascii_whitespace().map(String::from).collect::<Vec<_>>();
+    let plain = ["ifconfig -a", "vmstat -i", "pfctl -s info", "pfctl -s memory", "pfctl -s rules"];
+    let scripts = [script(ROUTES, "routes", &[]), script(BSD_NEIGHBOURS, "neighbours", &[])];
+    [words(OPENBSD)].into_iter().chain(plain.map(words)).chain(scripts).collect()
+}
+
 /// Names that neither a shell nor a program takes for anything else.
-fn valid(interfaces: &[String; 2]) -> Vec<&str> {
+pub(crate) fn valid(interfaces: &[String; 2]) -> Vec<&str> {
     let plain = |name: &&str| is_name(name) && !name.starts_with(['-', '.']);
     interfaces.iter().map(String::as_str).filter(plain).collect()
 }
 
-fn script(text: &str, name: &str, args: &[&str]) -> Vec<String> {
+pub(crate) fn script(text: &str, name: &str, args: &[&str]) -> Vec<String> {
     ["sh", "-c", text, name].iter().chain(args).map(|word| (*word).to_string()).collect()
 }

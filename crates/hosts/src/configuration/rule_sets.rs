@@ -152,6 +152,57 @@ const IPTABLES: Signs = Signs {
     counts: true,
 };
 
+const PF: Signs = Signs {
+    lookup: &[],
+    prefix: Some("<"),
+    log: &["log"],
+    track: &["keep", "modulate", "synproxy", "nat", "rdr", "binat", "nat-to", "rdr-to", "binat-to"],
+    jump: &[],
+    counts: true,
+};
+
+const IPFW: Signs = Signs {
+    lookup: &[],
+    prefix: Some("table("),
+    log: &["log"],
+    track: &["keep-state", "check-state", "limit", "nat", "record-state"],
+    jump: &[],
+    counts: true,
+};
+
+/// `pfctl -sr`. Every rule is tried; the last that matches decides.
+pub fn pf(text: &str) -> Option<RuleSet> {
+    const BEGINNINGS: [&str; 9] =
+        ["pass", "block", "match", "scrub", "anchor", "nat", "rdr", "binat", "antispoof"];
+    // With -v, each begins with its number.
+    let plain = |line| match str::split_once(line, ' ') {
+        Some((number, rule)) if number.starts_with('@') => rule,
+        _ => line,
+    };
+    let is_rule = |line: &&str| BEGINNINGS.contains(&line.split([' ', '-']).next().unwrap_or_default());
+    one_chain("pf", text.lines().map(plain).filter(is_rule), &PF)
+}
+
+/// `ipfw list`: `00100 allow ip from any to any keep-state :default`.
+pub fn ipfw(text: &str) -> Option<RuleSet> {
+    let rule = |line: &str| {
+        let (number, rule) = line.split_once(' ')?;
+        number.parse::<u32>().ok().map(|_| ())?;
+        Some(rule.to_string())
+    };
+    let rules: Vec<String> = text.lines().map_while(rule).take(MOST * 10).collect();
+    // The last one is always there.
+    if rules.len() < 2 { None } else { one_chain("ipfw", rules.iter().map(String::as_str), &IPFW) }
+}
+
+/// A filter without chains: forwarded packets pass by all rules.
+fn one_chain<'a>(filter: &str, rules: impl Iterator<Item = &'a str>, signs: &Signs) -> Option<RuleSet> {
+    let chain = Chain { name: "rules".into(), hook: Some("forward".into()), ..Chain::default() };
+    let mut found = RuleSet { filter: filter.into(), chains: vec![chain], ..RuleSet::default() };
+    rules.for_each(|rule| found.rule(rule, signs));
+    found.some()
+}
+
 /// Words outside of comments and prefixes; a name in quotation marks is one word.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;

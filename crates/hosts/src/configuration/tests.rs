@@ -66,6 +66,7 @@ fn files_of_interfaces() {
          /proc/net/packet:0000000000000000 3      3    88cc   2     1 0      0      12346\n\
          /proc/net/packet:0000000000000000 3      3    0003   0     1 0      0      12347\n\
          /proc/net/fib_triestat:Main:\n/proc/net/fib_triestat:\tPrefixes:       800\n\
+         /proc/net/fib_triestat:Null ptrs: 4\n/proc/net/fib_triestat:Local:\n/proc/net/fib_triestat:\tPrefixes:       800\n\
          /proc/net/rt6_stats:000d 0009 0000 0010 0000 0000 0000\n",
     )]);
     let card = found.card("eth0").unwrap();
@@ -226,7 +227,7 @@ table ip nat { # handle 3
 #[test]
 fn silence_has_its_reason_and_a_cut_answer_says_so() {
     let long = "12 STALE\n".repeat(MOST_BYTES);
-    let kept = kept(long);
+    let kept = kept(long, MOST_BYTES);
     assert!(kept.len() <= MOST_BYTES + CUT.len() && kept.ends_with(CUT));
     let answers = [
         Collected { command: "nft".into(), output: Err("the program is not there".into()) },

@@ -11,6 +11,7 @@ mod detect;
 mod facts;
 pub(crate) mod linux;
 pub mod ping;
+pub mod procnet;
 pub mod question;
 pub(crate) mod text;
 
@@ -18,7 +19,8 @@ pub use detect::{Kernel, System};
 pub use facts::{Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way};
 pub use question::Question;
 pub use text::cpu_list;
-pub(crate) use text::{is_name, shown};
+pub(crate) use text::is_name;
+pub use text::shown;
 
 /// Counters of an interface: see [`Facts::counters`].
 const COUNTERS: [&str; 4] = ["rx_packets", "rx_missed", "tx_packets", "tx_dropped"];

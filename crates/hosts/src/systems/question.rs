@@ -145,14 +145,19 @@ fn sysctls(names: &[String], kernel: Kernel) -> Option<Vec<String>> {
 
 /// Drivers' names for flow control: `fc` of em, igb, ix, ixl, ice; `pause_settings` of cxgbe; two of mlx5en.
 fn pause(name: &str) -> Option<Vec<String>> {
-    let at = name.find(|c: char| c.is_ascii_digit())?;
-    let (driver, unit) = name.split_at(at);
+    let device = device(name)?;
+    let keys = ["fc", "pause_settings", "rx_pauseframe_control", "tx_pauseframe_control"];
+    let names: Vec<String> = keys.iter().map(|key| format!("{device}.{key}")).collect();
+    sysctls(&names, Kernel::FreeBsd)
+}
+
+/// FreeBSD's settings of a card: `dev.em.0` of `em0`.
+pub fn device(name: &str) -> Option<String> {
+    let (driver, unit) = name.split_at(name.find(|c: char| c.is_ascii_digit())?);
     let driver = if driver == "vcxl" { "cxl" } else { driver };
     let whole =
         !driver.is_empty() && driver.chars().all(|c| c.is_ascii_lowercase()) && unit.parse::<u32>().is_ok();
-    let keys = ["fc", "pause_settings", "rx_pauseframe_control", "tx_pauseframe_control"];
-    let names: Vec<String> = keys.iter().map(|key| format!("dev.{driver}.{unit}.{key}")).collect();
-    sysctls(&names, Kernel::FreeBsd).filter(|_| whole)
+    whole.then(|| format!("dev.{driver}.{unit}"))
 }
 
 /// The settings that make a host forward, IPv4 and IPv6.

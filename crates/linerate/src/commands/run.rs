@@ -496,9 +496,9 @@ fn report(
     facts: &HostFacts,
     finished: Finished,
 ) -> Result<ExitCode> {
-    let Finished { summary, directory, failure, .. } = finished;
+    let Finished { summary, directory, facts: configured, failure, .. } = finished;
     if !args.quiet {
-        print_campaign(&args.printed, &directory, campaign, facts, &summary)?;
+        print_campaign(&args.printed, &directory, campaign, facts, &summary, &configured)?;
         print_place(&args.printed, &directory);
     }
     if let Some(failure) = failure {

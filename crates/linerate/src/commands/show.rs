@@ -42,7 +42,7 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     let ended = stored.summary.is_some();
     let summary =
         stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
-    print_campaign(&args.printed, directory, &stored.campaign, &stored.host, &summary)?;
+    print_campaign(&args.printed, directory, &stored.campaign, &stored.host, &summary, &stored.facts)?;
     if args.printed.is_json() {
         return Ok(ExitCode::SUCCESS);
     }

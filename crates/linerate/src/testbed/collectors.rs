@@ -2,11 +2,11 @@
 
 use super::Telemetry;
 use linerate_hosts::systems::Kernel;
-use linerate_linux::lab::collectors::{INTERRUPTS, by_cpu, cpus, interrupts, queues};
+use linerate_linux::lab::collectors::{counters, cpus};
 use linerate_linux::lab::{DutEnd, Lane};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::telemetry::{self, drops, locks, profile, stages};
-use linerate_measure::collector::{Collector, Collectors, Growth};
+use linerate_measure::collector::{Collector, Collectors};
 use linerate_plan::campaign::Collect;
 use linerate_plan::placeholders::fill;
 use linerate_remote::{AfterLoad, Configured, ExecutionTarget, Observed, UnderLoad};
@@ -32,19 +32,13 @@ pub struct Scene<'a> {
 /// Makes a collector, where the scene allows for it.
 type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 
-/// Every collector. Latency needs none: the receiver counts it in every trial.
-static COLLECTORS: [(&str, Make); 5] = [
+/// Every collector. Some names of plans need none: the receiver counts latencies in every trial, and the counters have queues and interrupts.
+static COLLECTORS: [(&str, Make); 6] = [
     ("cpus", |scene| scene.lane.map(|_| Box::new(cpus(Path::new("/"))) as Box<dyn Collector>)),
-    ("queues", |scene| Some(Box::new(queues(scene.lane?)))),
-    ("interrupts", |scene| match (scene.lane, &scene.host, scene.kernel) {
-        (Some(_), ..) => Some(Box::new(interrupts(Path::new("/")))),
-        (None, Some(host), Kernel::Linux) => {
-            let (host, files) = (host.clone(), INTERRUPTS.map(|file| format!("/{file}")).join(" "));
-            let read = move || Ok(by_cpu(&host.output(&format!("cat {files}"))?));
-            Some(Box::new(Growth::new("interrupts", read)))
-        }
-        _ => None,
-    }),
+    // Those of a host are read with the account of frames.
+    ("counters", |scene| Some(Box::new(counters(scene.lane?)))),
+    ("queues", |_| None),
+    ("interrupts", |_| None),
     ("latency", |_| None),
     ("configuration", |scene| {
         let (host, slot) = (scene.host.clone()?, scene.configuration?);
@@ -53,7 +47,7 @@ static COLLECTORS: [(&str, Make); 5] = [
 ];
 
 /// Those that plans need not name.
-const ALWAYS: [&str; 2] = ["cpus", "configuration"];
+const ALWAYS: [&str; 3] = ["cpus", "counters", "configuration"];
 
 impl<'a> Scene<'a> {
     /// A lane of the embedded lab.

@@ -374,6 +374,10 @@ impl Testbed for SequentialLabs {
         self.stand(request.slot)?.run(request)
     }
 
+    fn dut(&self, slot: usize) -> Option<usize> {
+        Some(self.prepared.lane(slot))
+    }
+
     fn names(&self) -> (LabKind, [String; 2], u32) {
         let name = self.prepared.backend.name();
         (LabKind::Namespaces, [name.into(), name.into()], self.batch)

@@ -1,6 +1,8 @@
 //! The settings of a plan are in place while its trials run, as the system's own tools show.
 
 use super::experiment::Experiment;
+use linerate_hosts::configuration::{Card, Configuration};
+use linerate_measure::record::SlotFacts;
 use serde_json::Value;
 
 const PLAN: &str = r#"
@@ -15,11 +17,14 @@ about = "routing"
 
 [variants.set]
 rules = { tool = "nftables", filter = "stateful", before = 3, table = 5 }
-sysctls = { "net.ipv4.ip_early_demux" = 0 }
-interface = { mtu = "1700 B", gro = false }
+sysctls = { "net.ipv4.ip_early_demux" = 0, "net.ipv4.conf.all.rp_filter" = 2 }
+interface = { mtu = "1700 B", gro = false, queues = 2, rps = "1" }
 routes = { count = 7 }
 files = [{ path = "etc/test.conf", text = "inside is {in}\n" }]
-commands = [{ run = "ip neigh add 198.18.77.77 lladdr 02:00:00:00:00:77 dev {in}", undo = "ip neigh del 198.18.77.77 dev {in}" }]
+commands = [
+  { run = "ip neigh add 198.18.77.77 lladdr 02:00:00:00:00:77 dev {in}", undo = "ip neigh del 198.18.77.77 dev {in}" },
+  { run = "tc qdisc add dev {in} root pfifo", undo = "tc qdisc del dev {in} root" },
+]
 
 [variants.iptables]
 rules = { tool = "iptables", filter = "nat" }
@@ -78,11 +83,49 @@ fn what_a_plan_sets_is_there() {
         }
     }
     assert_eq!(seen.len(), 4, "{seen:?}");
+    is_known(&experiment, &campaign);
     // Commands run where the settings are, while the trial does. A load of 50 ms may be over before a command gets a CPU.
     let during = experiment.trials().into_iter().filter(|trial| variant_of(trial) == "set");
     let during: Vec<String> = during.map(|trial| said(&trial, "grep")).collect();
     let under_load = |said: &String| said.contains("inside is") && said.contains("\\n1\\n");
     assert!(during.iter().any(under_load), "{during:#?}");
+}
+
+/// The records say how each DUT was set, by its own answers.
+#[track_caller]
+fn is_known(experiment: &Experiment, campaign: &Value) {
+    let stored = linerate_linux::records::read(&experiment.records()).unwrap();
+    let of = |variant: &str| {
+        let named = |facts: &&SlotFacts| campaign["slots"][facts.slot]["variant"] == variant;
+        let facts = stored.facts.iter().find(named).unwrap_or_else(|| panic!("no facts of {variant}"));
+        Configuration::recorded(facts).unwrap()
+    };
+    assert_eq!(stored.facts.len(), 3, "one for each DUT");
+    let (set, plain) = (of("set"), of("plain"));
+    let of_cards = |found: &Configuration| -> Vec<_> {
+        let of = |card: &Card| (card.mtu, card.features["generic-receive-offload"], card.receive_queues());
+        found.cards.iter().map(of).collect()
+    };
+    assert_eq!(of_cards(&set)[0], (Some(1700), false, Some(2)), "{:#?}", set.cards);
+    assert_eq!(of_cards(&plain)[0], (Some(1500), true, Some(1)), "{:#?}", plain.cards);
+    let (card, bare) = (&set.cards[0], &plain.cards[0]);
+    assert_eq!((card.found, card.kind.as_deref()), (true, Some("veth")));
+    assert_eq!(card.receive.values().map(|queue| queue.rps.clone()).collect::<Vec<_>>(), [[1], [1]]);
+    assert!(bare.receive.values().all(|queue| queue.rps.is_empty()));
+    let kinds = |card: &Card| card.qdiscs.iter().map(|qdisc| qdisc.kind.clone()).collect::<Vec<_>>();
+    assert_eq!((kinds(card), kinds(bare)), (vec!["pfifo".to_string()], vec!["noqueue".to_string()]));
+    let sysctl = |found: &Configuration, name: &str| found.number(&format!("net.ipv4.{name}"));
+    assert_eq!(["conf.all.rp_filter", "ip_early_demux"].map(|name| sysctl(&set, name)), [Some(2), Some(0)]);
+    assert_eq!(["conf.all.rp_filter", "ip_early_demux"].map(|name| sysctl(&plain, name)), [Some(0), Some(1)]);
+    assert!(plain.number("net.core.netdev_budget").is_some(), "settings of the machine are known as well");
+    assert!(plain.rule_sets.is_empty() && set.rule_sets.len() == 1, "{:#?}", set.rule_sets);
+    let rules = &set.rule_sets[0];
+    assert!(rules.tracks() && rules.sets == 1 && rules.longest().unwrap().rules >= 4, "{rules:#?}");
+    assert!(of("iptables").rule_sets.iter().any(linerate_hosts::configuration::RuleSet::tracks));
+    assert_eq!(set.neighbours["PERMANENT"], plain.neighbours["PERMANENT"] + 1);
+    assert_eq!(set.routes["IPv4"], plain.routes["IPv4"] + 7);
+    let machine = &plain.machine;
+    assert!(!machine.cpus.is_empty() && machine.cores().is_some() && !machine.mitigations.is_empty());
 }
 
 #[track_caller]
@@ -115,7 +158,7 @@ fn is_plain(trial: &Value) {
 /// The counters of queues and interrupts: a trial makes some of them grow.
 fn figures(trial: &Value) {
     let dut = trial["dut"].as_object().unwrap();
-    for part in ["in: rx_queue", "interrupt"] {
+    for part in ["in: rx_queue", "interrupt", "softnet processed", "Ip.ForwDatagrams"] {
         let found = dut.iter().any(|(name, n)| name.contains(part) && n.as_u64().unwrap() > 0);
         assert!(found, "no '{part}' in {dut:?}");
     }

@@ -100,7 +100,8 @@ fn a_router_that_crashes_under_load_is_set_up_again_unless_it_crashes_again() {
 fn a_router_on_which_a_program_hangs_has_one_trial_marked() {
     let bsd = Bsd::new();
     let running = bsd.program(&PLAN.replace("blocks = 2", "blocks = 4"), &[]).start();
-    wait_for("a trial", || (!bsd.trials().is_empty()).then_some(()));
+    // By then both slots have been asked how the router is configured, which passes over a program that hangs.
+    wait_for("two trials", || (bsd.trials().len() >= 2).then_some(()));
     bsd.set("router", "hang", "netstat");
     let ended = running.wait().no_panic();
     assert!(

@@ -36,6 +36,11 @@ impl CpuTimes {
         self.0
     }
 
+    /// The CPUs.
+    pub fn cpus(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.keys().copied()
+    }
+
     /// Time shares of each CPU between `earlier` and this. A CPU without a tick in between, or without earlier times, is left
     /// out, because its shares are unknown.
     pub fn since(&self, earlier: &CpuTimes) -> Vec<CpuShare> {
@@ -65,7 +70,15 @@ fn share(cpu: u32, now: &[u64; 8], then: &[u64; 8]) -> Option<CpuShare> {
         softirq: softirq / total,
         steal: steal / total,
         user: (user + nice) / total,
+        frequency: None,
     })
+}
+
+/// The frequency of a CPU in Hz, by the files below `root`; virtual machines do not show any.
+pub fn frequency(root: &Path, cpu: u32) -> Option<f64> {
+    let path = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
+    let khz: f64 = fs::read_to_string(root.join(path)).ok()?.trim().parse().ok()?;
+    Some(khz * 1e3)
 }
 
 /// The CPUs that this thread may run on, ascending. Ask before pinning anything.

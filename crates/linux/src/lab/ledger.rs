@@ -26,7 +26,8 @@ pub struct Snapshot {
 struct DutSnapshot {
     inside: LinkStats,
     outside: LinkStats,
-    drops: BTreeMap<String, u64>,
+    /// All counters of its namespaces.
+    counters: BTreeMap<String, u64>,
     known_drops: u64,
 }
 
@@ -59,16 +60,16 @@ pub fn snapshot(lane: &Lane) -> Result<Snapshot, Error> {
 }
 
 fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
-    let mut drops = BTreeMap::new();
+    let mut all = BTreeMap::new();
     for node in &dut.nodes {
         let prefix = if node.role.is_empty() { String::new() } else { format!("{}: ", node.role) };
-        let counters = procnet::drop_counters(&node.namespace)?.into_iter();
-        drops.extend(counters.map(|(name, value)| (format!("{prefix}{name}"), value)));
+        let counters = procnet::all(&node.namespace)?.into_iter();
+        all.extend(counters.map(|(name, value)| (format!("{prefix}{name}"), value)));
     }
     Ok(DutSnapshot {
         inside: dut.inside.link()?.stats,
         outside: dut.outside.link()?.stats,
-        drops,
+        counters: all,
         known_drops: dut.known.as_ref().map_or(0, |k| k.iter().map(|k| k.dropped).sum()),
     })
 }
@@ -125,7 +126,7 @@ fn reconcile(
             // Copies that the DUT made, and frames of its own, left it without having entered.
             let made = receiver.duplicates() + receiver.foreign_total();
             let inside = (entered + made).saturating_sub(left + ring_full);
-            account.dut = procnet::grown(&b.drops, &a.drops);
+            account.dut = procnet::grown(&b.counters, &a.counters);
             // A card counts as dropped all frames that its ring, its program and the backlog had no room for: the first two are
             // known.
             let by_program: u64 =
@@ -190,7 +191,7 @@ fn locate_inside(account: &mut Account, variant: &str, lost: u64, known_drops: u
 fn is_reason(counter: &str, known: bool) -> bool {
     let counter = counter.rsplit_once(": ").map_or(counter, |(_, name)| name);
     let protocol = ["Ip.", "Ip6.", "IpExt.", "Conntrack."].iter().any(|p| counter.starts_with(p));
-    protocol || (counter.ends_with("_xdp_drops") && !known)
+    protocol && procnet::is_drop(counter) || (counter.ends_with("_xdp_drops") && !known)
 }
 
 /// Rule sets count the frames that they drop.
@@ -229,7 +230,10 @@ mod tests {
         let before = Snapshot { dut: Some(DutSnapshot::default()), ..Snapshot::default() };
         let dut =
             DutSnapshot { inside: stats(700, 0, 0), outside: stats(0, 690, 0), ..DutSnapshot::default() };
-        let dut = DutSnapshot { drops: [("Ip.InDiscards".to_string(), 10)].into(), ..dut };
+        let dut = DutSnapshot {
+            counters: [("Ip.InDiscards".to_string(), 10), ("Ip.ForwDatagrams".to_string(), 690)].into(),
+            ..dut
+        };
         let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(690, 0, 0), dut: Some(dut) };
         let (g, r) = ports(1000, 690);
         let a = reconcile(&Setup::of(Dut::Forwarding), false, [&before, &after], [&g, &r]);

@@ -2,7 +2,8 @@
 //! are passed over.
 
 use crate::host::cpu::CpuTimes;
-use crate::net::procnet::{is_drop, parse_conntrack, parse_snmp, parse_snmp6};
+use crate::net::procnet::is_drop;
+use linerate_hosts::systems::procnet::{parse_snmp, parse_snmp6, parse_stat};
 use linerate_hosts::watch::queues::Layout;
 use linerate_hosts::watch::{fine_time, sections};
 use linerate_measure::watch::{Interface, Interrupt, Sample, Side, Softnet, Table};
@@ -82,7 +83,7 @@ pub fn files(sample: &mut Sample, file: &dyn Fn(&str) -> String) {
     sample.softnet = softnet(&file("softnet"));
     let mut counters = parse_snmp(&file("snmp"));
     counters.append(&mut parse_snmp6(&file("snmp6")));
-    counters.append(&mut parse_conntrack(&file("conntrack")));
+    counters.append(&mut parse_stat("Conntrack", &file("conntrack")));
     counters.retain(|name, value| *value > 0 && is_drop(name));
     sample.counters = counters;
     let states = file("states");

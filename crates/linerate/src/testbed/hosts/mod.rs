@@ -284,6 +284,10 @@ impl Testbed for Hosts {
         Ok(shown)
     }
 
+    fn dut(&self, slot: usize) -> Option<usize> {
+        Some(self.slots[slot].lane)
+    }
+
     fn names(&self) -> (LabKind, [String; 2], u32) {
         (LabKind::Hosts, self.tester.names.clone(), BATCH)
     }
@@ -316,7 +320,7 @@ fn account(device: &Option<Device>, flown: &Flown, seen: Option<(&Seen, &Seen)>)
     let [inside, outside] = &device.ends;
     let (sent, unique) = (flown.generator.frames, flown.receiver.unique());
     let losses = merge::losses(sent, unique, before, after, [inside, outside]);
-    let mut dut = grown(&before.drops, &after.drops);
+    let mut dut = grown(&before.counters, &after.counters);
     for end in &device.ends {
         let of = |seen: &Seen| seen.links.get(end).cloned().unwrap_or_default();
         let named = grown(&of(before), &of(after)).into_iter();

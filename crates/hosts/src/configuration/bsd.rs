@@ -1,0 +1,337 @@
+//! The answers of FreeBSD, and those of OpenBSD and NetBSD that are alike: sysctl(8), ifconfig(8), pciconf(8), vmstat(8), pf and ipfw.
+
+use super::{Bounded, Configuration, ConnectionTable, Cpu, Interrupt, Link, rule_sets};
+use crate::systems::question::device;
+use crate::systems::text::{cpu_list, lines, pairs, sections, shown, sysctls};
+use crate::systems::{MOST_ENTRIES, bsd};
+use std::collections::BTreeMap;
+
+/// Offloads, by the names of ethtool(8).
+const OFFLOADS: [(&str, &str); 5] = [
+    ("RXCSUM", "rx-checksumming"),
+    ("TXCSUM", "tx-checksumming"),
+    ("LRO", "large-receive-offload"),
+    ("TSO4", "tcp-segmentation-offload"),
+    ("TSO6", "tcp-segmentation-offload"),
+];
+/// Parts of the names of settings that moderate interrupts.
+const MODERATION: [&str; 7] =
+    ["int_delay", ".itr", "interrupt_rate", "holdoff", "coalesce", "enable_aim", "intr_rate"];
+/// The beginnings of settings that are mitigations, or say whether they are in use.
+const MITIGATIONS: [&str; 6] = [
+    "machdep.mitigations.",
+    "hw.ibrs",
+    "hw.mds_",
+    "hw.spec_store",
+    "vm.pmap.pti",
+    "machdep.syscall_ret_flush",
+];
+
+impl Configuration {
+    /// Enters an answer of a BSD host.
+    pub(super) fn bsd(&mut self, question: &str, answer: &str) {
+        let words: Vec<&str> = question.split(' ').collect();
+        match words.as_slice() {
+            ["sysctl", "-i", name] if name.starts_with("dev.") => self.device(name, answer),
+            ["sysctl", ..] => self.settings(answer),
+            ["ifconfig", ..] => self.ifconfig(answer),
+            ["pciconf", ..] => self.pciconf(answer),
+            ["vmstat", "-i"] => self.vmstat(answer),
+            ["cpusets"] => self.cpusets(answer),
+            ["routes"] => {
+                let families = [("Internet", "IPv4"), ("Internet6", "IPv6")];
+                let known = |(theirs, ours): (&str, &str)| {
+                    let (_, n) = pairs(answer, ':').find(|(name, _)| *name == theirs)?;
+                    Some((ours.to_string(), n.parse().ok()?))
+                };
+                self.routes = families.into_iter().filter_map(known).collect();
+            }
+            ["neighbours"] => self.neighbours = super::counts(answer),
+            ["kldstat"] => {
+                let name = |line: &str| {
+                    line.split_ascii_whitespace().nth(4).filter(|word| *word != "Name").map(shown)
+                };
+                self.modules = lines(answer).filter_map(name).take(MOST_ENTRIES).collect();
+            }
+            ["boot"] => {
+                for (file, lines) in sections(answer) {
+                    let setting = |line: &&str| {
+                        let (name, value) = line.trim().split_once('=')?;
+                        Some((shown(name), shown(value.trim_matches(['"', '\'']))))
+                    };
+                    let settings = lines.iter().filter_map(setting).take(MOST_ENTRIES).collect();
+                    self.boot.insert(shown(file), settings);
+                }
+            }
+            ["pfctl", "-sr" | "-vsr"] | ["pfctl", "-s", "rules"] => {
+                self.rule_sets.extend(rule_sets::pf(answer))
+            }
+            ["pfctl", "-si"] | ["pfctl", "-s", "info"] if answer.contains("Status: Enabled") => {
+                let entries = lines(answer).find_map(|line| line.trim().strip_prefix("current entries"));
+                self.table().entries = entries.and_then(|n| n.trim().parse().ok());
+            }
+            ["pfctl", "-sm"] | ["pfctl", "-s", "memory"] => {
+                let limit = lines(answer)
+                    .find_map(|line| line.trim().strip_prefix("states")?.trim().strip_prefix("hard limit"));
+                self.table().most = limit.and_then(|n| n.trim().parse().ok());
+            }
+            ["ipfw", ..] => self.rule_sets.extend(rule_sets::ipfw(answer)),
+            _ => {}
+        }
+    }
+
+    fn table(&mut self) -> &mut ConnectionTable {
+        self.connections.get_or_insert_default()
+    }
+
+    fn settings(&mut self, answer: &str) {
+        let found = sysctls(answer);
+        let number = |name: &str| found.get(name).and_then(|value| value.parse::<u64>().ok());
+        let text = |name: &str| found.get(name).filter(|value| !value.is_empty()).cloned();
+        let machine = &mut self.machine;
+        machine.model = text("hw.model");
+        machine.memory = number("hw.physmem").or(number("hw.physmem64"));
+        machine.clock_source = text("kern.timecounter.hardware");
+        machine.virtual_machine = text("kern.vm_guest").filter(|guest| guest != "none");
+        if found.get("hw.vendor").is_some_and(|vendor| vendor.contains("QEMU")) {
+            machine.virtual_machine = text("hw.vendor");
+        }
+        let count = number("hw.ncpuonline").or(number("hw.ncpu")).filter(|n| *n <= 4096).unwrap_or(0);
+        let frequency = number("dev.cpu.0.freq").or(number("hw.cpuspeed")).map(|mhz| mhz as f64 * 1e6);
+        // The first of `2600/95000 2400/85000` is the highest.
+        let levels = text("dev.cpu.0.freq_levels");
+        let possible =
+            levels.and_then(|all| all.split(['/', ' ']).next()?.parse::<f64>().ok()).map(|mhz| mhz * 1e6);
+        let siblings = siblings(answer);
+        let cpu = |cpu: u32| {
+            let core = siblings.iter().position(|core| core.contains(&cpu));
+            let own = core.map_or(vec![cpu], |core| siblings[core].clone());
+            // Groups of siblings are listed only where there are any.
+            let (core, siblings) = (core.map_or(Some(cpu), |core| Some(siblings[core][0])), own);
+            Cpu { cpu, core, siblings, frequency, possible, ..Cpu::default() }
+        };
+        machine.cpus = (0..count as u32).map(cpu).collect();
+        let is_mitigation =
+            |(name, _): &(&String, &String)| MITIGATIONS.iter().any(|part| name.starts_with(part));
+        machine.mitigations =
+            found.iter().filter(is_mitigation).map(|(name, value)| (name.clone(), value.clone())).collect();
+        // Those of pf come from pfctl; without it, the dynamic rules of ipfw.
+        let dynamic = ConnectionTable {
+            entries: number("net.inet.ip.fw.dyn_count"),
+            most: number("net.inet.ip.fw.dyn_max"),
+            buckets: number("net.pf.states_hashsize").or(number("net.inet.ip.fw.curr_dyn_buckets")),
+        };
+        if dynamic != ConnectionTable::default() {
+            let table = self.table();
+            table.entries = table.entries.or(dynamic.entries);
+            table.most = table.most.or(dynamic.most);
+            table.buckets = table.buckets.or(dynamic.buckets);
+        }
+        self.sysctls.extend(found);
+    }
+
+    /// Settings of a card: `dev.em.0.fc: 0`.
+    fn device(&mut self, node: &str, answer: &str) {
+        let Some(card) = self.cards.iter_mut().find(|card| device(&card.name).as_deref() == Some(node))
+        else {
+            return;
+        };
+        let found: BTreeMap<String, String> = sysctls(answer);
+        bsd::pause(&found, &mut card.pause);
+        let of = |name: &str| found.get(&format!("{node}.{name}")).filter(|value| !value.is_empty());
+        let number = |name: &str| of(name).and_then(|value| value.parse::<u32>().ok());
+        card.driver = of("%driver").cloned();
+        card.driver_version = of("iflib.driver_version").or(of("driver_version")).cloned();
+        card.firmware = of("fw_version").or(of("firmware_version")).cloned();
+        card.pci.node = of("%domain").and_then(|node| node.parse().ok());
+        let numbered = |part: &str| {
+            let prefix = format!("{node}.{part}");
+            let queue = |name: &String| {
+                let digits = name.strip_prefix(&prefix)?;
+                let end = digits.find(|c: char| !c.is_ascii_digit())?;
+                digits[..end].parse::<u32>().ok()
+            };
+            let mut queues: Vec<u32> = found.keys().filter_map(queue).collect();
+            queues.sort_unstable();
+            queues.dedup();
+            (!queues.is_empty()).then_some(queues.len() as u32)
+        };
+        let both = number("act_vq_pairs")
+            .or(number("conf.channels"))
+            .or_else(|| numbered("queue").or_else(|| numbered("que")));
+        let rx = numbered("iflib.rxq").or(number("nrxq")).or_else(|| numbered("queue_rx_"));
+        let tx = numbered("iflib.txq").or(number("ntxq")).or_else(|| numbered("queue_tx_"));
+        match (rx, tx) {
+            (None, None) => card.combined_queues = Bounded { now: both, most: number("max_vq_pairs") },
+            (rx, tx) => (card.rx_queues.now, card.tx_queues.now) = (rx, tx),
+        }
+        let set = |name: &str| number(name).filter(|n| *n > 0);
+        card.rx_ring = Bounded {
+            now: set("iflib.override_nrxds").or(set("qsize_rxq")).or(set("conf.rx_queue_size")),
+            most: set("conf.rx_queue_size_max"),
+        };
+        card.tx_ring = Bounded {
+            now: set("iflib.override_ntxds").or(set("qsize_txq")).or(set("conf.tx_queue_size")),
+            most: set("conf.tx_queue_size_max"),
+        };
+        for (name, value) in &found {
+            let Some(short) = name.strip_prefix(node).and_then(|rest| rest.strip_prefix('.')) else {
+                continue;
+            };
+            let own = short.split('.').count() == 1 && !short.starts_with('%');
+            if MODERATION.iter().any(|part| name.contains(part)) {
+                card.coalescing.insert(short.into(), value.clone());
+            } else if own
+                || short.starts_with("iflib.") && short.split('.').count() == 2
+                || short.starts_with("conf.")
+            {
+                card.settings.insert(short.into(), value.clone());
+            }
+            // The CPU that a queue's interrupt was given to.
+            if let Some(queue) = short.strip_prefix("iflib.rxq").and_then(|rest| rest.strip_suffix(".cpu"))
+                && let (Ok(_), Ok(cpu)) = (queue.parse::<u32>(), value.parse())
+            {
+                let name = format!("rxq{queue}");
+                card.interrupts.push(Interrupt { name, cpus: vec![cpu], ..Interrupt::default() });
+            }
+        }
+    }
+
+    fn ifconfig(&mut self, answer: &str) {
+        for interface in bsd::interfaces(answer) {
+            if let Some(card) = self.card_mut(&interface.name) {
+                card.found = true;
+                (card.mtu, card.speed) = (interface.mtu, interface.speed);
+                // A setting of the driver is surer than the medium.
+                let pause = card.pause;
+                card.pause.rx = pause.rx.or(interface.pause.rx);
+                card.pause.tx = pause.tx.or(interface.pause.tx);
+            }
+        }
+        let mut name = "";
+        for line in lines(answer) {
+            if !line.starts_with([' ', '\t']) {
+                name = line.split_once(": ").map_or("", |(name, _)| name);
+                continue;
+            }
+            let (key, value) = line.trim().split_once([':', '=', ' ']).unwrap_or_default();
+            let value = value.trim();
+            match key {
+                "options" => {
+                    let Some(card) = self.card_mut(name) else { continue };
+                    let on: Vec<&str> =
+                        value.split(['<', '>', ',']).skip(1).filter(|word| !word.is_empty()).collect();
+                    card.features.extend(OFFLOADS.map(|(_, ours)| (ours.to_string(), false)));
+                    for word in on.into_iter().take(64) {
+                        let ours = OFFLOADS
+                            .iter()
+                            .find(|(theirs, _)| *theirs == word)
+                            .map_or(word, |(_, ours)| ours);
+                        card.features.insert(shown(ours), true);
+                    }
+                }
+                "groups" if self.card(name).is_none() && self.links.len() < MOST_ENTRIES => {
+                    let kind = value.split_ascii_whitespace().next().unwrap_or_default();
+                    if [
+                        "bridge", "lagg", "trunk", "vlan", "gif", "gre", "wg", "tun", "tap", "vxlan",
+                        "ipsec", "carp",
+                    ]
+                    .contains(&kind)
+                    {
+                        self.links.push(Link { name: shown(name), kind: kind.into(), ..Link::default() });
+                    }
+                }
+                "member" | "laggport" | "trunkport" => {
+                    let kind = if key == "member" { "bridge" } else { "lagg" };
+                    let master = shown(name);
+                    if let Some(card) = self.card_mut(value.split(' ').next().unwrap_or_default()) {
+                        (card.master, card.master_kind) = (Some(master), Some(kind.into()));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `em0@pci0:0:4:0: class=…`, and below it `link x8(x8) speed 5.0(8.0)`.
+    fn pciconf(&mut self, answer: &str) {
+        let mut name = "";
+        for line in lines(answer) {
+            if !line.starts_with([' ', '\t']) {
+                name = line.split_once('@').map_or("", |(name, _)| name);
+            }
+            let Some(card) = self.card_mut(name) else { continue };
+            if let Some((_, rest)) = line.split_once("@pci") {
+                let slot = rest.split([':', '\t']).take(4).collect::<Vec<_>>().join(":");
+                card.pci.slot = Some(shown(&format!("pci{slot}")));
+                continue;
+            }
+            let mut words = line.split_ascii_whitespace();
+            while let Some(word) = words.next() {
+                let mut both = || {
+                    let (now, most) = words.next()?.split_once('(')?;
+                    let plain = |text: &str| text.trim_matches(['x', ')']).parse::<f64>().ok();
+                    Some((plain(now), plain(most)))
+                };
+                match word {
+                    "link" => {
+                        if let Some((now, most)) = both() {
+                            let lanes =
+                                |n: Option<f64>| n.filter(|n| (1.0..=64.0).contains(n)).map(|n| n as u32);
+                            (card.pci.width, card.pci.most_width) = (lanes(now), lanes(most));
+                        }
+                    }
+                    "speed" => {
+                        if let Some(speeds) = both() {
+                            (card.pci.speed, card.pci.most_speed) = speeds;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// `irq11: em0:irq0     2    0`, `irq264: ix0:que 0   12  3`.
+    fn vmstat(&mut self, answer: &str) {
+        for line in lines(answer) {
+            let Some((number, rest)) = line.strip_prefix("irq").and_then(|line| line.split_once(": ")) else {
+                continue;
+            };
+            let Ok(number) = number.parse() else { continue };
+            // The two last words are counts.
+            let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+            let name = words[..words.len().saturating_sub(2)].join(" ");
+            let of = name.split([':', ' ']).next().unwrap_or_default();
+            if let Some(card) = self.card_mut(of).filter(|card| card.interrupts.len() < MOST_ENTRIES) {
+                card.interrupts.push(Interrupt { number, name: shown(&name), ..Interrupt::default() });
+            }
+        }
+    }
+
+    /// `irq 264 mask: 0, 1`.
+    fn cpusets(&mut self, answer: &str) {
+        for (key, cpus) in pairs(answer, ':') {
+            let number =
+                key.strip_prefix("irq ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+            let Some(number) = number else { continue };
+            let of =
+                self.cards.iter_mut().flat_map(|card| &mut card.interrupts).find(|one| one.number == number);
+            if let Some(one) = of {
+                one.allowed = cpu_list(&cpus.replace(' ', ""));
+            }
+        }
+    }
+}
+
+/// CPUs of one core, of `kern.sched.topology_spec`: `<cpu count="2" mask="3">0, 1</cpu>` with a `<flag name="SMT">` behind it.
+fn siblings(answer: &str) -> Vec<Vec<u32>> {
+    let groups =
+        answer.split("<cpu ").skip(1).take(MOST_ENTRIES).filter(|group| group.contains("name=\"SMT\""));
+    let cpus = groups.filter_map(|group| {
+        let (_, rest) = group.split_once('>')?;
+        let cpus = cpu_list(&rest.split('<').next()?.replace(' ', ""));
+        (!cpus.is_empty()).then_some(cpus)
+    });
+    cpus.collect()
+}
