@@ -117,8 +117,9 @@ pub fn run(args: &Watch) -> Result<ExitCode> {
     let on_terminal = !args.json && args.format.is_none() && io::stdout().is_terminal() && !is_dumb();
     let (source, name) = source(args, on_terminal)?;
     let record = args.record.as_deref().map(create).transpose()?;
-    let mut watching =
-        Watching { args, source, record, differ: Differ::default(), began_ns: None, intervals: 0 };
+    let stays = on_terminal && args.replay.is_some();
+    let differ = Differ::default();
+    let mut watching = Watching { args, source, record, differ, began_ns: None, intervals: 0, stays };
     if on_terminal {
         let mut view = View::open(Shown { name, ..Shown::default() })?;
         watching.until_end(|rates| view.turn(rates))?;
@@ -195,6 +196,8 @@ struct Watching<'a> {
     differ: Differ,
     began_ns: Option<u64>,
     intervals: u64,
+    /// Whether the view stays when there are no more samples.
+    stays: bool,
 }
 
 impl Watching<'_> {
@@ -207,6 +210,11 @@ impl Watching<'_> {
         while !interrupted() {
             let sample = match self.source.next(LOOK) {
                 Ok(sample) => sample,
+                // The end of a record stays on the screen until a key ends it.
+                Err(None) if self.stays && self.intervals > 0 => {
+                    std::thread::sleep(LOOK);
+                    None
+                }
                 Err(None) => break,
                 Err(Some(error)) => return Err(error),
             };
