@@ -16,6 +16,11 @@ const FORWARDING: &str = "ithread_loop;iflib_rxeof;ether_input;ip_tryforward 700
 
 /// Explains a campaign of one slot on hosts.
 fn explained(cpus: &[CpuShare], folded: &str) -> Explanation {
+    counted(cpus, folded, &[])
+}
+
+/// The same, with counters of the DUT in each trial of a million frames.
+fn counted(cpus: &[CpuShare], folded: &str, counters: &[(&str, u64)]) -> Explanation {
     let slot = Slot { variant: "forwarding".into(), no_ceiling: true, ..Slot::default() };
     let campaign = Campaign {
         slots: vec![slot],
@@ -35,6 +40,7 @@ fn explained(cpus: &[CpuShare], folded: &str) -> Explanation {
         audit: Audit { valid: true, ..Audit::default() },
         generator: PortCounters { frames: 1_000_000, ..PortCounters::default() },
         cpus: cpus.to_vec(),
+        dut: counters.iter().map(|(name, n)| (name.to_string(), *n)).collect(),
         ..TrialRecord::default()
     };
     let trials: Vec<TrialRecord> = (0..6).map(trial).collect();
@@ -101,6 +107,23 @@ fn cpus_tell_of_others_that_are_idle_and_of_the_hypervisor() {
     assert_eq!(first(&stolen), Some("steal"), "{:?}", stolen.findings);
     let both_busy = explained(&[cpu(0, 1.0, 0.0), cpu(1, 1.0, 0.0)], FORWARDING);
     assert_eq!(first(&both_busy), None);
+}
+
+#[test]
+fn counters_tell_of_tables_and_budgets() {
+    let causes = [
+        ("Conntrack.insert_failed", 5_000, "connection-table"),
+        ("CPU0: time_squeeze", 20_000, "budget-squeezes"),
+        ("arp_cache.unresolved_discards", 30_000, "neighbour-table"),
+        ("in: rx_pause", 400, "flow-control"),
+    ];
+    for (name, n, cause) in causes {
+        assert_eq!(first(&counted(&[], FORWARDING, &[(name, n)])), Some(cause), "{name}");
+    }
+    let queues = [("in: rx_queue_0_packets", 990_000), ("in: rx_queue_1_packets", 10_000)];
+    assert_eq!(first(&counted(&[], FORWARDING, &queues)), Some("one-queue"));
+    let even = [("in: rx_queue_0_packets", 490_000), ("in: rx_queue_1_packets", 510_000)];
+    assert_eq!(first(&counted(&[], FORWARDING, &even)), None);
 }
 
 #[test]

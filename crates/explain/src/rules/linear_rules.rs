@@ -1,6 +1,6 @@
 //! Frames pass many rules one after the other.
 
-use super::{and_elsewhere, change, cost_or_setting, percent};
+use super::{and_elsewhere, change, cost_or_setting, logging, percent};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
 use serde_json::json;
@@ -17,7 +17,10 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         let longest = longest.max_by_key(|(_, chain)| chain.rules).filter(|(_, chain)| chain.rules >= MANY);
         longest.map(|(set, chain)| format!("{}: the chain {} has {} rules, {} of them with a set or a map", set.filter, chain.name, chain.rules, chain.lookups))
     });
-    let Some(found) = cost_or_setting(case.spent(&["nft_do_chain", "ipt_do_table", "ip6t_do_table", "ipfw_chk", "pf_test_rule", "ipf_check", "fr_check"]), LEAST, setting)? else { return Ok(None) };
+    // What a rule logs is a cause of its own.
+    let logging = case.spent(&logging::FUNCTIONS);
+    let spent = case.spent(&["nft_do_chain", "ipt_do_table", "ip6t_do_table", "ipfw_chk", "pf_test_rule", "ipf_check", "fr_check"]).and_then(|spent| Ok(spent.without(&logging?)));
+    let Some(found) = cost_or_setting(spent, LEAST, setting)? else { return Ok(None) };
     Ok(Some(Finding {
         statement: match found.strength {
             Strength::Observed => format!("The rule set takes {} of a frame's time.", percent(found.weight)),

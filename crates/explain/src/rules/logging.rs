@@ -4,13 +4,16 @@ use super::{change, cost_or_setting};
 use crate::{Case, Examined};
 use linerate_measure::record::Finding;
 
+/// Functions that write log entries.
+pub(super) const FUNCTIONS: [&str; 8] = ["nf_log_packet", "nft_log_eval", "nfulnl_log_packet", "nf_log_*", "log_tg*", "LOG_TG", "ipfw_log*", "pflog_packet"];
+
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let setting = case.configuration().map(|found| {
         let chains = found.rule_sets.iter().flat_map(|set| set.forwarding());
         let logging: u64 = chains.map(|chain| chain.logging).sum();
         (logging > 0).then(|| format!("{logging} rules on the way of forwarded frames log"))
     });
-    let Some(found) = cost_or_setting(case.spent(&["nf_log_packet", "nft_log_eval", "nfulnl_log_packet", "nf_log_*", "log_tg*", "LOG_TG", "ipfw_log*", "pflog_packet"]), 0.01, setting)? else { return Ok(None) };
+    let Some(found) = cost_or_setting(case.spent(&FUNCTIONS), 0.01, setting)? else { return Ok(None) };
     Ok(Some(Finding {
         statement: "The firewall logs frames under load.".into(),
         mechanism: "A log entry is written and, for nflog, pflog or a socket, the frame is copied, for each frame that meets the rule.".into(),
