@@ -2,7 +2,7 @@
 
 use super::common::{Scratch, linerate};
 use super::experiment::Experiment;
-use linerate_measure::record::Step;
+use linerate_measure::record::{Staged, Step};
 use linerate_profile::Profile;
 use serde_json::{Value, json};
 use std::fs;
@@ -42,6 +42,11 @@ fn the_functions_of_a_firewall_explain_its_time() {
     let before_routing = |slot: usize| {
         let stages = &profiles[slot]["stages"];
         assert!(stages["followed"].as_u64().unwrap() > 20, "{stages}");
+        // Frames at once, by Little's law: no more than a batch of GRO.
+        let times: Staged = serde_json::from_value(stages.clone()).unwrap();
+        let at_once = times.times.whole.mean().unwrap() * times.received.unwrap() / 1e9;
+        assert!(at_once > 0.5 && at_once < 9.0, "{at_once}");
+        println!("slot {slot}: {at_once} frames at once at {:?}", times.received);
         let steps: Vec<Step> = serde_json::from_value(stages["steps"].clone()).unwrap();
         steps.iter().find(|step| step.to == "fib_table_lookup").unwrap().times.quantile(0.5).unwrap()
     };

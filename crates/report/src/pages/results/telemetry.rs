@@ -1,7 +1,7 @@
 //! What was seen of the DUT's kernel in trials beside the others: dropped frames, times in the stack, waits for locks.
 
 use super::super::kernel::{Stage, WAITS, distribution, drop_of, followed, powers, stages, waiting};
-use super::super::numbers::{count, grouped, listed, rate, share, significant, time};
+use super::super::numbers::{count, grouped, rate, share, significant, time};
 use super::Shown;
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::record::{Events, SlotProfile, Staged};
@@ -27,6 +27,12 @@ pub fn telemetry(page: &mut Document, shown: &Shown<'_>) {
         }),
         Tone::Plain,
     );
+}
+
+/// `cell 2`, `cells 1, 2, 3`.
+fn cells(slots: &[usize]) -> String {
+    let numbers: Vec<String> = slots.iter().map(|slot| (slot + 1).to_string()).collect();
+    format!("cell{} {}", if numbers.len() == 1 { "" } else { "s" }, numbers.join(", "))
 }
 
 /// The events of cells that were looked at.
@@ -56,7 +62,7 @@ fn stack(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
     let passed: Vec<(usize, &Staged)> =
         staged.iter().copied().filter(|(_, staged)| staged.times.whole.count() > 0).collect();
     let none = staged.iter().filter(|(_, staged)| staged.times.whole.count() == 0);
-    let none: Vec<String> = none.map(|(slot, _)| format!("cell {}", slot + 1)).collect();
+    let none: Vec<usize> = none.map(|(slot, _)| *slot).collect();
     if staged.is_empty() {
         return;
     }
@@ -64,7 +70,7 @@ fn stack(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
     if !none.is_empty() {
         page.say(format!(
             "No frame passed the stack of {}: they go another way, or are dropped.",
-            listed(&none)
+            cells(&none)
         ));
     }
     let mut rates = Vec::new();
@@ -112,11 +118,11 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
     }
     page.heading("Waits for locks");
     if !little.is_empty() {
-        let cells: Vec<String> = little.iter().map(|(slot, ..)| format!("cell {}", slot + 1)).collect();
+        let slots: Vec<usize> = little.iter().map(|(slot, ..)| *slot).collect();
         let none = little.iter().all(|(.., waits)| waits.times == 0);
         let told =
             if none { "Nothing waited for a lock" } else { "Waits for locks take less than 1 ns of a frame" };
-        page.say(format!("{told} in {}.", listed(&cells)));
+        page.say(format!("{told} in {}.", cells(&slots)));
     }
     for (slot, events, waits) in &much {
         page.say(format!(
