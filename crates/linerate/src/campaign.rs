@@ -210,7 +210,7 @@ impl Conductor<'_> {
         let TrialOutcome { record, profile, .. } = self.look(slot, Telemetry::Functions, load_ns)?;
         let nothing = match self.campaign.asked.lab {
             LabKind::Simulated => "a simulated DUT has no kernel",
-            _ => "linerate does not sample this DUT: run perf or pmcstat there, and `linerate flame` here",
+            _ => "linerate knows no profiler of its kernel",
         };
         let reason = || failure(&record, profile::NAME).unwrap_or(nothing.into());
         let sampled = profile.ok_or_else(|| anyhow!(reason()))?;
@@ -227,6 +227,12 @@ impl Conductor<'_> {
     ) -> Result<(SlotProfile, Profile)> {
         let Sampled { profile, event, user, lost } = sampled;
         let mut missing = Vec::new();
+        let of_hosts = self.campaign.asked.lab == LabKind::Hosts;
+        if of_hosts {
+            missing.push(
+                "times in the stack, drops and waits for locks are seen in the embedded lab only".to_string(),
+            );
+        }
         let kept = SlotProfile {
             slot: slot.id,
             event,
@@ -237,8 +243,8 @@ impl Conductor<'_> {
             received: (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64),
             stacks: self.store.write_stacks(slot.id, "", &profile.lines())?,
             functions: profile.functions().into_iter().take(MOST_FUNCTIONS).collect(),
-            stages: self.stages(slot, looks_ns, &mut missing)?,
-            events: self.events(slot, looks_ns, &mut missing)?,
+            stages: if of_hosts { None } else { self.stages(slot, looks_ns, &mut missing)? },
+            events: if of_hosts { None } else { self.events(slot, looks_ns, &mut missing)? },
             missing,
         };
         Ok((kept, profile))

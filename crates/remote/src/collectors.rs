@@ -1,5 +1,5 @@
-//! Commands of a plan that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it,
-//! and are ended and fetched after it: a host that does not answer under load is waited for only afterwards.
+//! Commands that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it, and are
+//! ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
 use crate::{ExecutionTarget, Heard, Order, survey};
 use linerate_hosts::configuration::{MOST_BYTES, OF_MACHINE, questions};
@@ -7,6 +7,7 @@ use linerate_hosts::phases::{Outcome, Output, Signal, Status};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector};
 use linerate_measure::record::{Collected, SlotFacts, VERSION};
+use linerate_profile::{Profile, Sampled, Source, fold};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,15 +17,19 @@ use std::time::{Duration, Instant};
 
 /// Bytes of each command's output that are kept: the first half and the last.
 const MOST: usize = 64 * 1024;
+/// The same of a profiler's output.
+const MOST_STACKS: usize = 64 << 20;
 /// How long a command after a load may take.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 /// How long commands may take to begin, all together.
 const BEGIN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Commands of a plan that run on a host while a load does. When this is dropped, they are ended.
+/// Commands that run on a host while a load does. When this is dropped, they are ended.
 pub struct UnderLoad {
     host: Observed,
     commands: Vec<String>,
+    /// Bytes of their output that are kept.
+    most: usize,
     end: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Collected>>,
 }
@@ -41,7 +46,7 @@ pub struct Observed {
 impl UnderLoad {
     /// Lines for the shell, each in a session of its own.
     pub fn new(host: Observed, commands: Vec<String>) -> UnderLoad {
-        UnderLoad { host, commands, end: Arc::default(), threads: Vec::new() }
+        UnderLoad { host, commands, most: MOST, end: Arc::default(), threads: Vec::new() }
     }
 }
 
@@ -54,9 +59,10 @@ impl Collector for UnderLoad {
     fn before(&mut self) -> Result<(), String> {
         let (begun, all_begun) = channel();
         for command in std::mem::take(&mut self.commands) {
-            let (host, end, begun) = (self.host.clone(), Arc::clone(&self.end), begun.clone());
+            let (host, most) = (self.host.clone(), self.most);
+            let (end, begun) = (Arc::clone(&self.end), begun.clone());
             self.threads.push(thread::spawn(move || {
-                let output = host.run(&command, Duration::MAX, Some((&end, begun)));
+                let output = host.run(&command, Duration::MAX, most, Some((&end, begun)));
                 Collected { command, output }
             }));
         }
@@ -73,15 +79,98 @@ impl Collector for UnderLoad {
 
     /// Ends them (SIGINT, then SIGTERM) and returns their output, in the order of the commands.
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
+        Ok(self.end().map(Artefact::Output).collect())
+    }
+}
+
+impl UnderLoad {
+    fn end(&mut self) -> impl Iterator<Item = Collected> {
         self.end.store(true, Ordering::Relaxed);
-        let said = self.threads.drain(..).filter_map(|thread| thread.join().ok());
-        Ok(said.map(Artefact::Output).collect())
+        self.threads.drain(..).filter_map(|thread| thread.join().ok())
     }
 }
 
 impl Drop for UnderLoad {
     fn drop(&mut self) {
-        let _ = self.after();
+        self.end().for_each(drop);
+    }
+}
+
+/// Samples the stacks of a host's kernel while a load lasts, by the host's own profiler.
+pub struct Profiled(UnderLoad);
+
+/// The name of the collector.
+const PROFILE: &str = "profile";
+
+/// The innermost functions of a CPU that has nothing to do.
+const IDLE: [&str; 13] = [
+    "sched_idletd",
+    "default_idle",
+    "native_safe_halt",
+    "pv_native_safe_halt",
+    "poll_idle",
+    "mwait_idle",
+    "intel_idle",
+    "acpi_idle_do_entry",
+    "acpi_safe_halt",
+    "cpu_idle",
+    "cpu_idle_acpi",
+    "acpi_cpu_c1",
+    "acpi_cpu_idle",
+];
+
+impl Profiled {
+    /// The profiler of this kernel.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn new(host: Observed, kernel: Kernel) -> Result<Profiled, String> {
+        let command = match kernel {
+            // The interrupt goes to the shell alone. perf ends its file when it is told to end; then the shell prints it.
+            Kernel::Linux => {
+                "f=$(mktemp) || exit; perf record -q -a -g --all-kernel -F 997 -o \"$f\" >/dev/null & p=$!; \
+                 trap 'kill -TERM $p' INT TERM; wait $p; wait $p; perf script -i \"$f\"; rm -f \"$f\""
+            }
+            // DTrace prints its aggregations when it is interrupted. arg0 is the kernel's program counter, 0 in user space.
+            Kernel::FreeBsd => {
+                "exec dtrace -q -x stackframes=64 -x aggsize=16m -n 'profile-997 /arg0/ { @[stack()] = count(); }'"
+            }
+            Kernel::OpenBsd | Kernel::NetBsd => {
+                return Err("linerate knows no profiler of this system's kernel".into());
+            }
+        };
+        let mut profiler = UnderLoad::new(host, vec![command.into()]);
+        profiler.most = MOST_STACKS;
+        Ok(Profiled(profiler))
+    }
+}
+
+impl Collector for Profiled {
+    fn name(&self) -> &'static str {
+        PROFILE
+    }
+
+    fn before(&mut self) -> Result<(), String> {
+        self.0.before()
+    }
+
+    fn after(&mut self) -> Result<Vec<Artefact>, String> {
+        let output = self.0.end().next().ok_or("the profiler did not begin")?.output?;
+        let mut folded = Vec::new();
+        let found = fold(output.as_bytes(), &mut folded)
+            .map_err(|fault| format!("its profiler's output: {fault}"))?;
+        let mut profile = Profile::default();
+        for (stack, samples) in Profile::of_folded(&String::from_utf8_lossy(&folded)).stacks() {
+            let innermost = stack.rsplit(';').next().unwrap_or_default();
+            if !IDLE.iter().any(|idle| innermost.split('.').next() == Some(idle)) {
+                profile.add(stack, samples);
+            }
+        }
+        let event = found.event.unwrap_or_else(|| match found.source {
+            Source::Dtrace => "DTrace's profile-997".into(),
+            _ => "perf's clock or cycles".into(),
+        });
+        Ok(vec![Artefact::Profile(Sampled { profile, event, user: 0, lost: 0 })])
     }
 }
 
@@ -167,7 +256,7 @@ impl Observed {
     /// # Errors
     /// The reason why it has no output.
     pub fn output(&self, command: &str) -> Result<String, String> {
-        self.run(command, COMMAND_WITHIN, None)
+        self.run(command, COMMAND_WITHIN, MOST, None)
     }
 
     /// Runs a line for the shell. One that is watched is ended when the flag becomes true, and that it has begun is sent.
@@ -175,12 +264,13 @@ impl Observed {
         &self,
         command: &str,
         limit: Duration,
+        most: usize,
         watched: Option<(&AtomicBool, Sender<()>)>,
     ) -> Result<String, String> {
         let (end, mut begun) = watched.unzip();
         let order = Order::program(&["sh", "-c", command]).within(limit).by_sudo(self.sudo);
         let order = Order { stop: Signal::Interrupt, ..order };
-        let mut kept = [Output::new(MOST), Output::new(MOST)];
+        let mut kept = [Output::new(most), Output::new(MOST)];
         let mut each = |heard| match heard {
             Heard::Wrote(stream, bytes) => kept[stream as usize].push(&bytes),
             _ => drop(begun.take().map(|begun| begun.send(()))),

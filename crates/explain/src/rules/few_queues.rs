@@ -23,7 +23,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     let strength = if full > 0 && full < cpus { Strength::Inferred } else { Strength::Possible };
     let most = card.combined_queues.most.or(card.rx_queues.most).map_or(String::new(), |most| format!(", of {most} possible"));
     Ok(Some(Finding {
-        statement: format!("{} has {queues} receive queues for {cpus} CPUs.", card.name),
+        statement: format!("{} CPUs share the receive queues of {}: {queues}.", cpus, card.name),
         strength,
         evidence: vec![format!("receive queues of {}: {queues}{most}; CPUs: {cpus}; CPUs that were full: {full}", card.name)],
         mechanism: "Each queue is served by one CPU at a time: CPUs without a queue forward nothing.".into(),

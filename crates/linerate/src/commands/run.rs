@@ -248,11 +248,6 @@ impl Session {
                 "{name} compares no variant with another, so --fail-if-slower has nothing to judge: add a variant, and `with` to its [compare]",
             );
         }
-        if args.profile && self.site.is_some() {
-            bail_usage!(
-                "--profile samples the kernel of this machine, and the DUT is another host: run perf or pmcstat there, and `linerate flame` here"
-            );
-        }
         if self.prepared.measured().next().is_none() {
             for reason in distinct(self.prepared.skipped.iter().flat_map(|s| &s.reasons)) {
                 tell(format!("{name}: skipped: {reason}"));

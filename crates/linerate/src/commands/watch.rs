@@ -15,6 +15,7 @@ use linerate_measure::watch::{Differ, Rates, Sample};
 use linerate_remote::Target;
 use linerate_report::watch::{Form, lines};
 use ratatui::DefaultTerminal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -276,7 +277,7 @@ impl View {
                 changed = true;
             }
         }
-        while event::poll(Duration::ZERO)? {
+        while !hung_up() && event::poll(Duration::ZERO)? {
             changed = true;
             if let Event::Key(key) = event::read()?
                 && key.is_press()
@@ -302,12 +303,21 @@ impl View {
         if changed {
             self.draw()?;
         }
-        Ok(true)
+        Ok(!hung_up())
     }
+}
+
+/// Whether the terminal is gone. crossterm would read its end again and again, and never return.
+fn hung_up() -> bool {
+    let stdin = rustix::stdio::stdin();
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    let found = poll(&mut polled, Some(&Timespec::default()));
+    found.is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 impl Drop for View {
     fn drop(&mut self) {
-        ratatui::restore();
+        // A terminal that is gone cannot be restored.
+        let _ = ratatui::try_restore();
     }
 }

@@ -9,7 +9,7 @@ use linerate_linux::telemetry::{self, drops, locks, profile, stages};
 use linerate_measure::collector::{Collector, Collectors};
 use linerate_plan::campaign::Collect;
 use linerate_plan::placeholders::fill;
-use linerate_remote::{AfterLoad, Configured, ExecutionTarget, Observed, UnderLoad};
+use linerate_remote::{AfterLoad, Configured, ExecutionTarget, Observed, Profiled, UnderLoad};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Scene<'a> {
     pub kernel: Kernel,
     /// Its interfaces, towards generator and receiver.
     pub ends: [String; 2],
-    /// What is looked at in this machine's kernel, and the CPUs that forward.
+    /// What is looked at in the DUT's kernel, and the CPUs that forward, if they are of this machine.
     pub telemetry: Option<(Telemetry, Vec<u32>)>,
     /// The slot whose facts are asked for.
     pub configuration: Option<usize>,
@@ -82,6 +82,11 @@ impl<'a> Scene<'a> {
     /// The probes of the kernel. Without a DUT, no frame passes its stack.
     fn probes(&self) -> Vec<Box<dyn Collector + 'a>> {
         let Some((what, cpus)) = self.telemetry.clone() else { return Vec::new() };
+        if let (None, Some(host)) = (self.lane, &self.host) {
+            let profiled =
+                Profiled::new(host.clone(), self.kernel).ok().filter(|_| what == Telemetry::Functions);
+            return profiled.map(|profiled| Box::new(profiled) as Box<dyn Collector>).into_iter().collect();
+        }
         let dut = self.lane.and_then(|lane| lane.dut.as_ref());
         match what {
             Telemetry::Functions => {

@@ -44,6 +44,27 @@ fn a_campaign_over_three_hosts_comes_to_the_verdicts_of_the_local_lab() {
     }
 }
 
+#[test]
+#[ignore = "needs root, openssh-server, nft and perf"]
+fn the_duts_kernel_is_sampled_by_its_own_profiler() {
+    let lab = RealLab::new();
+    let profiled = PLAN.replace("[trials]", "[collect]\nprofile = \"300 ms\"\n\n[trials]");
+    let ended = lab.run(&profiled.replace("blocks = 8", "blocks = 2"), &[]);
+    let summary: Value =
+        serde_json::from_str(&std::fs::read_to_string(lab.scratch.file("records/summary.json")).unwrap())
+            .unwrap();
+    let profiles = summary["profiles"].as_array().unwrap();
+    let takes_time = |profile: &Value, name: &str| {
+        let functions = profile["functions"].as_array().unwrap();
+        functions.iter().any(|f| f["name"] == name && f["with_called"].as_u64() > Some(5))
+    };
+    let found: Vec<[bool; 2]> =
+        profiles.iter().map(|p| ["net_rx_action", "nft_do_chain"].map(|name| takes_time(p, name))).collect();
+    assert_eq!(found, [[true, false], [true, true]], "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("The rule set takes"), "{}", ended.stdout);
+    lab.is_as_it_was();
+}
+
 /// A plan whose trials are so long, with collectors under load; the first counts twenties of a second, and which interface.
 fn with_collectors(duration: &str) -> String {
     let during = r#"[collect]

@@ -65,7 +65,8 @@ impl Device {
     fn before_trial(&self, request: &Request) -> Collectors<'static> {
         let (host, kernel) = (Some(self.dut.observed()), self.dut.kernel());
         let (ends, configuration) = (self.ends.clone(), request.configuration.then_some(request.slot));
-        Scene { host, lane: None, kernel, ends, telemetry: None, configuration }.before(&self.collect)
+        let telemetry = request.telemetry.map(|what| (what, Vec::new()));
+        Scene { host, lane: None, kernel, ends, telemetry, configuration }.before(&self.collect)
     }
 }
 
