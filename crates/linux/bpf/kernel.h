@@ -39,7 +39,7 @@ inline_always int is_observed(struct net_device *dev)
 	if (!OBSERVED[0])
 		return 1;
 	for (int i = 0; i < NAMESPACES; i++)
-		if (OBSERVED[i] == inode)
+		if (inode && OBSERVED[i] == inode)
 			return 1;
 	return 0;
 }

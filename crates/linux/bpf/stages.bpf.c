@@ -103,11 +103,9 @@ static int enter(struct sk_buff *skb)
 		return 0;
 	if (frame->skb == number)
 		frame->skb = 0;
-	if (++cpu->seen < EVERY)
+	if (!is_observed(skb->dev) || ++cpu->seen < EVERY)
 		return 0;
 	cpu->seen = 0;
-	if (!is_observed(skb->dev))
-		return 0;
 	now = bpf_ktime_get_ns();
 	frame->skb = number;
 	frame->point = ENTRY;
