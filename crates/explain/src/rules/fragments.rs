@@ -6,7 +6,7 @@ use linerate_measure::record::{Finding, Strength};
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let made = case.counted(|name| ["FragCreates", "FragOKs", "ReasmReqds", "FragFails", "InTooBigErrors"].iter().any(|end| name.ends_with(end)));
-    let spent = case.spent(&["ip_do_fragment", "ip6_fragment", "ip_defrag", "nf_ct_frag*", "ip_fragment"]).ok().filter(|spent| spent.is_clear(0.01));
+    let spent = case.spent(&["ip_do_fragment", "ip6_fragment", "ip_defrag", "inet_frag_*", "ip_fragment"]).ok().filter(|spent| spent.is_clear(0.01));
     let frames = made.values().copied().max().unwrap_or(0) as f64 / case.sent().max(1) as f64;
     if frames < 0.001 && spent.is_none() {
         return Ok(None);
