@@ -307,6 +307,9 @@ impl View {
     }
 }
 
+/// Exit status of a program whose terminal is gone, as shells have it (128 + SIGHUP).
+const HANGUP: i32 = 129;
+
 /// Whether the terminal is gone. crossterm would read its end again and again, and never return.
 fn hung_up() -> bool {
     let stdin = rustix::stdio::stdin();
@@ -317,7 +320,10 @@ fn hung_up() -> bool {
 
 impl Drop for View {
     fn drop(&mut self) {
-        // A terminal that is gone cannot be restored.
-        let _ = ratatui::try_restore();
+        if hung_up() {
+            // ratatui would panic because it can tell nobody. Records are flushed after each sample.
+            std::process::exit(HANGUP);
+        }
+        ratatui::restore();
     }
 }
