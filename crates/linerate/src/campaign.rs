@@ -278,7 +278,7 @@ impl Conductor<'_> {
         Ok(Some(Events { received, sent: evidence.generator.frames, drops, waits }))
     }
 
-    /// Runs a trial of this length that is no part of the results.
+    /// Runs a trial of this length, whose rate does not enter the results.
     fn look(&mut self, slot: &Slot, what: Telemetry, load_ns: u64) -> Result<TrialOutcome> {
         let timing = self.campaign.asked.timing.lasting(load_ns);
         let (slot, rate) = (slot.id, slot.asked_fps);

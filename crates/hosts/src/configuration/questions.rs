@@ -4,7 +4,7 @@
 use crate::systems::question::device;
 use crate::systems::{Kernel, is_name};
 
-/// Settings that bear on forwarding.
+/// Settings that bear on forwarding, without those of [`OF_MACHINE`].
 const SYSCTLS: &[&str] = &[
     "net.ipv4.ip_forward",
     "net.ipv6.conf.all.forwarding",
@@ -18,29 +18,8 @@ const SYSCTLS: &[&str] = &[
     "net.ipv4.icmp_ratelimit",
     "net.ipv4.fib_multipath_hash_policy",
     "net.ipv6.fib_multipath_hash_policy",
-    "net.ipv4.neigh.default.gc_thresh1",
-    "net.ipv4.neigh.default.gc_thresh2",
-    "net.ipv4.neigh.default.gc_thresh3",
-    "net.ipv6.neigh.default.gc_thresh1",
-    "net.ipv6.neigh.default.gc_thresh2",
-    "net.ipv6.neigh.default.gc_thresh3",
     "net.ipv6.route.gc_thresh",
     "net.ipv6.route.max_size",
-    "net.core.netdev_budget",
-    "net.core.netdev_budget_usecs",
-    "net.core.netdev_max_backlog",
-    "net.core.dev_weight",
-    "net.core.dev_weight_rx_bias",
-    "net.core.dev_weight_tx_bias",
-    "net.core.netdev_tstamp_prequeue",
-    "net.core.rps_sock_flow_entries",
-    "net.core.flow_limit_cpu_bitmap",
-    "net.core.gro_normal_batch",
-    "net.core.default_qdisc",
-    "net.core.busy_poll",
-    "net.core.busy_read",
-    "net.core.bpf_jit_enable",
-    "net.core.bpf_jit_harden",
     "net.netfilter.nf_conntrack_max",
     "net.netfilter.nf_conntrack_buckets",
     "net.netfilter.nf_conntrack_count",
@@ -63,7 +42,7 @@ const SYSCTLS: &[&str] = &[
     "kernel.randomize_va_space",
 ];
 
-/// Those among them that a network namespace does not show: the machine has them once.
+/// Settings that bear on forwarding and that a network namespace does not show: the machine has them once.
 pub const OF_MACHINE: [&str; 21] = [
     "net.ipv4.neigh.default.gc_thresh1",
     "net.ipv4.neigh.default.gc_thresh2",
@@ -177,7 +156,8 @@ pub fn label(argv: &[String]) -> String {
 
 fn linux(interfaces: &[String; 2]) -> Vec<Vec<String>> {
     let names: Vec<&str> = valid(interfaces);
-    let mut sysctl: Vec<String> = ["sysctl", "-e"].iter().chain(SYSCTLS).map(|w| (*w).into()).collect();
+    let mut sysctl: Vec<String> =
+        ["sysctl", "-e"].iter().chain(SYSCTLS).chain(&OF_MACHINE).map(|w| (*w).into()).collect();
     for name in &names {
         // With slashes, a dot of a name is one.
         sysctl.extend(OF_INTERFACE.iter().map(|setting| format!("net/ipv4/conf/{name}/{setting}")));

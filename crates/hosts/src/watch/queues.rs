@@ -52,7 +52,7 @@ impl Layout {
         for place in &mut places {
             *place = place.filter(|p| best.get(&(p.queue, p.tx, p.kind)) == Some(&p.rank));
         }
-        // A queue that only drops, or one far beyond the others, is no queue of frames.
+        // Some drivers number their drop counters beyond the queues that they have: a queue without a frame counter is left out.
         let counts: Vec<usize> =
             places.iter().flatten().filter(|p| p.kind != Kind::Drops).map(|p| p.queue + 1).collect();
         let queues = counts.iter().copied().max().unwrap_or(0);

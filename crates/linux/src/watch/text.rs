@@ -140,7 +140,7 @@ fn softnet(text: &str) -> BTreeMap<u32, Softnet> {
     text.lines().take(MOST).enumerate().filter_map(row).collect()
 }
 
-/// /proc/net/dev: two lines of headings, then `name: ` with 8 numbers of what arrived and 8 of what left.
+/// /proc/net/dev: two lines of headings, then `name: ` with 8 counters of received and 8 of sent frames.
 fn net_dev(text: &str) -> BTreeMap<String, Interface> {
     let row = |line: &str| {
         // A name may contain a colon, numbers do not.

@@ -343,7 +343,7 @@ fn queue_line(
     Line::from(spans)
 }
 
-/// `  12▽███▌     356k  1.2k!`: number, bar and rate of what arrives, or of what leaves where only that is counted, and drops.
+/// `  12▽███▌     356k  1.2k!`: the queue's number, a bar and the rate of received frames, and drops. A queue that counts no received frames shows its sent ones.
 fn queue_cell(number: usize, state: QueueState, queue: &QueueRates, most: f64, width: u16) -> Line<'static> {
     let side = queue.rx.filter(|rx| rx.pps > 0.0 || queue.tx.is_none()).or(queue.tx).unwrap_or_default();
     let style = if queue.rx.is_some_and(|rx| rx.pps > 0.0) || queue.tx.is_none() { RX } else { TX };
