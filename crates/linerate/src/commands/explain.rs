@@ -127,7 +127,7 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
     if args.prove || args.write_plans.is_some() {
         let experiments = prove::experiments(campaign, &summary.explanations);
         if experiments.is_empty() {
-            tell("no finding has an experiment: no plan can make the changes");
+            tell("there is no experiment: no finding has a change that a plan can make");
         }
         if let Some(folder) = &args.write_plans {
             for plan in prove::write(&experiments, folder)? {

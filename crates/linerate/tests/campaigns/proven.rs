@@ -53,5 +53,5 @@ fn experiments_need_the_machine_that_was_measured() {
     refused.fails(2, &["experiments are for the findings of one campaign"]);
     run(&["explain", "records", "--budget", "1s"]).fails(2, &["--prove"]);
     let none = run(&["explain", "records", "--prove"]).ok();
-    assert!(none.stderr.contains("no finding has an experiment"), "{none:?}");
+    assert!(none.stderr.contains("there is no experiment: no finding has a change"), "{none:?}");
 }
