@@ -1,7 +1,8 @@
 //! The offset of another host's clock from ours, found by asking it for the time.
 //!
-//! The quickest of many answers is believed: its error is the smallest, at most half of the time that it took (the argument of
-//! NTP's clock filter, RFC 5905 section 10). The only assumption about the network is that nothing arrives before it was sent.
+//! Each answer bounds the offset on both sides: their clock read no less when the question was heard than ours when it was asked,
+//! and no more when the answer left than ours when it was here. All answers together bound it best (Marzullo's intersection, the
+//! idea of RFC 5905 section 11.2.1). The only assumption about the network is that nothing arrives before it was sent.
 
 /// One question and its answer, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +18,12 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Time on the way, both ways; `None` for times that cannot be.
-    fn round_trip(&self) -> Option<u64> {
-        let [heard, answered] = self.there;
-        let here = self.received.checked_sub(self.asked)?;
-        here.checked_sub(u64::try_from(answered.checked_sub(heard)?).ok()?)
+    /// The least and the largest offset that it allows for; `None` for times that cannot be.
+    fn bounds(&self) -> Option<[i128; 2]> {
+        let ([heard, answered], error) = (self.there, i128::from(self.error_ns));
+        let least = answered - i128::from(self.received) - error;
+        let most = heard - i128::from(self.asked) + error;
+        (least <= most && heard <= answered).then_some([least, most])
     }
 }
 
@@ -35,14 +37,31 @@ pub struct Offset {
 }
 
 impl Offset {
-    /// From the answer with the smallest error; `None` without a plausible answer.
+    /// The middle of the offsets that all answers allow for; `None` without a plausible answer. A clock that is set between two
+    /// answers makes them contradict each other: then everything between both is possible.
     pub fn of(probes: &[Probe]) -> Option<Offset> {
-        let offset = |probe: &Probe| {
-            let within_ns = probe.round_trip()?.div_ceil(2).saturating_add(probe.error_ns);
-            let here = i128::from(probe.asked) + i128::from(probe.received);
-            Some(Offset { ns: (probe.there[0] + probe.there[1] - here) / 2, within_ns })
-        };
-        probes.iter().filter_map(offset).min_by_key(|offset| offset.within_ns)
+        let bounds = || probes.iter().filter_map(Probe::bounds);
+        let least = bounds().map(|[least, _]| least).max()?;
+        let most = bounds().map(|[_, most]| most).min()?;
+        let within = least.abs_diff(most).div_ceil(2);
+        Some(Offset { ns: (least + most) / 2, within_ns: u64::try_from(within).unwrap_or(u64::MAX) })
+    }
+
+    /// This clock as seen from another one, when both were compared with ours.
+    pub fn from(&self, other: &Offset) -> Offset {
+        Offset { ns: self.ns - other.ns, within_ns: self.within_ns.saturating_add(other.within_ns) }
+    }
+
+    /// How far from the truth this offset has been at most, in nanoseconds, until it was measured again: clocks drift, in between
+    /// in one direction.
+    pub fn error_until(&self, later: &Offset) -> u64 {
+        let drift = u64::try_from((later.ns - self.ns).unsigned_abs()).unwrap_or(u64::MAX);
+        self.within_ns.max(drift.saturating_add(later.within_ns))
+    }
+
+    /// Whether both clocks may be one.
+    pub fn may_be_none(&self) -> bool {
+        self.ns.unsigned_abs() <= self.within_ns.into()
     }
 
     /// A moment of our clock on theirs.
@@ -106,6 +125,23 @@ mod tests {
             prop_assert_eq!(found.here(found.there(begin).into()), begin);
         }
 
+        /// Two clocks that drift evenly, compared with ours before and after: the offset of one from the other is never further
+        /// from the first comparison than is stated.
+        #[test]
+        fn drift_is_within_what_is_stated(
+            [a, b, c, d] in prop::array::uniform4(-4_000_000_000_000i128..4_000_000_000_000),
+            errors in prop::array::uniform4((0u64..1 << 30, -100i128..=100)),
+            share in 0i128..=100,
+        ) {
+            let compared = |truth: i128, (within_ns, at): (u64, i128)| {
+                Offset { ns: truth + i128::from(within_ns) * at / 100, within_ns }
+            };
+            let [e, f, g, h] = errors;
+            let (before, after) = (compared(a, e).from(&compared(b, f)), compared(c, g).from(&compared(d, h)));
+            let truth = (a - b) + ((c - d) - (a - b)) * share / 100;
+            prop_assert!((truth - before.ns).unsigned_abs() <= u128::from(before.error_until(&after)) + 1);
+        }
+
         #[test]
         fn no_times_make_it_panic(
             times in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()), 0..5),
@@ -115,6 +151,7 @@ mod tests {
             };
             if let Some(offset) = Offset::of(&times.into_iter().map(probe).collect::<Vec<_>>()) {
                 let _ = (offset.there(u64::MAX), offset.here(i128::from(u64::MAX)), offset.there(0), offset.here(0));
+                let _ = offset.from(&Offset { ns: -offset.ns, ..offset }).error_until(&offset);
             }
         }
     }
@@ -135,10 +172,16 @@ mod tests {
     }
 
     #[test]
-    fn the_quickest_answer_counts() {
-        let slow = Probe { asked: 0, there: [100; 2], error_ns: 0, received: 1000 };
+    fn answers_bound_the_offset_together() {
+        let slow = Probe { asked: 0, there: [5100; 2], error_ns: 0, received: 1000 };
         let quick = Probe { asked: 2000, there: [7050; 2], error_ns: 0, received: 2100 };
         assert_eq!(Offset::of(&[slow, quick]), Some(Offset { ns: 5000, within_ns: 50 }));
+        // Quick questions and slow answers, and the other way about.
+        let there = Probe { asked: 0, there: [5010; 2], error_ns: 0, received: 200 };
+        let back = Probe { asked: 1000, there: [6190; 2], error_ns: 0, received: 1200 };
+        assert_eq!(Offset::of(&[there, back]), Some(Offset { ns: 5000, within_ns: 10 }));
+        let moved = Probe { there: [9010; 2], ..there };
+        assert_eq!(Offset::of(&[there, moved]), Some(Offset { ns: 6910, within_ns: 1900 }), "it was set");
         assert_eq!(Offset::of(&[]), None);
     }
 }

@@ -77,6 +77,14 @@ struct {
 struct {
 	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
 	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+	MAP_UINT(max_entries, STREAMS); /* how far each stream's generator's clock is ahead of ours, in ns */
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} ahead SEC(".maps");
+
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct sample);
 	MAP_UINT(max_entries, 1);
 	MAP_UINT(map_flags, BPF_F_MMAPABLE);
@@ -96,12 +104,19 @@ struct {
 
 const volatile u32 STREAMS_USED = STREAMS;
 
-inline_always void measure_latency(u32 cpu, struct stream *stream, u64 stamp)
+inline_always void measure_latency(u32 cpu, u32 id, struct stream *stream, u64 stamp)
 {
-	u64 now = bpf_ktime_get_ns();
-	u32 index = cpu * TIME_BUCKETS + time_bucket((now - stamp) & 0xffffffffffffULL);
-	u64 *bucket = bpf_map_lookup_elem(&latencies, &index);
+	u64 now = bpf_ktime_get_ns(), age = now - stamp;
+	u64 *ns = bpf_map_lookup_elem(&ahead, &id), *bucket;
+	u32 index;
 
+	if (ns)
+		age += *(volatile u64 *)ns;
+	age &= 0xffffffffffffULL;
+	if (age >> 47) /* the stamp is later, by clocks that were compared */
+		age = 0;
+	index = cpu * TIME_BUCKETS + time_bucket(age);
+	bucket = bpf_map_lookup_elem(&latencies, &index);
 	if (bucket)
 		(*bucket)++;
 	if (!stream->first_ns)
@@ -276,7 +291,7 @@ inline_always int receive_frame(struct xdp_md *ctx)
 		break;
 	}
 	if (stamp)
-		measure_latency(cpu, stream, stamp);
+		measure_latency(cpu, id, stream, stamp);
 	return counted(data);
 
 foreign:

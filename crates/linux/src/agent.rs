@@ -51,7 +51,8 @@ pub fn serve(
     let (inputs, events) = mpsc::sync_channel(UNREAD);
     let (tasks, todo) = mpsc::channel();
     let cancel = Arc::new(AtomicBool::new(false));
-    let session = Session::new(&options.linerate, cpu::online_cpus().unwrap_or_default(), monotonic_ns());
+    let cpus = cpu::online_cpus().unwrap_or_default();
+    let session = Session::new(&options.linerate, cpus, clock_name(), monotonic_ns());
     let (to, cancelled) = (inputs.clone(), Arc::clone(&cancel));
     let mut worker = Worker { options, to, cancel: cancelled, ports: BTreeMap::new(), armed: None };
     std::thread::spawn(move || worker.run(&todo));
@@ -63,6 +64,15 @@ pub fn serve(
     let clean = Loop { session, tasks, lines, cancel }.run(&events, interrupted);
     let _ = written.recv_timeout(PARTING);
     clean
+}
+
+/// The machine's boot and the process's time namespace: CLOCK_MONOTONIC is one where both are the same. Empty if they cannot be read.
+fn clock_name() -> String {
+    let read = |path| std::fs::read_to_string(path).ok();
+    let boot = read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = read("/proc/self/timens_offsets").unwrap_or_default();
+    let offset = namespace.split_ascii_whitespace().skip_while(|word| *word != "monotonic").take(3);
+    [boot.trim()].into_iter().filter(|boot| !boot.is_empty()).chain(offset).collect::<Vec<_>>().join(" ")
 }
 
 /// The deciding thread.
@@ -214,6 +224,8 @@ impl Worker {
             if made.sends {
                 // An earlier load's threads are waited for now, not at the start.
                 made.port.stop().map_err(|e| system("ending the load before", e))?;
+            } else {
+                made.port.set_clocks(&order.ahead_ns);
             }
         }
         self.armed = Some((names, order));

@@ -295,8 +295,19 @@ pub struct TrialRecord {
     /// Between the first generator's beginning and the last one's, in nanoseconds, where several hosts send; as uncertain as the comparison
     /// of their clocks.
     pub skew_ns: Option<u64>,
+    /// How the ages of stamped frames were found, where the agents of hosts stamp and receive.
+    pub clocks: Option<Clocks>,
     /// Where an imported figure comes from.
     pub imported: Option<Box<ImportedTrial>>,
+}
+
+/// The comparison of the generators' clocks with the receiver's, before the load and after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// The receiver's `latency` is larger than the latency by so many nanoseconds, so that no value is below 0.
+    pub shift_ns: u64,
+    /// By how much more or less at most, in nanoseconds; 0 where one clock stamps and receives.
+    pub error_ns: u64,
 }
 
 impl TrialRecord {

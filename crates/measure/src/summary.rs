@@ -120,8 +120,7 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
     let length = slot.average_len_fcs();
     let generator = slot.cpus.as_ref().unwrap_or(&campaign.roles.generator);
     let cpus = if campaign.asked.mode == Mode::Inline { generator.len() } else { 1 };
-    let mut latency = Histogram::default();
-    valid.iter().for_each(|t| latency.merge(&t.receiver.latency));
+    let stamped = || valid.iter().filter(|t| campaign.asked.lab != LabKind::Hosts || t.clocks.is_some());
     Row {
         slot: slot.id,
         name: slot.name.clone(),
@@ -142,7 +141,8 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
         line_share_imix: line_shares(rate.median, SIMPLE_IMIX_AVERAGE),
         limit: Limit::Unknown,
         full_cpus: full_cpus(&valid),
-        latency_ns: quantiles(&latency),
+        latency_ns: quantiles(stamped().copied()),
+        clock_error_ns: stamped().filter_map(|t| t.clocks).map(|clocks| clocks.error_ns).max(),
         duplicates: valid.iter().map(|t| t.receiver.duplicates()).sum(),
         reordered: valid.iter().map(|t| t.receiver.reordered()).sum(),
         losses: losses_by_place(&valid),
@@ -167,14 +167,22 @@ fn full_cpus(trials: &[&TrialRecord]) -> Vec<u32> {
 /// Values that must lie beyond a quantile for it to be known.
 const BEYOND: f64 = 10.0;
 
-/// The least latency and its quantiles, as far as there are enough values for them.
-fn quantiles(latency: &Histogram) -> BTreeMap<String, u64> {
+/// The least latency and its quantiles, as far as there are enough values for them, and the delay variation.
+fn quantiles<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> BTreeMap<String, u64> {
+    let (mut latency, mut variation) = (Histogram::default(), Histogram::default());
+    for trial in trials {
+        let found = &trial.receiver.latency;
+        latency.merge(&found.beyond(trial.clocks.map_or(0, |clocks| clocks.shift_ns)));
+        // Beyond the least of the same trial: each trial has its own error of the clocks.
+        variation.merge(&found.beyond(found.quantile(0.0).unwrap_or(0)));
+    }
     const WANTED: [(&str, f64); 5] =
         [("min", 0.0), ("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
     let values = latency.count() as f64;
     let known = |(name, q): &(&str, f64)| *name != "p99.99" || values * (1.0 - q) >= BEYOND;
     let quantile = |(name, q): &(&str, f64)| Some((name.to_string(), latency.quantile(*q)?));
-    WANTED.iter().filter(|wanted| known(wanted)).filter_map(quantile).collect()
+    let pdv = variation.quantile(0.999).map(|ns| ("pdv".to_string(), ns));
+    WANTED.iter().filter(|wanted| known(wanted)).filter_map(quantile).chain(pdv).collect()
 }
 
 fn losses_by_place(trials: &[&TrialRecord]) -> Vec<Loss> {

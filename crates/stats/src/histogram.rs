@@ -55,6 +55,15 @@ impl Histogram {
         other.buckets.iter().for_each(|(index, n)| self.add(*index, *n));
     }
 
+    /// Every value less `ns`, and 0 for those below it: again to the 3 % of the buckets, each value as the middle of its own.
+    pub fn beyond(&self, ns: u64) -> Histogram {
+        let mut beyond = Histogram::default();
+        for (index, n) in &self.buckets {
+            beyond.add(bucket(middle(*index).saturating_sub(ns)) as u16, *n);
+        }
+        beyond
+    }
+
     fn add(&mut self, index: u16, n: u64) {
         match self.buckets.binary_search_by_key(&index, |b| b.0) {
             Ok(at) => self.buckets[at].1 += n,
@@ -119,6 +128,16 @@ mod tests {
             prop_assert_eq!(bucket(h.quantile(0.5).unwrap()), bucket(median));
             prop_assert_eq!(h.count(), values.len() as u64);
         }
+    }
+
+    #[test]
+    fn values_beyond_a_value() {
+        let mut h = Histogram::default();
+        [5, 1000, 5000, 5000].into_iter().for_each(|v| h.record(v));
+        assert_eq!(h.beyond(0), h);
+        let beyond = h.beyond(h.quantile(0.5).unwrap());
+        assert_eq!((beyond.count(), beyond.quantile(0.5)), (4, Some(0)));
+        assert!(beyond.quantile(1.0).unwrap().abs_diff(4000) <= 5000 / 32, "{beyond:?}");
     }
 
     #[test]

@@ -61,10 +61,11 @@ impl Signature {
         })
     }
 
-    /// Nanoseconds from the stamp to `now_ns` (CLOCK_MONOTONIC of the same machine), right across a wrap of
-    /// the 48 bits; `None` if the frame is not stamped.
+    /// Nanoseconds from the stamp to `now_ns` (CLOCK_MONOTONIC of the machine that stamps), right across a wrap of the 48 bits; 0 for
+    /// a stamp that is later; `None` if the frame is not stamped.
     pub fn age_ns(&self, now_ns: u64) -> Option<u64> {
-        (self.time_ns != 0).then(|| now_ns.wrapping_sub(self.time_ns) & MAX_48)
+        let age = now_ns.wrapping_sub(self.time_ns) & MAX_48;
+        (self.time_ns != 0).then_some(if age > MAX_48 / 2 { 0 } else { age })
     }
 }
 
@@ -84,6 +85,7 @@ mod tests {
     fn age_across_a_wrap() {
         let signature = Signature { time_ns: MAX_48, ..Default::default() };
         assert_eq!(signature.age_ns(1 << 48 | 9), Some(10));
+        assert_eq!(Signature { time_ns: 5, ..signature }.age_ns(3), Some(0), "later");
         assert_eq!(Signature::default().age_ns(5), None);
     }
 

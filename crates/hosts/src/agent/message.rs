@@ -47,8 +47,9 @@ pub enum Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", content = "with", rename_all = "kebab-case")]
 pub enum Reply {
-    /// The answer to a hello of the same version: the CPUs that may be used.
-    Welcome { cpus: Vec<u32> },
+    /// The answer to a hello of the same version: the CPUs that may be used, and the name of the clock: agents that give the same
+    /// one run on one machine. Empty where it has none.
+    Welcome { cpus: Vec<u32>, clock: String },
     /// The agent is there.
     Heartbeat {},
     /// When the question was read, and when the answer was written.
@@ -260,7 +261,7 @@ pub struct Port {
 }
 
 /// The load that a host's ports are armed with.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// The load of each generator; receivers report for its duration.
     pub load: Load,
@@ -269,6 +270,10 @@ pub struct Order {
     /// Whether receivers answer each frame, and generators count the answers that arrive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answer: bool,
+    /// How far the clocks of streams' generators are ahead of the receivers', in nanoseconds, by the low byte of the stream. Streams
+    /// that are not named are stamped by the receiver's own clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ahead_ns: Vec<(u8, i64)>,
 }
 
 /// More samples than a thousand a second say nothing, and cost.

@@ -59,6 +59,7 @@ pub struct Session {
     phase: Phase,
     linerate: String,
     cpus: Vec<u32>,
+    clock: String,
     /// The request that is being carried out, with its number.
     under: Option<(u64, Request)>,
     ports: BTreeSet<String>,
@@ -78,12 +79,13 @@ const MOST_STOPS: usize = 16;
 const MOST_PORTS: usize = 32;
 
 impl Session {
-    /// A session that begins. `linerate`: this program's version; `cpus`: those that may be used.
-    pub fn new(linerate: &str, cpus: Vec<u32>, now_ns: u64) -> Session {
+    /// A session that begins. `linerate`: this program's version; `cpus`: those that may be used; `clock`: the name of the clock.
+    pub fn new(linerate: &str, cpus: Vec<u32>, clock: String, now_ns: u64) -> Session {
         Session {
             phase: Phase::Greeting,
             linerate: linerate.into(),
             cpus,
+            clock,
             under: None,
             ports: BTreeSet::new(),
             armed: false,
@@ -152,7 +154,8 @@ impl Session {
             Request::Hello { protocol: SPOKEN, .. } => {
                 self.phase = Phase::Open;
                 self.beat_ns = now_ns;
-                todo.push(Action::Send(id, Reply::Welcome { cpus: self.cpus.clone() }));
+                let welcome = Reply::Welcome { cpus: self.cpus.clone(), clock: self.clock.clone() };
+                todo.push(Action::Send(id, welcome));
             }
             Request::Hello { protocol, linerate } => {
                 let fault = Fault::version(protocol, &linerate, &self.linerate);

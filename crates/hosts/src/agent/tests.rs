@@ -38,7 +38,7 @@ pub(super) fn receiver() -> Port {
 
 pub(super) fn order() -> Order {
     let load = Load { rate: Some(1000.5), batch: 8, ..Load::lasting(std::time::Duration::from_secs(1)) };
-    Order { load, sample_ns: 10_000_000, answer: false }
+    Order { load, sample_ns: 10_000_000, answer: false, ahead_ns: vec![(3, -5)] }
 }
 
 fn hello(protocol: u32) -> Request {
@@ -84,13 +84,13 @@ fn fault(actions: &[Action]) -> &Fault {
 }
 
 fn fresh() -> Session {
-    Session::new("1.2.3", vec![0, 1], 0)
+    Session::new("1.2.3", vec![0, 1], "clock".into(), 0)
 }
 
 /// A session that has been greeted and has a generator.
 fn opened() -> Session {
     let mut session = fresh();
-    let welcome = Reply::Welcome { cpus: vec![0, 1] };
+    let welcome = Reply::Welcome { cpus: vec![0, 1], clock: "clock".into() };
     assert_eq!(say(&mut session, 1, &hello(SPOKEN), 0), [Action::Send(1, welcome)]);
     let actions = say(&mut session, 2, &Request::Prepare(Box::new(generator())), 0);
     assert!(matches!(&actions[..], [Action::Do(Request::Prepare(_))]));
@@ -340,7 +340,7 @@ proptest! {
             let request = requests().swap_remove(request);
             let asked = session.ask(&request).0;
             open.extend((request != Request::Heartbeat {}).then_some(asked));
-            let replies = [Reply::Done {}, ended(), Reply::Heartbeat {}, Reply::Welcome { cpus: vec![] },
+            let replies = [Reply::Done {}, ended(), Reply::Heartbeat {}, Reply::Welcome { cpus: vec![], clock: String::new() },
                 Reply::Error(Fault::order("x", "y"))];
             session.line(&encode(id, &replies[reply]), 0);
             if session.lost().is_some() {

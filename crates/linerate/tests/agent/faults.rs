@@ -135,8 +135,8 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
     generator.prepare(sender(Backend::Xdp)).unwrap();
     receiver.agent().prepare(counter(Backend::Xdp)).unwrap();
     let members = [
-        Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
-        Member { agent: receiver.agent(), generators: vec![], receivers: vec!["in".into()] },
+        Member { agent: &generator, generators: vec!["out".into()], streams: vec![0], receivers: vec![] },
+        Member { agent: receiver.agent(), generators: vec![], streams: vec![], receivers: vec!["in".into()] },
     ];
     let timing = Timing::slice(30_000_000_000);
     let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
@@ -163,8 +163,8 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
     generator.prepare(sender(Backend::AfPacket)).unwrap();
     receiver.prepare(counter(Backend::AfPacket)).unwrap();
     let members = [
-        Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
-        Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
+        Member { agent: &generator, generators: vec!["out".into()], streams: vec![0], receivers: vec![] },
+        Member { agent: &receiver, generators: vec![], streams: vec![], receivers: vec!["in".into()] },
     ];
     let timing = Timing { run_ns: 30_000_000_000, ..Timing::slice(1_000_000) };
     let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };

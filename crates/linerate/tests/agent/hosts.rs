@@ -111,8 +111,20 @@ pub fn serve(namespace: &str) -> Command {
     command
 }
 
+/// The same with a CLOCK_MONOTONIC that is so many seconds ahead of this machine's, in a time namespace.
+pub fn serve_ahead(namespace: &str, seconds: u64) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace, "unshare", "--fork", "--time", "--monotonic"]);
+    command.args([&seconds.to_string(), LINERATE, "agent"]).env_remove("SSH_CONNECTION");
+    command
+}
+
 pub fn greet(name: &str, namespace: &str) -> Agent {
-    let link = Link::start(serve(namespace)).unwrap();
+    greet_by(name, serve(namespace))
+}
+
+pub fn greet_by(name: &str, command: Command) -> Agent {
+    let link = Link::start(command).unwrap();
     Agent::greet(name, link, "test", Duration::from_secs(10)).unwrap()
 }
 
@@ -175,5 +187,5 @@ pub fn counter(backend: Backend) -> Port {
 
 pub fn order(ms: u64, rate: f64) -> Order {
     let load = Load { rate: Some(rate), batch: 8, ..Load::lasting(Duration::from_millis(ms)) };
-    Order { load, sample_ns: 10_000_000, answer: false }
+    Order { load, sample_ns: 10_000_000, answer: false, ahead_ns: vec![] }
 }

@@ -1,7 +1,7 @@
 //! Trials through the client: every frame is accounted for.
 
 use super::common::lab::ip;
-use super::hosts::{CAMPAIGN, Hosts, INSIDE, counted, counter, greet, sender};
+use super::hosts::{CAMPAIGN, Hosts, INSIDE, counted, counter, greet, greet_by, sender, serve_ahead};
 use linerate_hosts::agent::message::Role;
 use linerate_linux::net::{Netns, procnet};
 use linerate_measure::trial::{Timing, rates};
@@ -29,6 +29,7 @@ fn conserves(sends: Backend, counts: Backend) {
     let member = |agent, generators: &[&str], receivers: &[&str]| Member {
         agent,
         generators: generators.iter().map(ToString::to_string).collect(),
+        streams: vec![0],
         receivers: receivers.iter().map(ToString::to_string).collect(),
     };
     let members = [member(&generator, &["out"], &[]), member(&receiver, &[], &["in"])];
@@ -85,8 +86,8 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
     generator.prepare(sender(Backend::Xdp)).unwrap();
     receiver.prepare(counter(Backend::Xdp)).unwrap();
     let members = [
-        Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
-        Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
+        Member { agent: &generator, generators: vec!["out".into()], streams: vec![0], receivers: vec![] },
+        Member { agent: &receiver, generators: vec![], streams: vec![], receivers: vec!["in".into()] },
     ];
     let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(5_000_000_000) };
     let load = Load { rate: Some(10_000.0), frames: Some(777), batch: 8, ..Load::lasting(timing.load()) };
@@ -109,6 +110,42 @@ fn clocks_are_compared_and_cpus_are_named() {
     assert!(agent.cpus().contains(&0), "{:?}", agent.cpus());
     let offset = agent.compare_clocks().unwrap();
     assert!(offset.ns.unsigned_abs() <= u128::from(offset.within_ns), "one and the same clock: {offset:?}");
+}
+
+/// Longer than any frame of a quiet lab takes, and shorter than any mistake of a clock would be.
+const QUIET_NS: u64 = 20_000_000;
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
+    const AHEAD_S: u64 = 1000;
+    let hosts = Hosts::routed();
+    let receiver = greet("r", &hosts.receiver);
+    let ahead = greet_by("g", serve_ahead(&hosts.generator, AHEAD_S));
+    let offset = ahead.compare_clocks().unwrap();
+    let truth = i128::from(AHEAD_S) * 1_000_000_000;
+    assert!((offset.ns - truth).unsigned_abs() <= offset.within_ns.into(), "{offset:?}");
+    drop(ahead);
+    for (seconds, counts) in [(0, Backend::Xdp), (AHEAD_S, Backend::Xdp), (AHEAD_S, Backend::AfPacket)] {
+        let generator = greet_by("g", serve_ahead(&hosts.generator, seconds));
+        generator.prepare(sender(Backend::AfPacket)).unwrap();
+        receiver.prepare(counter(counts)).unwrap();
+        let members = [
+            Member { agent: &generator, generators: vec!["out".into()], streams: vec![0], receivers: vec![] },
+            Member { agent: &receiver, generators: vec![], streams: vec![], receivers: vec!["in".into()] },
+        ];
+        let flown = fly(&members, Some(5_000.0), 200);
+        let (latency, clocks) = (&flown.receiver.latency, flown.clocks.unwrap());
+        let [least, median] = [0.0, 0.5].map(|quantile| latency.quantile(quantile).unwrap());
+        println!("{counts}, ahead by {seconds} s: {clocks:?}, least {least}, median {median}");
+        assert!(latency.count() >= 50 && least > 0, "{latency:?}");
+        assert_eq!((clocks.shift_ns > 0, clocks.error_ns > 0), (seconds > 0, seconds > 0), "{clocks:?}");
+        // Buckets are 3 % wide.
+        let (low, high) = (least + least / 30, median - median / 30);
+        assert!(low + clocks.error_ns >= clocks.shift_ns, "no latency is below 0: {clocks:?} {least}");
+        assert!(high < clocks.shift_ns + clocks.error_ns + QUIET_NS, "{clocks:?} {median}");
+        assert!(clocks.error_ns < QUIET_NS && clocks.shift_ns <= clocks.error_ns, "{clocks:?}");
+    }
 }
 
 #[test]

@@ -97,6 +97,12 @@ pub trait Port: Send {
         false
     }
 
+    /// Tells a receiver how far the clocks of streams' generators are ahead of its own, in nanoseconds, by the low byte of the
+    /// stream; the other streams are stamped by its own clock.
+    fn set_clocks(&mut self, ahead_ns: &[(u8, i64)]) {
+        let _ = ahead_ns;
+    }
+
     /// Test frames sent or received since the start: cheap, for samples.
     fn frames(&self) -> u64 {
         self.threads().iter().map(|thread| thread.frames).sum()

@@ -18,14 +18,13 @@ const OTHER_CAMPAIGN: usize = 5;
 /// Bytes kept of the first foreign frame.
 const SAMPLE: usize = 64;
 
-/// An age beyond this (39 hours) is a stamp from the future, by clocks that are compared: it counts as 0.
-const FUTURE_NS: u64 = 1 << 47;
-
 /// Frames that have arrived. Each start resets the counters, but not the windows that find duplicates, because sequence numbers
 /// continue.
 pub struct Account {
     filter: Filter,
     windows: Vec<Option<SequenceWindow>>,
+    /// How far each stream's generator's clock is ahead of ours.
+    ahead_ns: Vec<i64>,
     streams: Vec<StreamCounters>,
     queues: Vec<QueueCounters>,
     frames: u64,
@@ -42,6 +41,7 @@ impl Account {
         Account {
             filter,
             windows: vec![None; streams],
+            ahead_ns: vec![0; streams],
             streams: vec![StreamCounters::default(); streams],
             queues: Vec::new(),
             frames: 0,
@@ -94,8 +94,16 @@ impl Account {
     fn signed(&mut self, id: usize, signature: &Signature, len: usize, now_ns: u64) {
         self.test_frame(len);
         self.streams[id].count(self.windows[id].get_or_insert_default(), signature.sequence);
-        if let Some(age) = signature.age_ns(now_ns) {
-            self.latency[bucket(if age < FUTURE_NS { age } else { 0 })] += 1;
+        if let Some(age) = signature.age_ns(now_ns.wrapping_add_signed(self.ahead_ns[id])) {
+            self.latency[bucket(age)] += 1;
+        }
+    }
+
+    /// See [`Port::set_clocks`].
+    fn set_clocks(&mut self, ahead_ns: &[(u8, i64)]) {
+        self.ahead_ns.fill(0);
+        for (stream, ns) in ahead_ns {
+            self.ahead_ns.get_mut(usize::from(*stream)).into_iter().for_each(|ahead| *ahead = *ns);
         }
     }
 
@@ -243,6 +251,10 @@ impl Port for UserReceiver {
         self.backend != Backend::AfXdp
     }
 
+    fn set_clocks(&mut self, ahead_ns: &[(u8, i64)]) {
+        self.shared.lock().set_clocks(ahead_ns);
+    }
+
     fn frames(&self) -> u64 {
         self.shared.frames.load(Ordering::Relaxed)
     }
@@ -306,6 +318,16 @@ mod tests {
         assert_eq!(c.queues, [QueueCounters { cpu: 1, queue: 2, frames: 3 }]);
         account.reset();
         assert_eq!(account.counters(), PortCounters::default());
+        // A generator whose clock is ahead by 7 s, as by an estimate that is 3 us too small.
+        account.set_clocks(&[(1, 6_999_997_000), (200, 5)]);
+        for latency in [1_000, 5_000] {
+            let time_ns = 7_000_000_000;
+            account.observe(&udp(&Signature { stream: 0x701, sequence: 90, time_ns }), 60, latency);
+        }
+        let latency = account.counters().latency;
+        assert_eq!((latency.count(), latency.quantile(0.5)), (2, Some(0)), "below 0 counts as 0");
+        assert_eq!(bucket(latency.quantile(1.0).unwrap()), bucket(2_000));
+        account.reset();
         account.observe(&udp(&Signature { stream: 0x701, sequence: 5, time_ns: 0 }), 60, 0);
         assert_eq!(account.counters().duplicates(), 1, "the window outlives the reset");
     }

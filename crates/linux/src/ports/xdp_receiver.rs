@@ -41,6 +41,8 @@ pub struct XdpReceiver {
     queues: MappedArray<Queue>,
     streams: MappedArray<Stream>,
     latencies: MappedArray<u64>,
+    /// How far each stream's generator's clock is ahead of ours.
+    ahead: MappedArray<i64>,
     sample: MappedArray<Sample>,
     /// `struct control` in receiver.bpf.c: whether test frames go up the stack to be answered.
     control: MappedArray<u64>,
@@ -91,6 +93,7 @@ impl XdpReceiver {
             queues: MappedArray::take(&mut ebpf, "queues", cpus * queues as usize)?,
             streams: MappedArray::take(&mut ebpf, "streams", cpus * STREAMS)?,
             latencies: MappedArray::take(&mut ebpf, "latencies", cpus * BUCKETS)?,
+            ahead: MappedArray::take(&mut ebpf, "ahead", STREAMS)?,
             sample: MappedArray::take(&mut ebpf, "sample", 1)?,
             control: MappedArray::take(&mut ebpf, "control", 1)?,
             filter: Filter { streams: streams as u16, ..filter },
@@ -205,6 +208,11 @@ impl Port for XdpReceiver {
     fn let_through(&mut self, on: bool) -> bool {
         self.control.set(0, u64::from(on));
         true
+    }
+
+    fn set_clocks(&mut self, ahead_ns: &[(u8, i64)]) {
+        (0..STREAMS).for_each(|stream| self.ahead.set(stream, 0));
+        ahead_ns.iter().for_each(|(stream, ns)| self.ahead.set(usize::from(*stream), *ns));
     }
 
     fn stop(&mut self) -> Result<(), Error> {

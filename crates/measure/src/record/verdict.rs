@@ -92,8 +92,11 @@ pub struct Row {
     pub baseline: Option<Against>,
     /// CPUs that were at least 95 % busy in the median trial, to the tick: the kernel counts in hundredths of a second.
     pub full_cpus: Vec<u32>,
-    /// Latency of stamped frames in nanoseconds: min, p50, p99, p99.9, and p99.99 of 100,000 frames or more; empty where none arrived.
+    /// Latency of stamped frames in nanoseconds: min, p50, p99, p99.9, and p99.99 of 100,000 frames or more; pdv: p99.9 beyond the least
+    /// of the same trial (RFC 5481, section 4.2). Empty where none arrived.
     pub latency_ns: BTreeMap<String, u64>,
+    /// The largest error of the clocks in `latency_ns`, but not in pdv: on hosts, 0 where they have one clock; `None` in the embedded lab.
+    pub clock_error_ns: Option<u64>,
     /// Frames that arrived more than once, and out of order, over valid trials.
     pub duplicates: u64,
     /// See `duplicates`.

@@ -2,7 +2,7 @@ use super::*;
 use crate::audit::{Cause, Evidence, Loss, Side, audit};
 use crate::counters::PortCounters;
 use crate::experiment::{Comparison, Experiment, Interest, System, Trials};
-use crate::record::{Asked, LabKind, Planned, Roles};
+use crate::record::{Asked, Clocks, LabKind, Planned, Roles};
 use crate::strategy::{Design, Figure, History, Observed, TrialRequest, strategy};
 use crate::trial::Rates;
 use crate::trial::Timing;
@@ -268,6 +268,36 @@ fn a_slot_without_a_figure_is_named_with_the_reason() {
         why(&summarise(&campaign(), &trials, Stopped::Budget, 0)),
         ["2: could not be measured: the time was over before its first trial"]
     );
+}
+
+/// Ages between two clocks have a shift of their own in each trial, and an unknown error.
+#[test]
+fn latencies_between_clocks_are_put_right_and_their_variation_needs_no_clock() {
+    let mut campaign = campaign();
+    campaign.asked.lab = LabKind::Hosts;
+    let aged = |number: u64, by_ns: u64, clocks| {
+        let mut trial = trial(number, number as u32, 1, 1e6, 0);
+        (0..1000).for_each(|n| trial.receiver.latency.record(by_ns + if n < 980 { 20_000 } else { 70_000 }));
+        TrialRecord { clocks, ..trial }
+    };
+    // The second comparison was 10 us too small, within its error; the third trial is of a record without comparisons.
+    let trials = [
+        aged(0, 100_000, Some(Clocks { shift_ns: 100_000, error_ns: 100_000 })),
+        aged(1, 30_000, Some(Clocks { shift_ns: 40_000, error_ns: 41_000 })),
+        aged(2, 5_000_000_000, None),
+    ];
+    let row = &summarise(&campaign, &trials, Stopped::Precise, 0).rows[1];
+    let near = |name: &str, ns: u64| {
+        assert!(row.latency_ns[name].abs_diff(ns) <= 4_000, "{name}: {:?}", row.latency_ns);
+    };
+    near("min", 10_000);
+    near("p50", 20_000);
+    near("p99", 60_000);
+    near("p99.9", 70_000);
+    near("pdv", 50_000);
+    assert_eq!(row.clock_error_ns, Some(100_000));
+    let row = &summarise(&campaign, &trials[2..], Stopped::Precise, 0).rows[1];
+    assert_eq!((row.latency_ns.len(), row.clock_error_ns), (0, None), "of clocks that were not compared");
 }
 
 #[test]

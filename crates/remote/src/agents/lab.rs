@@ -10,7 +10,7 @@ use linerate_hosts::clock::Offset;
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::trial::Outcome;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::CpuShare;
+use linerate_measure::record::{Clocks, CpuShare};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use linerate_wire::{Filter, FlowOrder, Load, MacAddr, STREAMS, Traffic, Transport};
@@ -24,6 +24,8 @@ pub struct Member<'a> {
     pub agent: &'a Agent,
     /// Its ports that send.
     pub generators: Vec<String>,
+    /// The streams of their frames: the low bytes.
+    pub streams: Vec<u8>,
     /// Its ports that count.
     pub receivers: Vec<String>,
 }
@@ -54,6 +56,8 @@ pub struct Flown {
     pub late: Vec<(String, i64)>,
     /// The largest uncertainty of a comparison of clocks, in nanoseconds.
     pub within_ns: u64,
+    /// How the ages of stamped frames were found, where generators and receivers are agents.
+    pub clocks: Option<Clocks>,
     /// How busy each host's CPUs were.
     pub cpus: BTreeMap<String, Vec<CpuShare>>,
 }
@@ -106,11 +110,19 @@ impl Trial<'_> {
     }
 
     fn fly(&self, interrupted: &AtomicBool) -> Result<Flown> {
-        let mut underway = Vec::new();
-        for member in self.members {
-            underway.push(Underway { offset: member.agent.compare_clocks()?, ..Underway::default() });
+        let offsets = self.compare_clocks()?;
+        let apart = self.apart(&offsets);
+        let shift_ns = apart.iter().map(|(_, offset)| offset.within_ns).max().unwrap_or(0);
+        let under = |offset| Underway { offset, ..Underway::default() };
+        let mut underway: Vec<Underway> = offsets.into_iter().map(under).collect();
+        for (number, member) in self.members.iter().enumerate() {
             let ports = [member.receivers.as_slice(), &member.generators].concat();
-            member.agent.arm(ports, self.order(member))?;
+            let of_these = apart.iter().filter(|([_, receiver], _)| *receiver == number);
+            let ahead_ns = of_these.flat_map(|([generator, _], offset)| {
+                let ns = clamped(offset.ns + i128::from(shift_ns));
+                self.members[*generator].streams.iter().map(move |stream| (*stream, ns))
+            });
+            member.agent.arm(ports, self.order(member, ahead_ns.collect()))?;
         }
         let at_ns = monotonic_ns() + LEAD_NS;
         // Receivers first: they count before the first frame can come.
@@ -127,11 +139,39 @@ impl Trial<'_> {
             // All reports of the receivers' agents are here: they have been stopped.
             while under.ended.is_none() && under.hear(member.agent, Instant::now() + GRACE)? {}
         }
+        let mut error_ns = 0;
+        if shift_ns > 0 {
+            let later = self.apart(&self.compare_clocks()?);
+            let errors = apart.iter().zip(&later).map(|((_, before), (_, after))| before.error_until(after));
+            error_ns = errors.max().unwrap_or(0);
+        }
+        flown.clocks = Some(Clocks { shift_ns, error_ns });
         self.tell(&mut flown, underway, at_ns);
         Ok(flown)
     }
 
-    fn order(&self, member: &Member<'_>) -> Order {
+    fn compare_clocks(&self) -> Result<Vec<Offset>> {
+        self.members.iter().map(|member| member.agent.compare_clocks()).collect()
+    }
+
+    /// The clock of each member that sends as seen from each that receives, with their numbers; no offset, and no error, where one
+    /// machine has both.
+    fn apart(&self, offsets: &[Offset]) -> Vec<([usize; 2], Offset)> {
+        let having =
+            |ports: fn(&Member<'_>) -> bool| (0..offsets.len()).filter(move |n| ports(&self.members[*n]));
+        let pairs = having(|m| !m.generators.is_empty())
+            .flat_map(|g| having(|m| !m.receivers.is_empty()).map(move |r| [g, r]));
+        let seen = |[g, r]: [usize; 2]| {
+            let offset = offsets[g].from(&offsets[r]);
+            // Machines that were started from one image may have the same name.
+            let named_alike = self.members[g].agent.shares_clock(self.members[r].agent);
+            let one = g == r || (named_alike && offset.may_be_none());
+            ([g, r], if one { Offset::default() } else { offset })
+        };
+        pairs.map(seen).collect()
+    }
+
+    fn order(&self, member: &Member<'_>, ahead_ns: Vec<(u8, i64)>) -> Order {
         let generators: u64 = self.members.iter().map(|m| m.generators.len() as u64).sum();
         // An agent gives every port of a load the same: shares are of whole generators.
         let share = |n: u64| n.div_ceil(generators.max(1));
@@ -148,7 +188,7 @@ impl Trial<'_> {
             ..self.load
         };
         let sample_ns = self.timing.interval_ns.clamp(1_000_000, LONGEST_SAMPLE_NS);
-        Order { load, sample_ns, answer: self.answer }
+        Order { load, sample_ns, answer: self.answer, ahead_ns }
     }
 
     /// Listens until all generators have ended.
@@ -405,12 +445,21 @@ impl RealLab {
 
     /// An agent's part in a trial, if it has one.
     fn member(&self, number: usize, kind: usize) -> Option<Member<'_>> {
-        let senders = self.cabling.senders.iter().enumerate().filter(|(_, s)| s.card.agent == number);
-        let generators: Vec<String> = senders.map(|(nth, _)| port_name(kind, nth)).collect();
+        let senders = || self.cabling.senders.iter().enumerate().filter(|(_, s)| s.card.agent == number);
+        let generators: Vec<String> = senders().map(|(nth, _)| port_name(kind, nth)).collect();
+        let streams = senders().flat_map(|(nth, _)| self.streams(kind, nth)).collect();
         let receives = self.cabling.receiver.agent == number;
         let receivers = if receives { vec![RECEIVER.to_string()] } else { Vec::new() };
         let agent = &self.agents[number];
-        (!generators.is_empty() || receives).then_some(Member { agent, generators, receivers })
+        (!generators.is_empty() || receives).then_some(Member { agent, generators, streams, receivers })
+    }
+
+    /// The streams of a sender's frames: the low bytes.
+    fn streams(&self, kind: usize, sender: usize) -> impl Iterator<Item = u8> + use<> {
+        let threads = |sender: &Sender| sender.card.cpus.len().max(1);
+        let (before, from) = self.cabling.senders.split_at(sender);
+        let first = usize::from(self.kinds[kind].first_stream) + before.iter().map(threads).sum::<usize>();
+        (first..first + threads(&from[0])).map(|stream| stream as u8)
     }
 
     fn prepare(&mut self, kind: usize) -> Result<()> {
@@ -439,13 +488,12 @@ impl RealLab {
                 self.agents[sender.card.agent].release(names)?;
                 self.prepared.fill(false);
             }
-            let mut stream = self.kinds[kind].first_stream;
             for (nth, sender) in senders.iter().enumerate() {
                 let traffic = self.kinds[kind].addressed(MacAddr::default(), sender.to);
-                let traffic = Traffic { first_stream: stream, ..traffic };
+                let first_stream = self.streams(kind, nth).next().unwrap_or_default();
+                let traffic = Traffic { first_stream, ..traffic };
                 let role = Role::Generator(Box::new(traffic));
                 self.agents[sender.card.agent].prepare(port(port_name(kind, nth), &sender.card, role))?;
-                stream = stream.wrapping_add(sender.card.cpus.len().max(1) as u8);
             }
             self.prepared[kind] = true;
         }
@@ -457,6 +505,10 @@ impl RealLab {
         let there = self.agents.into_iter().filter(|agent| agent.lost().is_none());
         there.filter_map(|agent| agent.goodbye().err()).collect()
     }
+}
+
+fn clamped(ns: i128) -> i64 {
+    ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
 fn port_name(kind: usize, sender: usize) -> String {

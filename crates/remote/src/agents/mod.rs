@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 pub struct Agent {
     host: String,
     cpus: Vec<u32>,
+    clock: String,
     shared: Arc<Shared>,
     link: Rest,
 }
@@ -57,12 +58,13 @@ impl Agent {
         let shared = Arc::new(Shared { session, changed: Condvar::new(), control });
         let (reads, beats) = (Arc::clone(&shared), Arc::clone(&shared));
         std::thread::spawn(move || reads.read(output));
-        let mut agent = Agent { host: host.into(), cpus: Vec::new(), shared, link: rest };
+        let mut agent =
+            Agent { host: host.into(), cpus: Vec::new(), clock: String::new(), shared, link: rest };
         let (id, line) = agent.shared.lock().greet(SPOKEN, linerate, monotonic_ns());
         agent.shared.write(&line);
         std::thread::spawn(move || beats.beat());
         match agent.answer(id, "greeting it", within)? {
-            (_, Reply::Welcome { cpus }) => agent.cpus = cpus,
+            (_, Reply::Welcome { cpus, clock }) => (agent.cpus, agent.clock) = (cpus, clock),
             (_, other) => return Err(agent.nonsense("greeting it", &other)),
         }
         Ok(agent)
@@ -76,6 +78,11 @@ impl Agent {
     /// The CPUs of the host that ports may be worked from.
     pub fn cpus(&self) -> &[u32] {
         &self.cpus
+    }
+
+    /// Whether its clock and another agent's have the same name.
+    fn shares_clock(&self, other: &Agent) -> bool {
+        !self.clock.is_empty() && self.clock == other.clock
     }
 
     /// The reason why the agent was lost; `None` while it is there.

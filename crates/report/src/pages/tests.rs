@@ -7,7 +7,7 @@ use linerate_measure::audit::{Cause, Evidence, Loss, Side, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Asked, CpuShare, LabKind, Mode, Planned, Roles, Slot, Stopped, TrialRecord, VERSION,
+    Asked, Clocks, CpuShare, LabKind, Mode, Planned, Roles, Slot, Stopped, TrialRecord, VERSION,
 };
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{Rates, Timing};
@@ -273,6 +273,44 @@ fn normal() {
             memory at most.
         "#]],
     );
+}
+
+#[test]
+fn latencies_between_clocks_have_their_error() {
+    let mut c = campaign(Mode::Hosts);
+    c.asked.lab = LabKind::Hosts;
+    let rates = [(5e6, 5e6), (4.6e6, 4.6e6), (4.9e6, 4.9e6), (4.4e6, 4.4e6)];
+    let page = |errors: [u64; 4]| {
+        let mut trials = blocks(&rates);
+        for trial in &mut trials {
+            trial.clocks = Some(Clocks { shift_ns: 500, error_ns: errors[trial.slot] });
+        }
+        text(&c, &trials, WIDE)
+    };
+    let compared = page([0, 600, 0, 5000]);
+    let found = compared.split("Latency from").nth(1).unwrap().split("No frame").next().unwrap();
+    same(
+        found,
+        expect![[r#"
+
+         generator to receiver
+                                         p50      p99    p99.9   clocks      PDV
+                                                                    +/-    p99.9
+         1 tester-baseline IPv4 64 B  984 ns  1.46 us  1.49 us        -  1.00 us
+         2 forwarding IPv4 64 B       984 ns  1.46 us  1.49 us   600 ns  1.00 us
+         3 tester-baseline IPv6 84 B  984 ns  1.46 us  1.49 us        -  1.00 us
+         4 forwarding IPv6 84 B       984 ns  1.46 us  1.49 us  5.00 us  1.00 us
+        Of stamped frames, by two clocks that were compared before and after each trial. PDV (RFC 5481): beyond the least
+        latency. The wait in the DUT's queues is part of it.
+        The comparison may be wrong by so much (clocks, +/-), and the latencies with it. PDV does not depend on the offset of
+        the clocks, only on their drift within a trial.
+        The error of the clocks is as large as the latency of 4 forwarding IPv6 84 B: only PDV is meaningful there.
+    "#]],
+    );
+    let one = page([0; 4]);
+    assert!(one.contains("by one clock. PDV") && !one.contains("only PDV"), "{one}");
+    let without = text(&c, &blocks(&rates), WIDE);
+    assert!(!without.contains("Latency from"), "ages by clocks that were not compared: {without}");
 }
 
 #[test]

@@ -95,25 +95,42 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         return;
     }
     page.heading("Latency from generator to receiver");
-    let table = Table::of(rows).column("", "", |r| shown.numbered(r.slot));
+    let table = Table::of(rows.iter().copied()).column("", "", |r| shown.numbered(r.slot));
     let cell = |ns: u64| Cell::number(ns as f64, time(ns as f64));
     let table = ["p50", "p99", "p99.9", "p99.99"]
         .into_iter()
         .fold(table, |table, q| table.if_any(q, "", |r| r.latency_ns.get(q).map(|ns| cell(*ns))));
-    // RFC 5481, section 4.2: the delay beyond the least one.
-    page.table(table.column("PDV", "p99.9", |r| {
-        let beyond = r.latency_ns.get("p99.9")?.checked_sub(*r.latency_ns.get("min")?)?;
-        Some(cell(beyond))
-    }));
-    page.note(match shown.campaign.asked.mode {
+    let compared = |r: &Row| r.clock_error_ns.filter(|ns| *ns > 0);
+    page.table(
+        table
+            .if_any("clocks", "+/-", |r| compared(r).map(cell))
+            .column("PDV", "p99.9", |r| r.latency_ns.get("pdv").map(|ns| cell(*ns))),
+    );
+    let two_clocks = rows.iter().any(|r| compared(r).is_some());
+    let clocks = if two_clocks {
+        "by two clocks that were compared before and after each trial"
+    } else {
+        "by one clock"
+    };
+    let part = match shown.campaign.asked.mode {
         Mode::Inline => format!(
-            "Of stamped frames, by one clock. PDV (RFC 5481): beyond the least latency. Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
+            "Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
             shown.campaign.asked.batch
         ),
-        Mode::Threaded | Mode::Hosts => {
-            "Of stamped frames, by one clock. PDV (RFC 5481): beyond the least latency. The wait in the DUT's queues is part of it.".into()
-        }
-    });
+        Mode::Threaded | Mode::Hosts => "The wait in the DUT's queues is part of it.".into(),
+    };
+    page.note(format!("Of stamped frames, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"));
+    if two_clocks {
+        page.note("The comparison may be wrong by so much (clocks, +/-), and the latencies with it. PDV does not depend on the offset of the clocks, only on their drift within a trial.");
+    }
+    let unknown = rows.iter().filter(|r| compared(r) >= r.latency_ns.get("p50").copied());
+    let unknown: Vec<String> = unknown.map(|r| shown.numbered(r.slot)).collect();
+    if two_clocks && !unknown.is_empty() {
+        page.warn(format!(
+            "The error of the clocks is as large as the latency of {}: only PDV is meaningful there.",
+            unknown.join(", ")
+        ));
+    }
 }
 
 /// Where frames were lost, and the order they came in.
