@@ -2,7 +2,9 @@
 
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::experiment::System;
-use linerate_measure::record::{Campaign, HostFacts, Mode, Row, Slot, SlotFacts, Summary, TrialRecord};
+use linerate_measure::record::{
+    Campaign, HostFacts, Mode, Row, Slot, SlotFacts, SlotProfile, Summary, TrialRecord,
+};
 use linerate_profile::Profile;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -168,10 +170,14 @@ impl Case<'_> {
         (self.row.ns_per_frame > 0.0 && self.slot.asked_fps.is_none()).then_some(self.row.ns_per_frame)
     }
 
+    /// What was seen of the kernel in trials beside the others; `None` where it was not profiled.
+    pub(crate) fn looked(&self) -> Option<&SlotProfile> {
+        self.records.summary.profiles.iter().find(|profile| profile.slot == self.slot.id)
+    }
+
     /// Samples that found the CPUs in user space, or whose stack is not kept.
     pub(crate) fn others(&self) -> u64 {
-        let of_slot = self.records.summary.profiles.iter().find(|profile| profile.slot == self.slot.id);
-        of_slot.map_or(0, |profile| profile.user + profile.lost)
+        self.looked().map_or(0, |profile| profile.user + profile.lost)
     }
 
     /// All samples, at least 1.
@@ -180,11 +186,9 @@ impl Case<'_> {
         (of_kernel + self.others()).max(1) as f64
     }
 
-    /// Nanoseconds of a frame in the trial that was sampled; `None` where its rate is not known.
-    pub(crate) fn sampled_ns(&self) -> Option<f64> {
-        let of_slot = self.records.summary.profiles.iter().find(|profile| profile.slot == self.slot.id)?;
-        let received = of_slot.received.filter(|received| *received > 0.0)?;
-        Some(self.frame_ns()? * self.row.received.median / received)
+    /// Nanoseconds of a frame at another rate of the slot, in frames/s; `None` where frames were paced, or without a rate.
+    pub(crate) fn ns_at(&self, received: f64) -> Option<f64> {
+        Some(self.frame_ns()? * self.row.received.median / received).filter(|ns| ns.is_finite())
     }
 
     /// The time in these functions and in all that they call. A name that ends in `*` is the beginning of names.
@@ -224,8 +228,8 @@ impl Case<'_> {
     /// Frames that the kernel dropped in a trial of their own, as shares of the frames sent, by its reason and function
     /// (`drop NEIGH_FAILED in neigh_event_send`); empty where it was not asked.
     pub(crate) fn kernel_drops(&self) -> BTreeMap<&str, f64> {
-        let of_slot = self.records.summary.profiles.iter().find(|profile| profile.slot == self.slot.id);
-        let events = of_slot.and_then(|profile| profile.events.as_ref()).filter(|events| events.sent > 0);
+        let events =
+            self.looked().and_then(|profile| profile.events.as_ref()).filter(|events| events.sent > 0);
         let drops = events.into_iter().flat_map(|events| {
             events.drops.iter().map(|(name, n)| (name.as_str(), *n as f64 / events.sent as f64))
         });

@@ -11,7 +11,7 @@ mod rules;
 mod stages;
 
 pub use case::{Case, Records};
-pub use difference::{Difference, Part, difference};
+pub use difference::{Difference, Locks, Part, difference};
 
 use linerate_measure::record::{Explanation, Finding, NotExamined};
 

@@ -175,8 +175,7 @@ impl Conductor<'_> {
             (inline || !slot.is_calibration()) && self.trials.iter().any(|trial| trial.slot == slot.id)
         };
         let slots: Vec<&Slot> = self.campaign.slots.iter().filter(measured).collect();
-        let mut all: Vec<Result<(Sampled, Vec<f64>)>> =
-            slots.iter().map(|_| Ok((Sampled::default(), Vec::new()))).collect();
+        let mut all: Vec<Result<Rounds>> = slots.iter().map(|_| Ok(Rounds::default())).collect();
         for round in 0..PROFILED {
             for (slot, sum) in slots.iter().zip(&mut all).filter(|(_, sum)| sum.is_ok()) {
                 if interrupted() {
@@ -188,10 +187,7 @@ impl Conductor<'_> {
                     self.campaign.name_of(slot.id)
                 ));
                 match (self.sampled(slot, load_ns / PROFILED), sum.as_mut()) {
-                    (Ok((sampled, rate)), Ok((all, rates))) => {
-                        all.add(sampled);
-                        rates.extend(rate);
-                    }
+                    (Ok(round), Ok(all)) => all.add(round),
                     (Err(error), _) => *sum = Err(error),
                     (Ok(_), Err(_)) => {}
                 }
@@ -200,37 +196,35 @@ impl Conductor<'_> {
         let kept = slots.iter().zip(all).map(|(slot, sum)| {
             progress.say(format!("profile: {}", self.campaign.name_of(slot.id)));
             let looks_ns = OBSERVED_NS.min(load_ns);
-            (slot.id, sum.and_then(|(sampled, rates)| self.kept(slot, sampled, &rates, looks_ns)))
+            (slot.id, sum.and_then(|rounds| self.kept(slot, rounds, looks_ns)))
         });
         kept.collect()
     }
 
-    /// The samples of one trial of this length, and its rate.
-    fn sampled(&mut self, slot: &Slot, load_ns: u64) -> Result<(Sampled, Option<f64>)> {
-        let TrialOutcome { record, profile, .. } = self.look(slot, Telemetry::Functions, load_ns)?;
+    /// The samples of one trial of this length.
+    fn sampled(&mut self, slot: &Slot, load_ns: u64) -> Result<Rounds> {
+        let TrialOutcome { record, profile, evidence, .. } =
+            self.look(slot, Telemetry::Functions, load_ns)?;
         let nothing = match self.campaign.asked.lab {
             LabKind::Simulated => "a simulated DUT has no kernel",
             _ => "linerate knows no profiler of its kernel",
         };
         let reason = || failure(&record, profile::NAME).unwrap_or(nothing.into());
         let sampled = profile.ok_or_else(|| anyhow!(reason()))?;
-        Ok((sampled, rates(&record.samples).map(|rates| rates.received)))
+        let rates = rates(&record.samples).map(|rates| rates.received).into_iter().collect();
+        Ok(Rounds { sampled, rates, frames: evidence.receiver.unique() })
     }
 
     /// Writes the stacks of a slot, and looks at the rest of its kernel, in trials of this length.
-    fn kept(
-        &mut self,
-        slot: &Slot,
-        sampled: Sampled,
-        rates: &[f64],
-        looks_ns: u64,
-    ) -> Result<(SlotProfile, Profile)> {
-        let Sampled { profile, event, user, lost } = sampled;
-        let mut missing = Vec::new();
+    fn kept(&mut self, slot: &Slot, rounds: Rounds, looks_ns: u64) -> Result<(SlotProfile, Profile)> {
+        let Rounds { sampled, rates, frames } = rounds;
+        let Sampled { profile, event, user, lost, counted, not_counted } = sampled;
+        let mut missing: Vec<String> = not_counted.into_iter().collect();
         let of_hosts = self.campaign.asked.lab == LabKind::Hosts;
         if of_hosts {
             missing.push(
-                "times in the stack, drops and waits for locks are seen in the embedded lab only".to_string(),
+                "times in the stack, drops, waits for locks and events of the CPUs are seen in the embedded lab only"
+                    .to_string(),
             );
         }
         let kept = SlotProfile {
@@ -241,6 +235,9 @@ impl Conductor<'_> {
             lost,
             // Trials of the same length: frames by time.
             received: (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64),
+            rates,
+            frames,
+            counted,
             stacks: self.store.write_stacks(slot.id, "", &profile.lines())?,
             functions: profile.functions().into_iter().take(MOST_FUNCTIONS).collect(),
             stages: if of_hosts { None } else { self.stages(slot, looks_ns, &mut missing)? },
@@ -353,6 +350,24 @@ impl Conductor<'_> {
             self.trials.push(record);
         }
         Ok(observed)
+    }
+}
+
+/// The sampled trials of a slot.
+#[derive(Default)]
+struct Rounds {
+    sampled: Sampled,
+    /// Received frames/s of each.
+    rates: Vec<f64>,
+    /// Received frames.
+    frames: u64,
+}
+
+impl Rounds {
+    fn add(&mut self, other: Rounds) {
+        self.sampled.add(other.sampled);
+        self.rates.extend(other.rates);
+        self.frames += other.frames;
     }
 }
 

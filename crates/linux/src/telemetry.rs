@@ -1,6 +1,7 @@
 //! Observations of this machine's kernel while it forwards, by eBPF programs: stacks of functions, frames that are dropped, times
 //! of frames in the stack, waits for locks. Each takes time from the frames.
 
+pub mod counting;
 pub mod drops;
 pub mod locks;
 pub mod profile;

@@ -38,6 +38,10 @@ pub struct Sampled {
     pub user: u64,
     /// Samples whose stack found no room.
     pub lost: u64,
+    /// Events that the sampled CPUs counted in their kernel meanwhile.
+    pub counted: BTreeMap<String, u64>,
+    /// Events that they cannot count, with the reason.
+    pub not_counted: Option<String>,
 }
 
 impl Sampled {
@@ -46,6 +50,10 @@ impl Sampled {
         for (stack, samples) in other.profile.stacks() {
             self.profile.add(stack, samples);
         }
+        for (name, n) in other.counted {
+            *self.counted.entry(name).or_default() += n;
+        }
+        self.not_counted = other.not_counted;
         self.event = other.event;
         self.user += other.user;
         self.lost += other.lost;

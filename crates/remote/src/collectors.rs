@@ -170,7 +170,7 @@ impl Collector for Profiled {
             Source::Dtrace => "DTrace's profile-997".into(),
             _ => "perf's clock or cycles".into(),
         });
-        Ok(vec![Artefact::Profile(Sampled { profile, event, user: 0, lost: 0 })])
+        Ok(vec![Artefact::Profile(Sampled { profile, event, ..Sampled::default() })])
     }
 }
 

@@ -1,6 +1,7 @@
 //! Samples of the kernel's stacks on this machine: a perf event interrupts each CPU many times a second, and an eBPF program
 //! counts the stack that it finds. Symbols are resolved afterwards.
 
+use super::counting::{Counting, EVENTS as COUNTED, Values};
 use super::symbols::Symbols;
 use super::{Probe, count, map};
 use crate::bpf::{PROFILE, program_error};
@@ -13,6 +14,7 @@ use aya::programs::perf_event::{
 };
 use linerate_measure::collector::Artefact;
 use linerate_profile::{Profile, Sampled};
+use std::collections::BTreeMap;
 
 /// Samples a second and CPU, unless somebody wants another number: a prime, so that no timer of the kernel keeps step with it.
 pub const FREQUENCY: u64 = 997;
@@ -35,6 +37,9 @@ pub struct Sampler {
     cpus: Vec<u32>,
     frequency: u64,
     event: &'static str,
+    counting: Counting,
+    /// The counters at the beginning and at the end.
+    values: [Result<Values, String>; 2],
 }
 
 impl Sampler {
@@ -45,7 +50,14 @@ impl Sampler {
     pub fn load(cpus: &[u32], frequency: u64) -> Result<Box<dyn Probe>, Error> {
         let mut ebpf = PROFILE.load(&[], &[], &[])?;
         program(&mut ebpf)?.load().map_err(|e| program_error("sample", &e))?;
-        Ok(Box::new(Sampler { ebpf, cpus: cpus.to_vec(), frequency, event: EVENTS[0].0 }))
+        Ok(Box::new(Sampler {
+            ebpf,
+            cpus: cpus.to_vec(),
+            frequency,
+            event: EVENTS[0].0,
+            counting: Counting::begin(cpus, &COUNTED),
+            values: [Ok(Values::new()), Ok(Values::new())],
+        }))
     }
 }
 
@@ -61,6 +73,7 @@ impl Probe for Sampler {
             match attached {
                 Ok(()) => {
                     self.event = event;
+                    self.values[0] = self.read();
                     return Ok(());
                 }
                 Err(error) => refused = program_error("sample", &error),
@@ -70,6 +83,7 @@ impl Probe for Sampler {
     }
 
     fn stop(&mut self) {
+        self.values[1] = self.read();
         let _ = program(&mut self.ebpf).map(|program| program.unload());
     }
 
@@ -82,7 +96,17 @@ impl Probe for Sampler {
             profile.add(&symbols.stack(&stack).join(";"), samples);
         }
         let (user, lost) = (count(&others, 0), count(&others, 1));
-        Ok(Artefact::Profile(Sampled { profile, event: self.event.into(), user, lost }))
+        let (counted, not_counted) = match self.values {
+            [Ok(then), Ok(now)] => (self.counting.between(&then, &now), self.counting.refused()),
+            [Err(why), _] | [_, Err(why)] => (BTreeMap::new(), Some(format!("events of the CPUs: {why}"))),
+        };
+        Ok(Artefact::Profile(Sampled { profile, event: self.event.into(), user, lost, counted, not_counted }))
+    }
+}
+
+impl Sampler {
+    fn read(&self) -> Result<Values, String> {
+        self.counting.read().map_err(|error| error.to_string())
     }
 }
 

@@ -4,6 +4,7 @@ use super::bench::{Frames, ask, lab, send, spec};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::net::Netns;
 use linerate_linux::telemetry::Probe;
+use linerate_linux::telemetry::counting::{Counting, EVENTS, Event};
 use linerate_linux::telemetry::{drops::Drops, locks::Locks, stages::Stages};
 use linerate_measure::collector::{Artefact, Counters};
 use linerate_measure::record::{StackTimes, Step};
@@ -131,4 +132,33 @@ fn cpus_that_share_a_queue_wait_for_its_lock() {
         shared.functions().iter().take(5).collect::<Vec<_>>()
     );
     assert!(ns > 1.0 && shared.waits > 100, "{shared:?}");
+}
+
+/// Events of the kernel are counted by the same calls as those of the CPU, which few virtual machines have.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn cpus_count_what_happens_between_two_readings() {
+    let lab = lab(&Setup::of(Dut::Forwarding));
+    let clock = Event::software("cpu-clock", aya_obj::generated::perf_sw_ids::PERF_COUNT_SW_CPU_CLOCK);
+    let counting = Counting::begin(&[0, 1], &[&EVENTS[..], &[clock]].concat());
+    let began = std::time::Instant::now();
+    let then = counting.read().unwrap();
+    send(&lab, Frames { rate: None, count: 100_000, ..Frames::of(Family::V4) });
+    let now = counting.read().unwrap();
+    let passed = began.elapsed().as_nanos() as f64;
+    let counted = counting.between(&then, &now);
+    println!("{counted:?}, {:?}", counting.refused());
+    // The clocks of both CPUs, with time for the threads to come and go.
+    assert!((counted["cpu-clock"] as f64 / passed / 2.0 - 1.0).abs() < 0.02, "{counted:?} in {passed} ns");
+    assert!(counted["context-switches"] > 0, "{counted:?}");
+    // Each event is counted, or there is a reason.
+    let refused = counting.refused().unwrap_or_default();
+    assert!(
+        EVENTS.iter().all(|event| counted.contains_key(event.name) != refused.contains(event.name)),
+        "{refused}"
+    );
+    if let Some(cycles) = counted.get("cycles") {
+        assert!(*cycles > 100_000 * 100, "{counted:?}");
+    }
+    assert!(Counting::begin(&[9999], &EVENTS).refused().unwrap().contains("context-switches"));
 }

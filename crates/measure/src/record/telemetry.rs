@@ -4,6 +4,7 @@ use crate::collector::Counters;
 use linerate_profile::Function;
 use linerate_stats::histogram::Histogram;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The profile of a slot, and what else was looked at.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -18,8 +19,17 @@ pub struct SlotProfile {
     pub user: u64,
     /// Samples that are not counted, because their stack found no room.
     pub lost: u64,
-    /// Received frames/s of this trial.
+    /// Received frames/s of all these trials together.
     pub received: Option<f64>,
+    /// Received frames/s of each of them.
+    #[serde(default)]
+    pub rates: Vec<f64>,
+    /// Frames received in them.
+    #[serde(default)]
+    pub frames: u64,
+    /// Events that the CPUs which forward counted in their kernel meanwhile: `cycles`, `instructions`, `cache-misses`.
+    #[serde(default)]
+    pub counted: Counters,
     /// The file of the folded stacks, below the campaign's folder.
     pub stacks: String,
     /// The functions with most samples of their own.
@@ -30,6 +40,15 @@ pub struct SlotProfile {
     pub events: Option<Events>,
     /// Parts that could not be looked at, each with its reason.
     pub missing: Vec<String>,
+}
+
+impl SlotProfile {
+    /// The counted events for each received frame; empty without frames.
+    pub fn counted_by_frame(&self) -> BTreeMap<String, f64> {
+        let each = |n: u64| n as f64 / self.frames as f64;
+        let counted = self.counted.iter().filter(|_| self.frames > 0);
+        counted.map(|(name, n)| (name.clone(), each(*n))).collect()
+    }
 }
 
 /// Times of frames in the stack, with the rate of their trial.

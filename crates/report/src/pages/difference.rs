@@ -1,19 +1,23 @@
 //! Where the extra time of a slower variant goes.
 
-use super::numbers::fixed;
+use super::kernel::events;
+use super::numbers::{fixed, significant};
 use crate::document::{Cell, Document, Table};
 use linerate_explain::{Difference, Part};
+use linerate_stats::Estimate;
 
 /// Functions of the table. The JSON has all.
 const FUNCTIONS: usize = 15;
+/// Functions that waited for locks, in the table.
+const WAITING: usize = 6;
+/// Nanoseconds of a frame that are not worth a table: timers and daemons wait for locks, too.
+const LITTLE: f64 = 1.0;
 
 /// The page of `linerate explain A B`.
 pub fn difference(difference: &Difference) -> Document {
     let mut page = Document::default();
     let Difference { names: [before, after], frame_ns, measured_ns: measured, .. } = difference;
-    let interval = measured.low.zip(measured.high);
-    let interval = interval
-        .map_or("no interval yet".into(), |(low, high)| format!("95 % interval {low:+.0} to {high:+.0} ns"));
+    let interval = interval(measured).unwrap_or("no interval yet".into());
     let more = if measured.median < 0.0 { "less" } else { "more" };
     page.answer(format!(
         "A frame takes {:.0} ns {more} with {after} than with {before}: {:.0} instead of {:.0} ns ({interval}).",
@@ -30,7 +34,7 @@ pub fn difference(difference: &Difference) -> Document {
         false => page.say(format!("It goes into {}.", named.join(", "))),
     }
     let taken = difference.stages.iter().filter(|part| part.ns != [0.0, 0.0]);
-    let rest = Part { name: "unexplained".into(), ns: [0.0, difference.unexplained_ns], error: 0.0 };
+    let rest = Part { name: "unexplained".into(), ns: [0.0, difference.unexplained_ns.median], error: 0.0 };
     let all = Part { name: "measured difference".into(), ns: [0.0, measured.median], error: 0.0 };
     let row = |part: &Part| (part.clone(), true);
     let rows = taken.map(row).chain([(rest, false), (all, false)]);
@@ -43,16 +47,62 @@ pub fn difference(difference: &Difference) -> Document {
         "By function, without the functions that it calls",
         table("function", functions.into_iter().chain([others]).collect()),
     );
-    match difference.adds_up {
-        Some(true) => page.note("The parts are those of two sampled trials. Their sum lies in the interval of the measured difference."),
-        Some(false) => page.warn(format!(
-            "The parts are those of two sampled trials, whose difference lies outside the interval of the measured one: {:+.0} ns are unexplained. \
-             Something else slowed one of these trials. Run it again.",
-            difference.unexplained_ns
-        )),
-        None => page.note("The measured difference has no interval: run more trials."),
+    locks(&mut page, difference);
+    if !difference.counted.is_empty() {
+        let side =
+            |at: usize| difference.counted.iter().map(|(name, each)| (name.clone(), each[at])).collect();
+        let columns = [("before".to_string(), side(0)), ("after".to_string(), side(1))];
+        page.section("Events of the CPUs that forward, for each frame", events(&columns));
     }
+    sum(&mut page, difference);
     page
+}
+
+/// `95 % interval +198 to +268 ns`
+fn interval(of: &Estimate) -> Option<String> {
+    let (low, high) = of.low.zip(of.high)?;
+    Some(format!("95 % interval {low:+.0} to {high:+.0} ns"))
+}
+
+/// Whether the parts are the whole.
+fn sum(page: &mut Document, difference: &Difference) {
+    let Difference { sampled_ns: sampled, unexplained_ns: rest, .. } = difference;
+    let spread = interval(sampled).map(|i| format!(" ({i}, by the rates of {} trials)", sampled.n));
+    let parts = format!(
+        "The parts are those of the sampled trials: {:+.0} ns{}.",
+        sampled.median,
+        spread.unwrap_or_default()
+    );
+    let unexplained = format!(
+        "{:+.0} ns are unexplained{}",
+        rest.median,
+        interval(rest).map_or(String::new(), |i| format!(" ({i})"))
+    );
+    match difference.adds_up {
+        Some(true) => page.note(format!("{parts} They add up to the measured difference: {unexplained}, which may be 0.")),
+        Some(false) => page.warn(format!(
+            "{parts} They do not add up to the measured difference: {unexplained}. Something else slowed some of the trials. Run it again."
+        )),
+        None => page.note(format!("{parts} The measured difference has no interval: run more trials.")),
+    }
+}
+
+fn locks(page: &mut Document, difference: &Difference) {
+    let Some(locks) = &difference.locks else {
+        return page.note("Waits for locks were not measured in both.");
+    };
+    if locks.all.ns.iter().all(|ns| *ns < LITTLE) {
+        return page.note("Waits for locks take less than 1 ns of a frame in both.");
+    }
+    let rows = locks.functions.iter().take(WAITING).chain([&locks.all]);
+    let cell = |ns: f64| Cell::number(ns, significant(ns, 2));
+    let table = Table::of(rows)
+        .column("waits for locks, by function", "", |part| part.name.clone())
+        .column("before", "ns", |part| cell(part.ns[0]))
+        .column("after", "ns", |part| cell(part.ns[1]))
+        .column("differ-", "ence", |part| Cell::number(part.longer(), format!("{:+.1}", part.longer())));
+    page.section("Waits for locks", table);
+    page.note("By trials of their own. They are a part of the times above: a wait is time of the function that waits.");
 }
 
 fn table(head: &str, rows: Vec<(Part, bool)>) -> Table {

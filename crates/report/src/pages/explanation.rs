@@ -4,8 +4,8 @@ use super::numbers::{counted, listed, rate_with_unit, significant, together};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, Change, Explanation, Finding, HostFacts, Limit, NotExamined, Proof, Row, Strength, Summary,
-    Verdict,
+    Campaign, Change, Explanation, Finding, HostFacts, Limit, NotExamined, Proof, Row, SlotProfile, Strength,
+    Summary, Verdict,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -27,6 +27,9 @@ pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all
         finding_in_full(&mut page, campaign, finding, &slots);
     }
     stages(&mut page, &summary.explanations);
+    let explained = |of: &&SlotProfile| summary.explanations.iter().any(|e| e.slot == of.slot);
+    let profiles: Vec<SlotProfile> = summary.profiles.iter().filter(explained).cloned().collect();
+    super::results::profiles::events(&mut page, &profiles);
     not_examined(&mut page, &summary.explanations);
     if all {
         let absent = together(summary.explanations.iter().map(|e| (&e.absent, campaign.name_of(e.slot))));

@@ -6,6 +6,7 @@ use linerate_measure::collector::Counters;
 use linerate_measure::record::{StackTimes, Step};
 use linerate_profile::{Distribution, Function, LockEvent, Observed};
 use linerate_stats::histogram::Histogram;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Quantiles of times, as the columns of a table.
 const QUANTILES: [(&str, f64); 5] =
@@ -65,6 +66,16 @@ pub(super) fn stages(lines: Vec<(String, Stage<'_>)>, rate: impl Fn(usize) -> Op
         .column("mean", "ns", |(_, (_, stage))| stage.times.mean().map(|ns| number(ns, 3)))
         .if_any("frames", "at once", |(at, (_, stage))| rate(*at).map(|rate| number(stage.at_once(rate), 2)))
         .optional("between", "", |(_, (_, stage))| stage.between.clone());
+    table.into()
+}
+
+/// Events of the CPUs that forward, for each frame, in columns of their own: cells, or the two sides of a difference.
+pub(super) fn events(columns: &[(String, BTreeMap<String, f64>)]) -> Table {
+    let names: BTreeSet<&String> = columns.iter().flat_map(|(_, counted)| counted.keys()).collect();
+    let table = Table::of(names).column("event", "", |name| (*name).clone());
+    let table = columns.iter().fold(table, |table, (head, counted)| {
+        table.column(head, "", |name| counted.get(*name).map(|each| number(*each, 3)))
+    });
     table.into()
 }
 

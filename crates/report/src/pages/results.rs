@@ -4,7 +4,7 @@ mod answer;
 pub(super) mod changes;
 mod figures;
 mod measured;
-mod profiles;
+pub(super) mod profiles;
 mod tables;
 mod telemetry;
 

@@ -63,12 +63,24 @@ pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
         all[0].profile.event
     ));
     slowed(page, shown, &all);
+    events(page, &shown.summary.profiles);
     let files: Vec<&str> =
         all[all.len().saturating_sub(2)..].iter().map(|cell| cell.profile.stacks.as_str()).collect();
     page.note(format!(
         "The stacks are in the records: `linerate flame {} > picture.svg` draws them.",
         files.join(" ")
     ));
+}
+
+/// Events that the CPUs counted, for each frame.
+pub fn events(page: &mut Document, profiles: &[SlotProfile]) {
+    let columns = profiles.iter().map(|of| (format!("cell {}", of.slot + 1), of.counted_by_frame()));
+    let columns: Vec<_> = columns.filter(|(_, counted)| !counted.is_empty()).take(CELLS).collect();
+    if !columns.is_empty() {
+        page.gap();
+        page.table(super::super::kernel::events(&columns));
+        page.note("Events of the CPUs that forward, in their kernel, for each frame of the sampled trials; the tester's part is in them.");
+    }
 }
 
 /// The times of a profile; `None` for a cell whose frames have no cost, because they were paced.

@@ -1,7 +1,7 @@
 //! What was seen of the DUT's kernel in trials beside the others: dropped frames, times in the stack, waits for locks.
 
 use super::super::kernel::{Stage, WAITS, distribution, drop_of, followed, powers, stages, waiting};
-use super::super::numbers::{count, grouped, rate, share, significant, time};
+use super::super::numbers::{count, grouped, rate, share, significant, time, together};
 use super::Shown;
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::record::{Events, SlotProfile, Staged};
@@ -19,14 +19,9 @@ pub fn telemetry(page: &mut Document, shown: &Shown<'_>) {
     drops(page, all);
     stack(page, shown, all);
     locks(page, shown, all);
-    page.list(
-        "Not looked at",
-        "- ",
-        all.iter().flat_map(|profile| {
-            profile.missing.iter().map(move |why| format!("cell {}: {why}", profile.slot + 1))
-        }),
-        Tone::Plain,
-    );
+    let missing = together(all.iter().flat_map(|of| of.missing.iter().map(|why| (why, of.slot))));
+    let missing = missing.into_iter().map(|(why, slots)| format!("{}: {why}", cells(&slots)));
+    page.list("Not looked at", "- ", missing, Tone::Plain);
 }
 
 /// `cell 2`, `cells 1, 2, 3`.
