@@ -1,8 +1,8 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    agent, bench, compare, conduct, documents, explain, flame, history, import, lab, plan_file, profile,
-    receive, reproduce, rules, run, send, show, stat, watch,
+    agent, bench, calc, compare, conduct, documents, explain, flame, history, import, lab, plan_file,
+    profile, receive, reproduce, rules, run, send, show, stat, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -130,6 +130,11 @@ pub enum Command {
     /// Nothing is loaded. Sets of the BSD firewalls pass all other traffic; those of Linux drop forwarded frames that are not test
     /// traffic, so load them in a lab only.
     Rules(Box<rules::Rules>),
+    /// Calculate: line rates, IMIX, budgets, buses, state tables, queues, RSS hashes, windows, trials
+    ///
+    /// Each calculator prints its result with units, the formula, and the document that the formula comes from. Numbers are written as
+    /// people write them (10G, 1.5Mpps, 80ms, 8GiB), and most calculators also answer the reverse question. docs/calc.md has them all.
+    Calc(calc::Calc),
     /// Serve another linerate over standard input and output, on a host of its lab (docs/agent.md)
     #[command(hide = true)]
     Agent,
@@ -163,6 +168,7 @@ impl Command {
             Command::Import(args) => import::run(&args),
             Command::History(args) => history::run(&args),
             Command::Rules(args) => rules::run(&args),
+            Command::Calc(args) => calc::run(&args),
             Command::Agent => agent::run(),
             Command::Documents(args) => documents::run(&args, Cli::command()),
         }

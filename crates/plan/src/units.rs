@@ -68,8 +68,8 @@ pub(crate) fn number(text: &str) -> Option<(f64, &str)> {
     Some((text[..end].replace('_', "").parse().ok()?, text[end..].trim()))
 }
 
-/// The same where the unit may have an SI prefix: `64`, `1.5Mpps`, `200 k`.
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+/// A number and its unit, which may have an SI prefix: `64`, `1.5Mpps`, `200 k`. `None` for anything else, also for negative numbers.
+pub fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let (number, unit) = number(text)?;
     let scale = match unit.chars().next() {
         Some('k' | 'K') => 1e3,

@@ -3,6 +3,7 @@
 mod analysis;
 mod archive;
 mod benchlab;
+mod calculation;
 mod comparisons;
 mod conduct;
 mod counted;
@@ -26,6 +27,7 @@ pub use crate::format::{Style, ascii};
 pub use analysis::analysis;
 pub use archive::archive;
 pub use benchlab::benchlab;
+pub use calculation::calculation;
 pub use comparisons::comparisons;
 pub use conduct::{conduct, conducted, conducted_all};
 pub use counted::{InterfaceCounts, Received, Sent, Totals, received, sent};

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod bench;
+pub mod calc;
 pub mod compare;
 pub mod conduct;
 pub mod documents;

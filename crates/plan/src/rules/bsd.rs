@@ -1,8 +1,7 @@
 //! Rule sets of the BSDs: pf.conf of FreeBSD and OpenBSD; the archive's shell script of ipfw, or the commands that one ipfw reads;
 //! ipf.rules of IP Filter.
 
-use super::sizing::PF_DEFAULT_ENTRIES;
-use super::{Firewall, INSIDE_NETWORKS, IpfwFormat, Kind, RuleSet};
+use super::{Firewall, INSIDE_NETWORKS, IpfwFormat, Kind, PF_DEFAULT_ENTRIES, RuleSet};
 use std::io::{Result, Write};
 
 pub(super) fn pf(set: &RuleSet, out: &mut impl Write) -> Result<()> {

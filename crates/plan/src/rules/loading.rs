@@ -1,9 +1,7 @@
 //! The programs that load a rule set, the system settings that it needs, and notes for a reader.
 
-use super::sizing::{
-    IPFW_DEFAULT_BUCKETS, PF_DEFAULT_REQUEST, conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes,
-};
-use super::{Firewall, IpfwFormat, RuleSet, TEST_NETWORKS};
+use super::{Firewall, IpfwFormat, PF_DEFAULT_REQUEST, RuleSet, TEST_NETWORKS};
+use linerate_calc::states::{IPFW_DEFAULT_BUCKETS, conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{Result, Write};

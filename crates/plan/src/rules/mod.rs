@@ -9,7 +9,6 @@ mod entries;
 mod linux;
 mod loading;
 pub mod own;
-pub mod sizing;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +29,10 @@ pub const MAX_RULES: u32 = 100_000;
 pub const MAX_ENTRIES: u32 = 10_000_000;
 /// States, at most: the counters of the systems are 32 bits wide, and Linux' is signed.
 pub const MAX_STATES: u64 = i32::MAX as u64;
+/// Table entries that pf takes without `set limit table-entries` (pf.conf(5)).
+const PF_DEFAULT_ENTRIES: u64 = 200_000;
+/// Addresses that FreeBSD's pf takes in one request without `net.pf.request_maxcount`.
+const PF_DEFAULT_REQUEST: u64 = 65_535;
 
 /// The networks of benchmarks (RFC 2544, C.2.2, and RFC 5180): all test traffic is from and to them.
 pub const TEST_NETWORKS: [&str; 2] = ["198.18.0.0/15", "2001:2::/48"];

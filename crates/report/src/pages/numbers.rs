@@ -1,29 +1,10 @@
 //! Numbers as a person reads them: as many digits as mean something, never a lost one shown as none. Lists in words.
 
-pub use linerate_wire::units::grouped;
+pub use linerate_wire::units::{decimals, grouped, significant};
 
 use crate::document::Cell;
 use linerate_plan::campaign::Kind;
 use linerate_stats::Estimate;
-
-/// Decimals that give `value` this many significant digits, at most 9.
-pub fn decimals(value: f64, digits: usize) -> usize {
-    if value == 0.0 || !value.is_finite() {
-        return 0;
-    }
-    // The exponent after rounding: 9.9996 to four digits is 10.00, not 10.000.
-    let rounded = format!("{:.*e}", digits.saturating_sub(1), value.abs());
-    let exponent: i32 = rounded.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
-    (digits as i32 - 1 - exponent).clamp(0, 9) as usize
-}
-
-/// A number with this many significant digits, without an exponent: `1.490`, `671.2`, `0`.
-pub fn significant(value: f64, digits: usize) -> String {
-    if !value.is_finite() {
-        return "?".into();
-    }
-    format!("{value:.*}", decimals(value, digits))
-}
 
 /// Significant digits of an estimate by the width of its interval: 2 to 5, or 3 without an interval.
 pub fn digits(estimate: &Estimate) -> usize {
