@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod balance;
 mod case;
 mod difference;
 mod rules;
@@ -24,8 +25,12 @@ pub fn explain(records: &Records<'_>) -> Vec<Explanation> {
 }
 
 fn of_case(case: &Case<'_>) -> Explanation {
-    let mut found =
-        Explanation { slot: case.slot.id, stages: stages::stages(case), ..Explanation::default() };
+    let mut found = Explanation {
+        slot: case.slot.id,
+        stages: stages::stages(case),
+        balance: balance::balance(case),
+        ..Explanation::default()
+    };
     for &(cause, examine) in rules::RULES {
         match examine(case) {
             Ok(Some(finding)) => found.findings.push(Finding { cause: cause.into(), ..finding }),

@@ -5,7 +5,9 @@ pub mod imported;
 mod telemetry;
 mod verdict;
 
-pub use finding::{Change, Explanation, Finding, NotExamined, Proof, Stage, Strength, Verdict};
+pub use finding::{
+    Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength, Verdict,
+};
 pub use imported::{Imported, ImportedSlot, ImportedTrial};
 pub use telemetry::{Events, SlotProfile, StackTimes, Staged, Step, Waits};
 pub use verdict::{

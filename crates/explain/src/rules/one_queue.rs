@@ -1,19 +1,16 @@
 //! One receive queue of several takes most frames.
 
 use super::{change, percent};
+use crate::balance::by_queue;
 use crate::{Case, Examined};
 use linerate_hosts::configuration::Card;
 use linerate_measure::record::{Finding, Mode, Strength};
-use std::collections::BTreeMap;
 
 /// A queue that takes this part of the frames beyond its fair share takes all.
 const UNFAIR: f64 = 0.5;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let mut queues: BTreeMap<u32, u64> = BTreeMap::new();
-    for (queue, frames) in case.counted(|_| true).into_iter().filter_map(|(name, n)| Some((received_queue(name)?, n))) {
-        *queues.entry(queue).or_default() += frames;
-    }
+    let queues = by_queue(case.counted(|_| true));
     // A queue without a frame may have no counter that grew.
     let set_up = case.inside().ok().and_then(Card::receive_queues).unwrap_or(0);
     let number = queues.keys().next_back().map_or(0, |last| last + 1).max(set_up);
@@ -48,28 +45,4 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         weight: 1.0 - fair / share,
         ..Finding::default()
     }))
-}
-
-/// The number of a receive queue in the name of a counter of its frames: `in: rx_queue_3_xdp_packets`, `in: rx3_packets`,
-/// `dev.ix.0.queue3.rx_packets`.
-fn received_queue(name: &str) -> Option<u32> {
-    let name = name.strip_prefix("in: ")?;
-    let ours = name.contains("rx") && (name.ends_with("packets") || name.ends_with("pkts") || name.ends_with("_cnt"));
-    let of_queue = name.rsplit_once("queue").or_else(|| name.rsplit_once("rx")).filter(|_| ours)?.1;
-    let digits: String = of_queue.trim_start_matches(['_', '-', '.', '[']).chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn queues_of_several_drivers() {
-        let names = ["in: rx_queue_3_xdp_packets", "in: rx3_packets", "in: dev.ix.0.queue3.rx_packets", "in: rx-3.packets", "in: queue_3_rx_cnt"];
-        assert_eq!(names.map(received_queue), [Some(3); 5]);
-        for other in ["in: rx_packets", "out: rx_queue_3_packets", "in: tx_queue_1_packets", "in: rx_queue_0_drops", "Ip.InReceives"] {
-            assert_eq!(received_queue(other), None, "{other}");
-        }
-    }
 }

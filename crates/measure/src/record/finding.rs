@@ -17,6 +17,30 @@ pub struct Explanation {
     pub not_examined: Vec<NotExamined>,
     /// Where the time of a frame goes: all stages, in the order of its way; empty where the slot was not profiled.
     pub stages: Vec<Stage>,
+    /// How frames are spread over receive queues, or over the CPUs of receive packet steering; empty where they come to one place.
+    #[serde(default)]
+    pub balance: Vec<Balance>,
+}
+
+/// A place that takes a share of the frames.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Balance {
+    /// Its kind.
+    pub place: Place,
+    /// Its number.
+    pub number: u32,
+    /// Its share of a trial's frames, 0..1: the least, the median and the greatest of all valid trials.
+    pub shares: [f64; 3],
+}
+
+/// A kind of places for received frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// A receive queue of the inside interface.
+    Queue,
+    /// A CPU, by the frames that entered its network stack.
+    Cpu,
 }
 
 /// A cause that was not looked for.

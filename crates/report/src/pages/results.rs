@@ -1,6 +1,7 @@
 //! Results of a campaign: the answer, the cells, the papers' tables, sweeps, and expectations.
 
 mod answer;
+pub(super) mod balance;
 pub(super) mod changes;
 mod figures;
 mod measured;
@@ -106,6 +107,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     tables::speed_ups(page, shown);
     tables::expectations(page, shown);
     super::explanation::section(page, shown.campaign, shown.summary);
+    balance::balance(page, shown.campaign, &shown.summary.explanations);
     profiles::profiles(page, shown);
     telemetry::telemetry(page, shown);
     figures::figures(page, shown);
