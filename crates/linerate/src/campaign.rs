@@ -220,13 +220,6 @@ impl Conductor<'_> {
         let Rounds { sampled, rates, frames } = rounds;
         let Sampled { profile, event, user, lost, counted, not_counted } = sampled;
         let mut missing: Vec<String> = not_counted.into_iter().collect();
-        let of_hosts = self.campaign.asked.lab == LabKind::Hosts;
-        if of_hosts {
-            missing.push(
-                "times in the stack, drops, waits for locks and events of the CPUs are seen in the embedded lab only"
-                    .to_string(),
-            );
-        }
         let kept = SlotProfile {
             slot: slot.id,
             event,
@@ -240,8 +233,8 @@ impl Conductor<'_> {
             counted,
             stacks: self.store.write_stacks(slot.id, "", &profile.lines())?,
             functions: profile.functions().into_iter().take(MOST_FUNCTIONS).collect(),
-            stages: if of_hosts { None } else { self.stages(slot, looks_ns, &mut missing)? },
-            events: if of_hosts { None } else { self.events(slot, looks_ns, &mut missing)? },
+            stages: self.stages(slot, looks_ns, &mut missing)?,
+            events: self.events(slot, looks_ns, &mut missing)?,
             missing,
         };
         Ok((kept, profile))
@@ -261,7 +254,13 @@ impl Conductor<'_> {
     /// Frames that are dropped, and waits for locks, in a trial of their own.
     fn events(&mut self, slot: &Slot, load_ns: u64, missing: &mut Vec<String>) -> Result<Option<Events>> {
         let TrialOutcome { record, waited, evidence, .. } = self.look(slot, Telemetry::Events, load_ns)?;
-        missing.extend([drops::NAME, locks::NAME].into_iter().filter_map(|name| failure(&record, name)));
+        let names = [drops::NAME, locks::NAME];
+        let failed: Vec<String> = names.iter().filter_map(|name| failure(&record, name)).collect();
+        let nothing = failed.len() == names.len();
+        missing.extend(failed);
+        if nothing {
+            return Ok(None);
+        }
         let mut waits = None;
         if let Some(waited) = waited {
             let lines = waited.profile.lines();

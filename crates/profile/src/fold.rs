@@ -14,6 +14,8 @@ pub enum Source {
     Pmcstat,
     /// Stacks that a script of DTrace printed with `stack()`.
     Dtrace,
+    /// Maps of stacks of OpenBSD's `btrace`, and of bpftrace.
+    Btrace,
     /// `perf script` of Linux.
     Perf,
     /// Tables of `lockstat` of FreeBSD and illumos: nanoseconds that stacks waited for locks.
@@ -38,7 +40,7 @@ pub enum Fault {
     #[error("it is empty")]
     Empty,
     #[error(
-        "it has no stacks that linerate reads: those of pmcstat -G, DTrace's stack(), perf script, lockstat, and folded stacks"
+        "it has no stacks that linerate reads: those of pmcstat -G, DTrace's stack(), btrace and bpftrace, perf script, lockstat, and folded stacks"
     )]
     Unknown,
     #[error(
@@ -52,8 +54,8 @@ pub enum Fault {
 /// Bytes that the format is recognised by.
 const HEAD: u64 = 64 << 10;
 
-/// Reads the output of a profiler and writes its stacks, folded. Stacks of pmcstat and folded ones keep their order; those of DTrace
-/// and perf are sorted, each once.
+/// Reads the output of a profiler and writes its stacks, folded. Stacks of pmcstat and folded ones keep their order; those of DTrace,
+/// btrace and perf are sorted, each once.
 ///
 /// # Errors
 /// The input has no stacks, or it cannot be read, or the output not be written.
@@ -73,6 +75,7 @@ pub fn fold(mut input: impl BufRead, mut output: impl Write) -> Result<Folded, F
     match source {
         Source::Pmcstat => pmcstat::fold(&mut input, &mut output)?,
         Source::Dtrace => samples::fold_dtrace(&mut input, &mut output)?,
+        Source::Btrace => samples::fold_btrace(&mut input, &mut output)?,
         Source::Perf => samples::fold_perf(&mut input, &mut output)?,
         Source::Lockstat => fold_lockstat(&mut input, &mut output)?,
         Source::Folded => drop(io::copy(&mut input, &mut output)?),
@@ -126,6 +129,7 @@ fn source_of(head: &[u8]) -> Option<Source> {
         let is_address = |word: &&str| word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
         let is_indented = line.starts_with([' ', '\t']);
         match words.as_slice() {
+            _ if samples::begins_entry(line) => Some(Source::Btrace),
             _ if lockstat::is_event(line) || lockstat::is_record(&words) => Some(Source::Lockstat),
             _ if pmcstat::is_entry(line.as_bytes()) => Some(Source::Pmcstat),
             [address, _, ..] if is_indented && is_address(address) => Some(Source::Perf),

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How often each stack was seen.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Profile {
     /// Samples by stack, whose functions are separated by `;`, the outermost first.
@@ -61,7 +61,7 @@ impl Sampled {
 }
 
 /// Waits for the locks of a kernel.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waited {
     /// Nanoseconds by the stack that wanted the lock.
     pub profile: Profile,

@@ -56,6 +56,36 @@ pub(crate) fn fold_dtrace(input: &mut impl BufRead, output: &mut impl Write) -> 
     write(&profile, output)
 }
 
+/// Whether a line begins the entry of a map of btrace or bpftrace whose key is a stack: `@[`, `@name[`.
+pub(crate) fn begins_entry(line: &str) -> bool {
+    line.trim_start_matches("^C").starts_with('@') && line.ends_with('[')
+}
+
+/// Maps of stacks of btrace(8) and bpftrace: `@[`, a function on each line, and `]: 12` on a line of its own or behind the last
+/// function. Further parts of a key, `, swapper/0]: 12`, are left out.
+pub(crate) fn fold_btrace(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
+    let (mut profile, mut stack, mut is_open) = (Profile::default(), Stack::default(), false);
+    lines(input, |line| {
+        if begins_entry(line) {
+            stack.0.clear();
+            is_open = true;
+        } else if is_open {
+            let end = line.rsplit_once("]: ").and_then(|(last, n)| Some((last, n.parse().ok()?)));
+            let (text, samples) = end.map_or((line, None), |(last, samples)| (last, Some(samples)));
+            match text.trim_start() {
+                "" => {}
+                key if key.starts_with(',') => {}
+                function => stack.push(without_count(without_offset(function))),
+            }
+            if let Some(samples) = samples {
+                stack.count(samples, &mut profile);
+                is_open = false;
+            }
+        }
+    })?;
+    write(&profile, output)
+}
+
 /// Samples of `perf script`: a line with the command, and an indented line for each function. The command is the outermost one.
 pub(crate) fn fold_perf(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
     let (mut profile, mut stack, mut command) = (Profile::default(), Stack::default(), String::new());
@@ -97,6 +127,13 @@ fn function_of(text: &str) -> String {
         "[unknown]" if !file.is_empty() && file != "unknown" => format!("[{file}]"),
         symbol => symbol.into(),
     }
+}
+
+/// bpftrace writes offsets in decimal.
+fn without_count(text: &str) -> &str {
+    let offset =
+        |(_, offset): &(&str, &str)| !offset.is_empty() && offset.bytes().all(|b| b.is_ascii_digit());
+    text.rsplit_once('+').filter(offset).map_or(text, |(name, _)| name)
 }
 
 fn without_offset(text: &str) -> &str {

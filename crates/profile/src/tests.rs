@@ -38,6 +38,23 @@ ksoftirqd/0     9 [000] 158665.571607: cpu-clock:
 
 ";
 
+/// The forms that btrace's map.c and ksyms.c of OpenBSD write, with the bracket on a line of its own or not, and those of bpftrace.
+const BTRACE: &str = "\
+^C@[
+ip_input_if+0x2a
+ether_input+0x1d3
+if_input_process+0x98]: 30
+@[
+rtable_lookup
+ip_forward+0x12
+]: 7
+@[]: 99
+@hot[
+    ip_rcv+34
+    __netif_receive_skb+105
+, swapper/0]: 5
+";
+
 fn folded(text: &str) -> (Folded, String) {
     let mut out = Vec::new();
     let told = fold(Cursor::new(text), &mut out).unwrap();
@@ -61,6 +78,14 @@ fn each_format_is_recognised_and_folded() {
         lines,
         "ksoftirqd/0;ip_route_input_slow;fib_table_lookup 1\nswapper;default_idle;native_safe_halt 1\n"
     );
+    let (told, lines) = folded(BTRACE);
+    assert_eq!(told.source, Source::Btrace);
+    assert_eq!(
+        lines,
+        "__netif_receive_skb;ip_rcv 5\nif_input_process;ether_input;ip_input_if 30\nip_forward;rtable_lookup 7\n"
+    );
+    let (_, lines) = folded("@[\nf+0x1\ng]: x\n@[\nh]: 18446744073709551615\n]: 3\n@[\nh\n]: 4\n@[\ncut");
+    assert_eq!(lines, "h 18446744073709551615\n");
     let (told, lines) = folded(LOCKSTAT);
     assert_eq!(told.source, Source::Lockstat);
     assert_eq!(lines, "Spin lock spin;if_transmit;igb_start;igb0 tx 6000\n");

@@ -1,13 +1,12 @@
 //! Commands that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it, and are
 //! ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
-use crate::{ExecutionTarget, Heard, Order, survey};
+use crate::{ExecutionTarget, Heard, Order, Stream, survey};
 use linerate_hosts::configuration::{MOST_BYTES, OF_MACHINE, questions};
 use linerate_hosts::phases::{Outcome, Output, Signal, Status};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector};
 use linerate_measure::record::{Collected, SlotFacts, VERSION};
-use linerate_profile::{Profile, Sampled, Source, fold};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Bytes of each command's output that are kept: the first half and the last.
 const MOST: usize = 64 * 1024;
-/// The same of a profiler's output.
-const MOST_STACKS: usize = 64 << 20;
 /// How long a command after a load may take.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 /// How long commands may take to begin, all together.
@@ -30,8 +27,21 @@ pub struct UnderLoad {
     commands: Vec<String>,
     /// Bytes of their output that are kept.
     most: usize,
+    begins: Begins,
     end: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Collected>>,
+    threads: Vec<JoinHandle<Ended>>,
+}
+
+/// A command, and its outputs: standard output and standard error.
+type Ended = (String, Result<[String; 2], String>);
+
+/// When a command has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begins {
+    /// When its shell runs.
+    Started,
+    /// When it says something on standard error.
+    Announced,
 }
 
 /// A host that is observed.
@@ -46,7 +56,15 @@ pub struct Observed {
 impl UnderLoad {
     /// Lines for the shell, each in a session of its own.
     pub fn new(host: Observed, commands: Vec<String>) -> UnderLoad {
-        UnderLoad { host, commands, most: MOST, end: Arc::default(), threads: Vec::new() }
+        let (most, begins) = (MOST, Begins::Started);
+        UnderLoad { host, commands, most, begins, end: Arc::default(), threads: Vec::new() }
+    }
+
+    /// One line, of whose output so many bytes are kept.
+    pub(crate) fn one(host: Observed, command: String, most: usize, begins: Begins) -> UnderLoad {
+        let mut under = UnderLoad::new(host, vec![command]);
+        (under.most, under.begins) = (most, begins);
+        under
     }
 }
 
@@ -59,11 +77,12 @@ impl Collector for UnderLoad {
     fn before(&mut self) -> Result<(), String> {
         let (begun, all_begun) = channel();
         for command in std::mem::take(&mut self.commands) {
-            let (host, most) = (self.host.clone(), self.most);
+            let (host, most, begins) = (self.host.clone(), self.most, self.begins);
             let (end, begun) = (Arc::clone(&self.end), begun.clone());
             self.threads.push(thread::spawn(move || {
-                let output = host.run(&command, Duration::MAX, most, Some((&end, begun)));
-                Collected { command, output }
+                let watched = Watched { end: &end, begun: Some(begun), begins };
+                let output = host.run(&command, Duration::MAX, most, Some(watched));
+                (command, output)
             }));
         }
         drop(begun);
@@ -79,12 +98,16 @@ impl Collector for UnderLoad {
 
     /// Ends them (SIGINT, then SIGTERM) and returns their output, in the order of the commands.
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
-        Ok(self.end().map(Artefact::Output).collect())
+        let said = |(command, output): Ended| {
+            Artefact::Output(Collected { command, output: output.map(|[said, _]| said) })
+        };
+        Ok(self.end().map(said).collect())
     }
 }
 
 impl UnderLoad {
-    fn end(&mut self) -> impl Iterator<Item = Collected> {
+    /// Ends the commands; their outputs in their order.
+    pub(crate) fn end(&mut self) -> impl Iterator<Item = Ended> {
         self.end.store(true, Ordering::Relaxed);
         self.threads.drain(..).filter_map(|thread| thread.join().ok())
     }
@@ -93,84 +116,6 @@ impl UnderLoad {
 impl Drop for UnderLoad {
     fn drop(&mut self) {
         self.end().for_each(drop);
-    }
-}
-
-/// Samples the stacks of a host's kernel while a load lasts, by the host's own profiler.
-pub struct Profiled(UnderLoad);
-
-/// The name of the collector.
-const PROFILE: &str = "profile";
-
-/// The innermost functions of a CPU that has nothing to do.
-const IDLE: [&str; 13] = [
-    "sched_idletd",
-    "default_idle",
-    "native_safe_halt",
-    "pv_native_safe_halt",
-    "poll_idle",
-    "mwait_idle",
-    "intel_idle",
-    "acpi_idle_do_entry",
-    "acpi_safe_halt",
-    "cpu_idle",
-    "cpu_idle_acpi",
-    "acpi_cpu_c1",
-    "acpi_cpu_idle",
-];
-
-impl Profiled {
-    /// The profiler of this kernel.
-    ///
-    /// # Errors
-    /// None is known.
-    pub fn new(host: Observed, kernel: Kernel) -> Result<Profiled, String> {
-        let command = match kernel {
-            // The interrupt goes to the shell alone. perf ends its file when it is told to end; then the shell prints it.
-            Kernel::Linux => {
-                "f=$(mktemp) || exit; perf record -q -a -g --all-kernel -F 997 -o \"$f\" >/dev/null & p=$!; \
-                 trap 'kill -TERM $p' INT TERM; wait $p; wait $p; perf script -i \"$f\"; rm -f \"$f\""
-            }
-            // DTrace prints its aggregations when it is interrupted. arg0 is the kernel's program counter, 0 in user space.
-            Kernel::FreeBsd => {
-                "exec dtrace -q -x stackframes=64 -x aggsize=16m -n 'profile-997 /arg0/ { @[stack()] = count(); }'"
-            }
-            Kernel::OpenBsd | Kernel::NetBsd => {
-                return Err("linerate knows no profiler of this system's kernel".into());
-            }
-        };
-        let mut profiler = UnderLoad::new(host, vec![command.into()]);
-        profiler.most = MOST_STACKS;
-        Ok(Profiled(profiler))
-    }
-}
-
-impl Collector for Profiled {
-    fn name(&self) -> &'static str {
-        PROFILE
-    }
-
-    fn before(&mut self) -> Result<(), String> {
-        self.0.before()
-    }
-
-    fn after(&mut self) -> Result<Vec<Artefact>, String> {
-        let output = self.0.end().next().ok_or("the profiler did not begin")?.output?;
-        let mut folded = Vec::new();
-        let found = fold(output.as_bytes(), &mut folded)
-            .map_err(|fault| format!("its profiler's output: {fault}"))?;
-        let mut profile = Profile::default();
-        for (stack, samples) in Profile::of_folded(&String::from_utf8_lossy(&folded)).stacks() {
-            let innermost = stack.rsplit(';').next().unwrap_or_default();
-            if !IDLE.iter().any(|idle| innermost.split('.').next() == Some(idle)) {
-                profile.add(stack, samples);
-            }
-        }
-        let event = found.event.unwrap_or_else(|| match found.source {
-            Source::Dtrace => "DTrace's profile-997".into(),
-            _ => "perf's clock or cycles".into(),
-        });
-        Ok(vec![Artefact::Profile(Sampled { profile, event, ..Sampled::default() })])
     }
 }
 
@@ -256,34 +201,49 @@ impl Observed {
     /// # Errors
     /// The reason why it has no output.
     pub fn output(&self, command: &str) -> Result<String, String> {
-        self.run(command, COMMAND_WITHIN, MOST, None)
+        self.run(command, COMMAND_WITHIN, MOST, None).map(|[said, _]| said)
     }
 
-    /// Runs a line for the shell. One that is watched is ended when the flag becomes true, and that it has begun is sent.
+    /// Runs a line for the shell; its standard output and standard error.
     fn run(
         &self,
         command: &str,
         limit: Duration,
         most: usize,
-        watched: Option<(&AtomicBool, Sender<()>)>,
-    ) -> Result<String, String> {
-        let (end, mut begun) = watched.unzip();
+        mut watched: Option<Watched<'_>>,
+    ) -> Result<[String; 2], String> {
         let order = Order::program(&["sh", "-c", command]).within(limit).by_sudo(self.sudo);
         let order = Order { stop: Signal::Interrupt, ..order };
         let mut kept = [Output::new(most), Output::new(MOST)];
-        let mut each = |heard| match heard {
-            Heard::Wrote(stream, bytes) => kept[stream as usize].push(&bytes),
-            _ => drop(begun.take().map(|begun| begun.send(()))),
+        let end = watched.as_ref().map(|watched| watched.end);
+        let mut each = |heard| {
+            let begins = match &heard {
+                Heard::Wrote(stream, _) => (*stream == Stream::Error).then_some(Begins::Announced),
+                _ => Some(Begins::Started),
+            };
+            if let Some(watched) = watched.as_mut().filter(|watched| begins == Some(watched.begins)) {
+                let _ = watched.begun.take().map(|begun| begun.send(()));
+            }
+            if let Heard::Wrote(stream, bytes) = heard {
+                kept[stream as usize].push(&bytes);
+            }
         };
         let outcome =
             self.target.exchange(&order, None, end, &mut each).map_err(|error| error.to_string())?;
         let text = |output: &Output| String::from_utf8_lossy(&output.bytes()).into_owned();
         match outcome {
-            Outcome::Ended(Status::Exit(0)) | Outcome::Interrupted => Ok(text(&kept[0])),
+            Outcome::Ended(Status::Exit(0)) | Outcome::Interrupted => Ok([0, 1].map(|n| text(&kept[n]))),
             Outcome::Ended(status) => Err(how_it_ended(status, text(&kept[1]).trim())),
             _ => Err(format!("it was killed: it had not ended after {} s", order.limit.as_secs())),
         }
     }
+}
+
+/// A command that is ended when the flag becomes true; that it has begun is sent.
+struct Watched<'a> {
+    end: &'a AtomicBool,
+    begun: Option<Sender<()>>,
+    begins: Begins,
 }
 
 /// Why a command has no output; `said`: its errors.

@@ -50,6 +50,13 @@ impl Histogram {
         self.add(bucket(ns) as u16, 1);
     }
 
+    /// Adds so many of a value.
+    pub fn record_many(&mut self, ns: u64, n: u64) {
+        if n > 0 {
+            self.add(bucket(ns) as u16, n);
+        }
+    }
+
     /// Adds all of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         other.buckets.iter().for_each(|(index, n)| self.add(*index, *n));
@@ -66,14 +73,14 @@ impl Histogram {
 
     fn add(&mut self, index: u16, n: u64) {
         match self.buckets.binary_search_by_key(&index, |b| b.0) {
-            Ok(at) => self.buckets[at].1 += n,
+            Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(n),
             Err(at) => self.buckets.insert(at, (index, n)),
         }
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|b| b.1).sum()
+        self.buckets.iter().fold(0, |sum, b| sum.saturating_add(b.1))
     }
 
     /// The mean in nanoseconds, to the 3 % of the buckets: every value counts as the middle of its own. `None` when empty.

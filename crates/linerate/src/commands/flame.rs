@@ -23,7 +23,8 @@ use std::process::ExitCode;
   linerate flame before.graph after.graph -o change.svg   red functions grew, blue ones fell
   linerate flame --top 10 before.graph after.graph        the functions whose share changed most
 
-Reads call graphs of pmcstat -G, stacks of DTrace's stack(), perf script, tables of lockstat, and folded stacks. docs/profiles.md explains them.
+Reads call graphs of pmcstat -G, stacks of DTrace's stack(), btrace, bpftrace and
+perf script, tables of lockstat, and folded stacks. docs/profiles.md explains them.
 
 Exit status: 0 printed; 1 a file cannot be read or has no stacks; 2 bad arguments.")]
 pub struct Flame {

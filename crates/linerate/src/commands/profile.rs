@@ -14,8 +14,10 @@ use linerate_linux::telemetry::locks::Locks;
 use linerate_linux::telemetry::profile::{FREQUENCY, Sampler};
 use linerate_linux::telemetry::stages::Stages;
 use linerate_measure::collector::Artefact;
-use linerate_profile::{Picture, Sampled, observed};
+use linerate_profile::{Function, Picture, Sampled, Waited, observed};
+use linerate_remote::telemetry::STAGES_OF_FREEBSD;
 use linerate_report::pages;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -76,12 +78,21 @@ pub struct Profile {
     #[arg(long, exclusive = true)]
     pub dtrace_script: bool,
 
+    /// Say on standard error when it has begun to look, for scripts that start a load then
+    #[arg(long, conflicts_with = "read")]
+    pub announce: bool,
+
     #[command(flatten)]
     pub printed: Printed,
 }
 
-/// The script of `--dtrace-script`.
-const STAGES_OF_FREEBSD: &str = include_str!("profile/stages.d");
+/// Waits as JSON.
+#[derive(Serialize)]
+struct Waits<'a> {
+    #[serde(flatten)]
+    waited: &'a Waited,
+    functions: &'a [Function],
+}
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -129,6 +140,9 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
     };
     let mut probe = probe.context("cannot look at this machine's kernel")?;
     probe.start().context("cannot look at this machine's kernel")?;
+    if args.announce {
+        tell("looking at this machine's kernel");
+    }
     let progress = Progress::new(args.duration);
     let began = Instant::now();
     while began.elapsed() < args.duration && !interrupt::interrupted() {
@@ -151,7 +165,8 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
             let (all, ns) = (waited.functions(), waited.profile.samples());
             let most = &all[..all.len().min(args.top)];
             let cpus_ns = took.as_nanos() as f64 * cpus.len() as f64;
-            result(&args.printed, || most, || pages::lock_waits(ns, waited.waits, most, Some(cpus_ns)))
+            let json = || Waits { waited: &waited, functions: most };
+            result(&args.printed, json, || pages::lock_waits(ns, waited.waits, most, Some(cpus_ns)))
         }
         Artefact::Stages(times) if times.followed == 0 => {
             bail!("no frame entered the stack; is there any load?")

@@ -9,7 +9,7 @@ use linerate_linux::telemetry::{self, drops, locks, profile, stages};
 use linerate_measure::collector::{Collector, Collectors};
 use linerate_plan::campaign::Collect;
 use linerate_plan::placeholders::fill;
-use linerate_remote::{AfterLoad, Configured, ExecutionTarget, Observed, Profiled, UnderLoad};
+use linerate_remote::{AfterLoad, Configured, ExecutionTarget, Observed, Probed, UnderLoad};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,9 +83,13 @@ impl<'a> Scene<'a> {
     fn probes(&self) -> Vec<Box<dyn Collector + 'a>> {
         let Some((what, cpus)) = self.telemetry.clone() else { return Vec::new() };
         if let (None, Some(host)) = (self.lane, &self.host) {
-            let profiled =
-                Profiled::new(host.clone(), self.kernel).ok().filter(|_| what == Telemetry::Functions);
-            return profiled.map(|profiled| Box::new(profiled) as Box<dyn Collector>).into_iter().collect();
+            let probe = |name| Probed::new(host.clone(), self.kernel, name);
+            let probes = match what {
+                Telemetry::Functions => vec![probe(profile::NAME)],
+                Telemetry::Stages => vec![probe(stages::NAME)],
+                Telemetry::Events => vec![probe(drops::NAME), probe(locks::NAME)],
+            };
+            return probes.into_iter().map(|probe| Box::new(probe) as Box<dyn Collector>).collect();
         }
         let dut = self.lane.and_then(|lane| lane.dut.as_ref());
         match what {

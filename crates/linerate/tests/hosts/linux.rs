@@ -1,6 +1,6 @@
 //! Three Linux hosts, two of them with linerate.
 
-use crate::common::{Ended, linerate, wait_for};
+use crate::common::{Ended, LINERATE, linerate, wait_for};
 use crate::lab::{PLAN, RealLab};
 use serde_json::Value;
 
@@ -48,6 +48,7 @@ fn a_campaign_over_three_hosts_comes_to_the_verdicts_of_the_local_lab() {
 #[ignore = "needs root, openssh-server, nft and perf"]
 fn the_duts_kernel_is_sampled_by_its_own_profiler() {
     let lab = RealLab::new();
+    lab.ssh.hosts[1].stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
     let profiled = PLAN.replace("[trials]", "[collect]\nprofile = \"300 ms\"\n\n[trials]");
     let ended = lab.run(&profiled.replace("blocks = 8", "blocks = 2"), &[]);
     let summary: Value =
@@ -62,6 +63,21 @@ fn the_duts_kernel_is_sampled_by_its_own_profiler() {
         profiles.iter().map(|p| ["net_rx_action", "nft_do_chain"].map(|name| takes_time(p, name))).collect();
     assert_eq!(found, [[true, false], [true, true]], "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("The rule set takes"), "{}", ended.stdout);
+    // The DUT's own linerate has seen the rest.
+    for profile in profiles {
+        let step = |from: &str, to: &str| {
+            let steps = profile["stages"]["steps"].as_array().unwrap();
+            steps.iter().any(|step| step["from"] == from && step["to"] == to)
+        };
+        assert!(step("fib_table_lookup", "net_dev_queue"), "{profile:#}");
+        assert!(profile["events"]["waits"]["ns"].is_u64(), "{profile:#}");
+        let missing = profile["missing"].as_array().unwrap();
+        assert!(
+            missing.iter().all(|why| why.as_str().unwrap().starts_with("events of the CPUs")),
+            "{missing:?}"
+        );
+    }
+    assert_eq!(lab.ssh.hosts[1].running("linerate profile"), 0);
     lab.is_as_it_was();
 }
 

@@ -65,12 +65,19 @@ pub struct Staged {
 pub struct StackTimes {
     /// Frames that were followed. Some are dropped, or delivered, and never sent.
     pub followed: u64,
-    /// Nanoseconds that it takes to read the clock: each step has as much of its own measurement.
+    /// Nanoseconds that it takes to read the clock: each step has as much of its own measurement. 0 where it was not measured.
     pub clock_ns: u64,
     /// Nanoseconds from the entry of a frame into the stack until a driver is to send it.
     pub whole: Histogram,
     /// The steps between tracepoints of the kernel, in the order of the frames' way.
     pub steps: Vec<Step>,
+}
+
+impl StackTimes {
+    /// Whether DTrace counted them, by powers of two, and did not measure the reading of its clock.
+    pub fn is_of_dtrace(&self) -> bool {
+        self.clock_ns == 0 && self.followed > 0
+    }
 }
 
 /// A step on the way of frames.

@@ -28,7 +28,10 @@ impl<'a> Stage<'a> {
             let between = format!("{} to {}", step.from, step.to);
             Stage { name: work(&step.from, &step.to).unwrap_or(&between).into(), between, times: &step.times }
         };
-        let between = "entry to the last net_dev_start_xmit".into();
+        let between = match times.is_of_dtrace() {
+            true => "ether_input to ether_output".into(),
+            false => "entry to the last net_dev_start_xmit".into(),
+        };
         let whole = Stage { name: "whole way to the driver".into(), between, times: &times.whole };
         times.steps.iter().map(step).chain([whole]).collect()
     }
@@ -121,6 +124,12 @@ pub fn stack_times(times: &StackTimes) -> Document {
 
 /// How the times came about.
 pub(super) fn followed(times: &StackTimes) -> String {
+    if times.is_of_dtrace() {
+        return format!(
+            "{} frames, in DTrace's powers of two: each time counts as the middle of its own. Frames wait for others of their batch.",
+            grouped(times.whole.count())
+        );
+    }
     format!(
         "One frame in 61 was followed: {}, of which {} were sent. Each step has {} ns of its own measurement. Frames wait for \
          others of their batch.",

@@ -35,7 +35,7 @@ fbt::ether_output:entry
 fbt::ether_output:return
 /self->sent/
 {
-	@["ether_output and the driver"] = quantize(timestamp - self->sent);
+	@["ether_output to its return"] = quantize(timestamp - self->sent);
 	self->sent = 0;
 }
 
