@@ -17,7 +17,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// How a result is printed.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Printed {
     /// How to print the result. json gives the whole record, the others what a person reads
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
@@ -119,7 +119,7 @@ impl Ssh {
 }
 
 /// How a campaign is carried out, whatever its plan.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, Clone, Args)]
 pub struct CampaignArgs {
     /// Time for all trials, instead of the plan's [bench: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -2,7 +2,7 @@
 
 use crate::commands::{
     agent, bench, calc, compare, conduct, documents, explain, flame, history, import, lab, plan_file,
-    profile, receive, reproduce, rules, run, send, show, stat, watch,
+    profile, receive, reproduce, rules, run, send, show, stat, tune, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -106,6 +106,12 @@ pub enum Command {
     /// flame graph. `stages` follows one frame in 61 through the stack and prints how long each step takes. `locks` measures how long
     /// CPUs and tasks wait for locks, by the functions that want them. `drops` counts the frames that the kernel drops, with its reason.
     Profile(profile::Profile),
+    /// Find which of many settings make a DUT faster, and prove it
+    ///
+    /// Takes a plan whose variants each change one setting. A screening measures a few combinations of all of them; fresh trials confirm
+    /// the settings that seem to matter, with a correction for their number; the DUT with those that help is measured beside the DUT
+    /// as it is. Says which settings help, which cost, which depend on each other, and which make no difference that the trials show.
+    Tune(tune::Tune),
     /// Watch queues, CPUs and losses of this machine or of a host: how many packets, how many dropped, where is the limit?
     ///
     /// A live view of the driver's and the kernel's counters, of this machine, of a network namespace, or of a FreeBSD or Linux host over
@@ -164,6 +170,7 @@ impl Command {
             Command::Explain(args) => explain::run(&args),
             Command::Flame(args) => flame::run(&args),
             Command::Profile(args) => profile::run(&args),
+            Command::Tune(args) => tune::run(&args),
             Command::Watch(args) => watch::run(&args),
             Command::Import(args) => import::run(&args),
             Command::History(args) => history::run(&args),

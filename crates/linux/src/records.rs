@@ -41,16 +41,12 @@ pub struct RecordStore {
 }
 
 impl RecordStore {
-    /// Makes the folder `<base>/<UTC time>-<name>/`, with `-2`, `-3` behind it if there is one already; or the folder
-    /// `explicit_out`, which must be new or empty.
+    /// Makes its folder; see [`make_folder`].
     ///
     /// # Errors
     /// The folder cannot be made, or `explicit_out` has something in it.
     pub fn create(base: &Path, name: &str, explicit_out: Option<&Path>) -> Result<Self, Error> {
-        let directory = match explicit_out {
-            Some(out) => make_empty(out)?,
-            None => make_new(base, &stamped(name), "", |path| DirBuilder::new().create(path))?.0,
-        };
+        let directory = make_folder(base, name, explicit_out)?;
         let file = open_trials(&directory, OpenOptions::new().create_new(true))?;
         sync_directory(&directory)?;
         if let Some(parent) = directory.parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -195,9 +191,29 @@ impl RecordStore {
     }
 
     fn write_document(&self, name: &str, document: &impl serde::Serialize) -> Result<(), Error> {
-        let path = self.directory.join(name);
-        files::replace(&path, document).map_err(failed("write", &path))?;
-        sync_directory(&self.directory)
+        write_document(&self.directory, name, document)
+    }
+}
+
+/// Writes a document into a folder, whole or not at all.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_document(folder: &Path, name: &str, document: &impl serde::Serialize) -> Result<(), Error> {
+    let path = folder.join(name);
+    files::replace(&path, document).map_err(failed("write", &path))?;
+    sync_directory(folder)
+}
+
+/// Makes the folder `<base>/<UTC time>-<name>/`, with `-2`, `-3` behind it if there is one already; or the folder `explicit_out`,
+/// which must be new or empty.
+///
+/// # Errors
+/// The folder cannot be made, or `explicit_out` has something in it.
+pub fn make_folder(base: &Path, name: &str, explicit_out: Option<&Path>) -> Result<PathBuf, Error> {
+    match explicit_out {
+        Some(out) => make_empty(out),
+        None => Ok(make_new(base, &stamped(name), "", |path| DirBuilder::new().create(path))?.0),
     }
 }
 

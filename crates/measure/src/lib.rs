@@ -16,4 +16,5 @@ pub mod results;
 pub mod strategy;
 pub mod summary;
 pub mod trial;
+pub mod tuning;
 pub mod watch;

@@ -32,6 +32,7 @@ pub mod settings;
 pub mod text_form;
 pub mod timetable;
 pub mod toml_text;
+pub mod tuning;
 pub mod units;
 mod value;
 mod writer;
@@ -50,6 +51,7 @@ use linerate_measure::experiment::System;
 pub use needs::is_namespaced;
 pub use proof::Proof;
 use timetable::Timetable;
+pub use tuning::Tuning;
 pub use writer::write;
 
 /// Bytes of a plan at most. Rules, tables and routes are generated, so that no plan needs more.

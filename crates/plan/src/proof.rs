@@ -83,6 +83,54 @@ impl Proof {
 
 fn text(measured: &Campaign, cell: &Cell, before: Keys, change: &Change<'_>) -> String {
     let Change { words, because, patch } = *change;
+    let after = changed(&before, patch);
+    let question = format!("How many more frames does '{}' forward with this change?", cell.name);
+    let variant = |name: &str, about: &str, settings| Variant {
+        name: name.into(),
+        described: keys(&VARIANT, json!({ "about": about })),
+        settings,
+    };
+    let variants = [variant(AS_MEASURED, &cell.name, before), variant(CHANGED, words, after)];
+    let then = &measured.experiment.trials;
+    let embedded = matches!(measured.lab, Lab::Embedded { .. });
+    let boots = ["boot", "image"].iter().any(|key| patch.get(key).is_some());
+    let now = Trials {
+        duration_ns: if embedded { then.duration_ns.min(LONGEST_NS) } else { then.duration_ns },
+        blocks: (!embedded).then_some(BLOCKS),
+        budget_ns: embedded.then_some(BUDGET_NS),
+        reboot: if boots && then.reboot == Reboot::Never { Reboot::WhenNeeded } else { then.reboot },
+        pause_ns: then.pause_ns,
+        until: Some(UNTIL),
+        ..Trials::default()
+    };
+    let mut out = experiment(measured, cell, [words, &question], &variants, &now);
+    let expect = json!({ "of": CHANGED, "is": "faster", "than": AS_MEASURED, "because": because });
+    section(&mut out, "[expect]", &EXPECT, keys(&EXPECT, expect));
+    out.0
+}
+
+/// A plan that compares variants with the first one, in the lab and under the traffic of a cell that was measured.
+pub(crate) fn experiment(
+    measured: &Campaign,
+    cell: &Cell,
+    [title, question]: [&str; 2],
+    all: &[Variant],
+    how: &Trials,
+) -> Toml {
+    let mut out = Toml::default();
+    head(&mut out, title, question, None);
+    section(&mut out, "lab", &LAB, lab(measured));
+    let frames = traffic(&measured.kinds[cell.kind], &cell.rate);
+    section(&mut out, "traffic", &TRAFFIC, without_defaults(frames, &traffic(&Kind::default(), &Rate::Max)));
+    variants(&mut out, all);
+    let with = all.first().map(|first| &first.name);
+    section(&mut out, "compare", &COMPARE, keys(&COMPARE, json!({ "with": with, "until": how.until })));
+    section(&mut out, "trials", &TRIALS, trials(how));
+    out
+}
+
+/// Settings after a change: a merge patch of RFC 7396, except that lists grow.
+pub(crate) fn changed(before: &Keys, patch: &Json) -> Keys {
     let mut after = Json::Object(before.clone());
     merge(&mut after, patch);
     // What is set for both interfaces wins over what one of them had.
@@ -93,38 +141,9 @@ fn text(measured: &Campaign, cell: &Cell, before: Keys, change: &Change<'_>) -> 
             own.into_iter().for_each(|own| own.retain(|key, _| !of_both.contains_key(key) || asked(key)));
         }
     }
-    let mut out = Toml::default();
-    let question = format!("How many more frames does '{}' forward with this change?", cell.name);
-    head(&mut out, words, &question, None);
-    section(&mut out, "lab", &LAB, lab(measured));
-    let frames = traffic(&measured.kinds[cell.kind], &cell.rate);
-    section(&mut out, "traffic", &TRAFFIC, without_defaults(frames, &traffic(&Kind::default(), &Rate::Max)));
-    let variant = |name: &str, about: &str, settings: Json| Variant {
-        name: name.into(),
-        described: keys(&VARIANT, json!({ "about": about })),
-        settings: settings.as_object().cloned().unwrap_or_default(),
-    };
-    let both = [variant(AS_MEASURED, &cell.name, before.into()), variant(CHANGED, words, after)];
-    variants(&mut out, &both);
-    section(&mut out, "compare", &COMPARE, keys(&COMPARE, json!({ "with": AS_MEASURED, "until": UNTIL })));
-    let then = &measured.experiment.trials;
-    let embedded = matches!(measured.lab, Lab::Embedded { .. });
-    let boots = ["boot", "image"].iter().any(|key| patch.get(key).is_some());
-    let now = Trials {
-        duration_ns: if embedded { then.duration_ns.min(LONGEST_NS) } else { then.duration_ns },
-        blocks: (!embedded).then_some(BLOCKS),
-        budget_ns: embedded.then_some(BUDGET_NS),
-        reboot: if boots && then.reboot == Reboot::Never { Reboot::WhenNeeded } else { then.reboot },
-        pause_ns: then.pause_ns,
-        ..Trials::default()
-    };
-    section(&mut out, "trials", &TRIALS, trials(&now));
-    let expect = json!({ "of": CHANGED, "is": "faster", "than": AS_MEASURED, "because": because });
-    section(&mut out, "[expect]", &EXPECT, keys(&EXPECT, expect));
-    out.0
+    after.as_object().cloned().unwrap_or_default()
 }
 
-/// A merge patch of RFC 7396, except that lists grow.
 fn merge(target: &mut Json, patch: &Json) {
     if let (Json::Array(target), Json::Array(more)) = (&mut *target, patch) {
         target.extend(more.iter().cloned());

@@ -207,7 +207,7 @@ fn leaves(keys: &Keys) -> usize {
 }
 
 /// The keys that a variant from `base` needs in order to become `target`; `None` where it would have to lose some.
-fn difference(base: &Keys, target: &Keys) -> Option<Keys> {
+pub(crate) fn difference(base: &Keys, target: &Keys) -> Option<Keys> {
     let mut all = Keys::new();
     for (key, value) in target {
         let own = match (base.get(key), value) {

@@ -19,6 +19,7 @@ mod plan;
 mod reproduction;
 mod results;
 mod trials;
+mod tuning;
 
 use crate::document::Document;
 use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};
@@ -41,6 +42,7 @@ pub use numbers::together;
 pub use plan::{diagnostics, plan, plan_line, plan_list, rehearsal};
 pub use reproduction::reproduction;
 pub use trials::trials;
+pub use tuning::tuning;
 
 /// The verdict of a campaign for a person to read.
 pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {

@@ -15,6 +15,7 @@ pub mod ministat;
 pub mod modes;
 pub mod outliers;
 pub mod rank;
+pub mod screening;
 mod select;
 pub mod sequential;
 pub mod trend;

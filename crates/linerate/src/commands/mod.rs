@@ -23,4 +23,5 @@ pub mod send;
 pub mod show;
 mod slower;
 pub mod stat;
+pub mod tune;
 pub mod watch;

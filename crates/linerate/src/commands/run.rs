@@ -60,6 +60,16 @@ pub struct Run {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed", "budget"])]
     pub resume: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub which: Which,
+
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
+}
+
+/// Which of a plan's campaigns, and on which hosts.
+#[derive(Debug, Args)]
+pub struct Which {
     /// The plan's quick form
     #[arg(long)]
     pub quick: bool,
@@ -74,13 +84,10 @@ pub struct Run {
 
     #[command(flatten)]
     pub ssh: Ssh,
-
-    #[command(flatten)]
-    pub campaign: CampaignArgs,
 }
 
 /// Exit status where this machine can measure nothing of the plan.
-const SKIPPED: u8 = 4;
+pub const SKIPPED: u8 = 4;
 
 /// Name of a lab that `--keep` leaves up.
 const KEPT: &str = "linerate";
@@ -128,7 +135,7 @@ impl Session {
         if input::is_stdin(file) {
             bail_usage!("a plan that is carried out is a file: resuming it needs its place");
         }
-        let (mut plan, site) = chosen(args, file, args.campaign.simulate.is_some())?;
+        let (mut plan, site) = chosen(&args.which, file, args.campaign.simulate.is_some())?;
         if let Some(budget) = args.campaign.budget {
             let trials = &mut plan.experiment.trials;
             (trials.budget_ns, trials.blocks) = (Some(budget.as_nanos() as u64), None);
@@ -197,7 +204,7 @@ impl Session {
         let site = match &plan.lab {
             Lab::File { path } if !simulated => {
                 let file = Path::new(file.as_deref().unwrap_or_default());
-                Some(open_site(args, file, path, &plan)?)
+                Some(open_site(&args.which, file, path, &plan)?)
             }
             _ => None,
         };
@@ -234,6 +241,11 @@ impl Session {
         changes
     }
 
+    /// Why cells cannot be measured here.
+    pub fn reasons_to_skip(&self) -> Vec<&String> {
+        distinct(self.prepared.skipped.iter().flat_map(|s| &s.reasons))
+    }
+
     /// Runs the campaign, prints the result, and returns the exit status.
     ///
     /// # Errors
@@ -249,7 +261,7 @@ impl Session {
             );
         }
         if self.prepared.measured().next().is_none() {
-            for reason in distinct(self.prepared.skipped.iter().flat_map(|s| &s.reasons)) {
+            for reason in self.reasons_to_skip() {
                 tell(format!("{name}: skipped: {reason}"));
             }
             return Ok(ExitCode::from(SKIPPED));
@@ -351,7 +363,7 @@ pub fn changes_of_machine(then: &HostFacts, now: &HostFacts) -> Vec<String> {
 }
 
 /// The plan's campaign that was asked for, and the hosts of its lab, if it is for hosts.
-fn chosen(args: &Run, file: &Path, simulated: bool) -> Result<(Plan, Option<Site>)> {
+pub fn chosen(args: &Which, file: &Path, simulated: bool) -> Result<(Plan, Option<Site>)> {
     let name = file.display().to_string();
     let read = plan_file::parse(file, &plan_file::read(file)?).map_err(|faults| faulty(&name, &faults))?;
     let plan = plan_file::campaign(&read, &name, args.system, args.quick)?;
@@ -366,7 +378,7 @@ fn chosen(args: &Run, file: &Path, simulated: bool) -> Result<(Plan, Option<Site
 }
 
 /// The hosts of a plan's lab file, which is the one that the command line names, or beside the plan.
-fn open_site(args: &Run, file: &Path, named: &str, plan: &Plan) -> Result<Site> {
+fn open_site(args: &Which, file: &Path, named: &str, plan: &Plan) -> Result<Site> {
     let lab = args.lab.clone().unwrap_or_else(|| hosts::folder(file).join(named));
     Site::open(args.ssh.approach(), file, hosts::read(&lab)?, &plan.experiment.trials)
 }

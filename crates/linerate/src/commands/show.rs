@@ -1,7 +1,8 @@
 //! `linerate show`: the tables of a recorded campaign.
 
+use super::tune;
 use crate::args::Printed;
-use crate::output::{all_of, print_campaign, show, tell};
+use crate::output::{all_of, print_campaign, result, show, tell};
 use anyhow::Result;
 use clap::Args;
 use linerate_linux::records;
@@ -37,6 +38,9 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     let Some(directory) = &args.directory else {
         return all_of(SCHEMA);
     };
+    if let Some(tuned) = tune::read(directory)? {
+        return result(&args.printed, || &tuned, || linerate_report::pages::tuning(&tuned));
+    }
     let stored = records::read(directory)?;
     // A campaign that was killed has no summary: its trials until then are whole.
     let ended = stored.summary.is_some();

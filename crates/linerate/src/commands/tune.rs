@@ -1,0 +1,251 @@
+//! `linerate tune`: which of many changes make a DUT faster, and the proof.
+
+use super::run::{self, Measured, SKIPPED, Session, Which, chosen};
+use crate::args::CampaignArgs;
+use crate::input;
+use crate::interrupt::interrupted;
+use crate::output::{FAILED, INTERRUPTED, faulty, print_place, result, tell};
+use crate::testbed::hosts::Site;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use linerate_linux::records::{make_folder, write_document};
+use linerate_measure::experiment::{Interest, Trials};
+use linerate_measure::record::Proof;
+use linerate_measure::tuning::{MOST, Stage, Tuned, VERSION, confirming_runs, screening_runs};
+use linerate_plan::campaign::Campaign as Plan;
+use linerate_plan::tuning::{Candidate, Combined, Tuning};
+use linerate_report::pages;
+use linerate_stats::screening::Runs;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::process::ExitCode;
+
+/// The record of a tuning, in its folder.
+const RECORD: &str = "tuning.json";
+/// Bytes of the record at most.
+const MOST_BYTES: usize = 64 << 20;
+/// The plan of the changes that were kept.
+const KEPT: &str = "kept.toml";
+/// The last campaign, and its variants.
+const TOGETHER: &str = "together";
+const ENDS: [&str; 2] = ["as-it-is", "tuned"];
+
+/// Find the changes that make a DUT faster.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate tune tune                     the changes of this machine's forwarding that come with linerate
+  sudo linerate tune my.toml --budget 10min   a plan of your own
+  linerate tune my.toml --lab LAB.toml        on the router of a real lab, reboots included (docs/lab-file.md)
+  linerate show linerate-results/TIME-NAME    the verdict again
+
+The plan's first variant is the DUT as it is. Each other variant makes one change of it (from = the
+first). Half of the time goes to a screening: a few runs, each with half of the changes, show every effect
+against the mean of all others. Fresh trials of the changes that may matter then confirm them, in all
+combinations, with a correction for their number. At last the DUT with the changes that help is measured
+beside the DUT as it is. docs/tuning.md has the method and its limits.
+
+Every change is undone. The folder of the records has kept.toml, a plan of the result.
+
+Exit status: 0 measured, whether or not a change helps; 1 an error; 2 bad arguments, or a plan that names no
+changes; 4 the machine cannot measure it; 130 interrupted.")]
+pub struct Tune {
+    /// The plan: a file (docs/tuning.md), or a name that `linerate plan list` shows
+    #[arg(value_name = "PLAN")]
+    pub plan: PathBuf,
+    #[command(flatten)]
+    pub which: Which,
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// The reason why it could not measure.
+pub fn run(args: &Tune) -> Result<ExitCode> {
+    let how = &args.campaign;
+    if how.keep || how.fail_if_slower.is_some() {
+        bail_usage!("--keep and --fail-if-slower are for `linerate run`: a tuning has three campaigns");
+    }
+    run::begin(how);
+    let name = args.plan.display().to_string();
+    let simulated = how.simulate.is_some();
+    let (plan, site) = chosen(&args.which, &args.plan, simulated)?;
+    let tuning = Tuning::of(&plan).map_err(|faults| faulty(&name, &faults))?;
+    if tuning.changes.len() > MOST {
+        bail_usage!("{name} has {} changes, and one tuning has at most {MOST}", tuning.changes.len());
+    }
+    let stem = args.plan.file_stem().map_or("tune".into(), |stem| stem.to_string_lossy());
+    let stem = how.name.clone().unwrap_or(stem.into_owned());
+    let folder = make_folder(Path::new("linerate-results"), &stem, how.out.as_deref())?;
+    let changes = tuning.changes.iter().map(|change| (change.name.clone(), change.keys()));
+    let tuned = Tuned::new(plan.experiment.title.clone(), name, changes);
+    let mut tuner = Tuner { args, plan, site, tuning, tuned, folder };
+    let ended = tuner.tune();
+    let Tuner { mut tuned, folder, .. } = tuner;
+    if let Err(error) = &ended {
+        tuned.stopped = Some(format!("{error:#}"));
+    } else if interrupted() {
+        tuned.stopped = Some("interrupted".into());
+    }
+    write_document(&folder, RECORD, &tuned)?;
+    if !how.quiet {
+        result(&how.printed, || &tuned, || pages::tuning(&tuned))?;
+        print_place(&how.printed, &folder);
+    }
+    match ended {
+        Ok(_) if interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+        ended => ended,
+    }
+}
+
+/// The record of a tuning in a folder, if there is one.
+///
+/// # Errors
+/// It cannot be read, or is of another version.
+pub fn read(folder: &Path) -> Result<Option<Tuned>> {
+    let path = folder.join(RECORD);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let name = path.display();
+    let bytes = input::read(&path, MOST_BYTES, ["record", ""])?;
+    let tuned: Tuned =
+        serde_json::from_slice(&bytes).with_context(|| format!("{name} is not the record of a tuning"))?;
+    if tuned.version != VERSION || !tuned.is_sound() {
+        bail!("{name} is the record of another linerate (version {}), or damaged", tuned.version);
+    }
+    Ok(Some(tuned))
+}
+
+/// A tuning that goes on.
+struct Tuner<'a> {
+    args: &'a Tune,
+    plan: Plan,
+    /// The hosts, for the first campaign.
+    site: Option<Site>,
+    tuning: Tuning,
+    tuned: Tuned,
+    folder: PathBuf,
+}
+
+impl Tuner<'_> {
+    fn tune(&mut self) -> Result<ExitCode> {
+        let all: Vec<usize> = (0..self.tuning.changes.len()).collect();
+        let Some(stage) = self.stage("screening", &all, screening_runs(all.len()), 0.5)? else {
+            return Ok(ExitCode::from(SKIPPED));
+        };
+        let few = "too few trials were valid to tell the changes apart: give it a larger --budget";
+        let survivors = self.tuned.screened(stage.0).context(few)?;
+        if survivors.is_empty() || interrupted() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let runs = confirming_runs(survivors.len());
+        let Some(stage) = self.stage("confirmation", &survivors, runs, 0.375)? else {
+            return Ok(ExitCode::from(FAILED));
+        };
+        let kept = self.tuned.confirmed(stage.0).context(few)?;
+        if kept.is_empty() || interrupted() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let runs = vec![vec![false; kept.len()], vec![true; kept.len()]];
+        let Some((stage, measured)) = self.stage(TOGETHER, &kept, runs, 0.125)? else {
+            return Ok(ExitCode::from(FAILED));
+        };
+        let compared = measured.finished.summary.comparisons.iter().find(|c| c.why == Interest::Variants);
+        let ratio = compared.and_then(|compared| compared.against.ratio);
+        let records = stage.records.clone();
+        let proof =
+            ratio.map_or_else(|| Proof::not_run("no trial was valid"), |ratio| Proof::of(ratio, records));
+        (self.tuned.together, self.tuned.stages) =
+            (Some(proof), [self.tuned.stages.clone(), vec![stage]].concat());
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Runs a campaign of some of the changes, in this share of the time. `None`: it cannot be measured here, and the reason is told.
+    fn stage(
+        &mut self,
+        name: &str,
+        changes: &[usize],
+        runs: Runs,
+        share: f64,
+    ) -> Result<Option<(Stage, Measured)>> {
+        let how = &self.args.campaign;
+        let of_all = |run: &Vec<bool>| -> Vec<bool> {
+            let made = |at: usize| changes.iter().position(|change| *change == at).is_some_and(|at| run[at]);
+            (0..self.tuning.changes.len()).map(made).collect()
+        };
+        let whole: Runs = runs.iter().map(of_all).collect();
+        let then = &self.plan.experiment.trials;
+        let budget = how.budget.map(|budget| budget.as_nanos() as u64).or(then.budget_ns);
+        let trials = Trials {
+            blocks: if budget.is_some() { None } else { then.blocks },
+            budget_ns: budget.map(|budget| (budget as f64 * share) as u64),
+            seed: how.seed.or(then.seed),
+            until: None,
+            ..then.clone()
+        };
+        let title = format!("{}: {name}", self.plan.experiment.title);
+        let question = format!("{name}: {}", names(&self.tuning.changes, changes));
+        let together = name == TOGETHER;
+        let variant = |run: usize| if together { ENDS[run].into() } else { format!("run-{run}") };
+        let Combined { text, campaign: plan, cells } = self
+            .tuning
+            .experiment(&self.plan, [&title, &question], &whole, variant, &trials)
+            .map_err(|faults| faulty(format!("{}, {name}", self.args.plan.display()), &faults))?;
+        if together {
+            self.keep(&text)?;
+        }
+        let site = match self.site.take() {
+            None if how.simulate.is_none() => chosen(&self.args.which, &self.args.plan, false)?.1,
+            site => site,
+        };
+        tell(format!("{name}: {} runs of {}", runs.len(), names(&self.tuning.changes, changes)));
+        let session = Session::new(how, None, plan, site)?;
+        let reasons = session.reasons_to_skip();
+        // A run that is missing takes the balance from a design.
+        if !reasons.is_empty() {
+            reasons.iter().for_each(|reason| tell(format!("{name}: skipped: {reason}")));
+            return Ok(None);
+        }
+        let records = self.folder.join(name);
+        let alone = CampaignArgs { out: Some(records.clone()), ..how.clone() };
+        let Some(mut measured) = session.measure(&alone, name.into(), &self.folder)? else {
+            bail!("{name} was interrupted before its first trial");
+        };
+        if let Some(failure) = measured.finished.failure.take() {
+            return Err(failure);
+        }
+        let warnings =
+            measured.finished.summary.warnings.iter().map(|warning| warning.text.clone()).collect();
+        let trials = linerate_linux::records::read(&records)?.trials;
+        let mut stage = Stage {
+            name: name.into(),
+            records: records.display().to_string(),
+            changes: changes.to_vec(),
+            runs,
+            levels: Vec::new(),
+            trials: [0; 2],
+            warnings,
+        };
+        stage.measure(&cells, &trials);
+        Ok(Some((stage, measured)))
+    }
+
+    /// Writes the plan of the result, with its rule files beside it.
+    fn keep(&self, text: &str) -> Result<()> {
+        let named =
+            |name: &str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        let files = self.tuning.files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        for (name, text) in files.filter(|(name, _)| named(name)).chain([(KEPT, text)]) {
+            let path = self.folder.join(name);
+            path.parent().map_or(Ok(()), fs::create_dir_all).context("making a folder for a rule file")?;
+            fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn names(changes: &[Candidate], of: &[usize]) -> String {
+    of.iter().map(|change| changes[*change].name.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,102 @@
+//! `linerate tune`: changes that help, cost and do nothing are told apart.
+
+mod common;
+
+use common::{Scratch, linerate_line};
+use serde_json::Value;
+use std::fs;
+
+/// A router with a rule set that nobody needs, and two changes of it.
+const PLAN: &str = r#"
+title = "t"
+question = "q"
+[variants.router]
+rules = { tool = "nftables", filter = "stateless", before = 1000 }
+[variants.short]
+from = "router"
+rules.before = 0
+[variants.echo]
+from = "router"
+sysctls = { "net.ipv4.icmp_echo_ignore_all" = 1 }
+[traffic]
+family = "IPv4"
+[lab]
+batch = 64
+[trials]
+duration = "10 ms"
+blocks = 6
+"#;
+
+fn verdicts(tuned: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_string();
+    let changes = tuned["changes"].as_array().unwrap();
+    changes.iter().map(|change| (text(&change["name"]), text(&change["verdict"]))).collect()
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn the_change_that_helps_is_found_and_proven() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("plan.toml"), PLAN).unwrap();
+    let tune = linerate_line("tune plan.toml --out tuned --json --seed 1").dir(scratch.path()).within(120);
+    let tuned: Value = serde_json::from_str(&tune.run().ok().stdout).unwrap();
+    assert_eq!(verdicts(&tuned)[0], ("short".into(), "kept".into()), "{tuned:#}");
+    assert_ne!(verdicts(&tuned)[1].1, "kept", "{tuned:#}");
+    assert_eq!(tuned["together"]["verdict"], "proven");
+    assert!(tuned["together"]["ratio"]["low"].as_f64().unwrap() > 2.0, "{tuned:#}");
+    // The plan of the result can be carried out, and each campaign is a record like any other.
+    let show = |line: &str| linerate_line(line).dir(scratch.path()).run().ok().stdout;
+    assert!(show("plan check tuned/kept.toml").contains("no faults"));
+    assert!(show("show tuned").contains("What the kept changes set"));
+    assert!(show("show tuned/screening").contains("run-7"));
+}
+
+#[test]
+fn a_dut_that_no_change_reaches_gives_no_finding() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("plan.toml"), PLAN).unwrap();
+    let tune = linerate_line("tune plan.toml --simulate rate=100000 --out tuned --json").dir(scratch.path());
+    let tuned: Value = serde_json::from_str(&tune.run().ok().stdout).unwrap();
+    let verdicts = verdicts(&tuned);
+    assert!(verdicts.iter().all(|(_, verdict)| verdict != "kept" && verdict != "harmful"), "{verdicts:?}");
+    let screened = &tuned["changes"][0]["screened"]["ratio"];
+    assert!((screened["median"].as_f64().unwrap() - 1.0).abs() < 0.01, "{screened}");
+}
+
+#[test]
+fn plans_without_changes_are_refused() {
+    let scratch = Scratch::new();
+    let refused = |text: &str, says: &str| {
+        fs::write(scratch.file("plan.toml"), text).unwrap();
+        let ended = linerate_line("tune plan.toml --simulate ok").dir(scratch.path()).run();
+        assert_eq!(ended.code(), Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains(says), "{}", ended.stderr);
+        assert!(!scratch.path().join("linerate-results").exists(), "nothing is made for nothing");
+    };
+    refused(
+        &PLAN.replace("[traffic]", "[factors.f]\nsets = \"traffic.flows\"\nlevels = [1, 2]\n[traffic]"),
+        "factor 'f'",
+    );
+    refused(&PLAN.replace("sysctls = {", "rules.before = 7\nsysctls = {"), "both set rules.before");
+    refused(&PLAN.replace("[traffic]", "[traffic]\nflos = 1"), "did you mean 'flows'");
+}
+
+/// Twenty tunings of the plan that comes with linerate: three of its ten settings matter, two of them for the better.
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_three_of_ten_settings_are_found_in_18_of_20() {
+    let mut found = 0;
+    for seed in 0..20 {
+        let scratch = Scratch::new();
+        let line = format!("tune tune --budget 60s --seed {seed} --out tuned --json");
+        let ended = linerate_line(&line).dir(scratch.path()).within(240).run().ok();
+        let tuned: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let of = |wanted: &str| -> Vec<String> {
+            verdicts(&tuned).into_iter().filter(|(_, v)| v == wanted).map(|(name, _)| name).collect()
+        };
+        let (kept, harmful) = (of("kept"), of("harmful"));
+        println!("seed {seed}: kept {kept:?}, harmful {harmful:?}");
+        found += usize::from(kept == ["short-rules", "no-bridge-netfilter"] && harmful == ["shaper"]);
+    }
+    assert!(found >= 18, "{found} of 20");
+}

@@ -1,0 +1,225 @@
+//! A plan as a list of changes: its first variant is the DUT as it is, and each other variant makes one change of it. Experiments make
+//! several changes at once.
+
+use super::Plan;
+use super::campaign::{Campaign, Cell};
+use super::diagnostic::Diagnostic;
+use super::keys::VARIANT;
+use super::proof::{changed, experiment};
+use super::writer::{Keys, Variant, difference, keys, settings};
+use linerate_measure::experiment::Trials;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+
+/// Changes of a DUT, any of which can be made together.
+#[derive(Debug, Clone)]
+pub struct Tuning {
+    /// The cell of the DUT as it is.
+    cell: Cell,
+    before: Keys,
+    /// The changes, in the order of the plan's variants.
+    pub changes: Vec<Candidate>,
+    /// Rule files, by the names that the plan has for them.
+    pub files: BTreeMap<String, String>,
+}
+
+/// An experiment that measures combinations of changes side by side, each on its own DUT.
+#[derive(Debug, Clone)]
+pub struct Combined {
+    /// The plan.
+    pub text: String,
+    /// The plan, read.
+    pub campaign: Campaign,
+    /// The cell of each combination.
+    pub cells: Vec<usize>,
+}
+
+/// A change that may make the DUT faster.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The name of its variant.
+    pub name: String,
+    /// Keys of a variant with their values, as a plan has them.
+    pub patch: Json,
+}
+
+impl Candidate {
+    /// Its keys with their values: `interface.gro = false`.
+    pub fn keys(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        leaves("", &self.patch, &mut all);
+        all.into_iter().map(|(key, value)| format!("{key} = {value}")).collect()
+    }
+}
+
+impl Tuning {
+    /// The changes of a plan.
+    ///
+    /// # Errors
+    /// It has factors, a variant that takes something away from the first one, or two that set the same key.
+    pub fn of(plan: &Campaign) -> Result<Tuning, Vec<Diagnostic>> {
+        let fault = |message: String, remedy: &str| vec![Diagnostic::new(message).remedy(remedy)];
+        let cells: Vec<&Cell> =
+            (0..plan.cells.len()).filter(|c| !plan.is_ceiling(*c)).map(|c| &plan.cells[c]).collect();
+        if let Some(factor) = plan.experiment.factors.first() {
+            let message =
+                format!("the factor '{}' has several levels, and a change is made or not", factor.name);
+            return Err(fault(message, "make a variant of each change"));
+        }
+        let base = cells.iter().copied().find(|cell| cell.baseline.is_none()).or(cells.first().copied());
+        let (Some(base), true) = (base, cells.len() > 1) else {
+            let message =
+                "the plan has no changes: it needs a variant for the DUT as it is, and one for each change";
+            return Err(fault(message.into(), "[variants.NAME] with from = the first variant"));
+        };
+        let of = |cell: &Cell| settings(&plan.lanes[cell.lane].settings);
+        let before = of(base);
+        let mut changes: Vec<Candidate> = Vec::new();
+        for cell in cells.iter().filter(|cell| cell.variant != base.variant) {
+            let (name, from) = (cell.variant.clone(), &base.variant);
+            let patch = difference(&before, &of(cell)).map(Json::Object).ok_or_else(|| {
+                fault(
+                    format!("'{name}' takes something away from '{from}', and is no change of it"),
+                    "write it with from",
+                )
+            })?;
+            let candidate = Candidate { name, patch };
+            if let Some((other, key)) =
+                changes.iter().find_map(|other| Some((&other.name, shared(other, &candidate)?)))
+            {
+                let message = format!(
+                    "'{}' and '{other}' both set {key}, so they cannot be made together",
+                    candidate.name
+                );
+                return Err(fault(message, "leave one of them out"));
+            }
+            changes.push(candidate);
+        }
+        let files = plan.lanes.iter().filter_map(|lane| lane.settings.rule_file.as_ref());
+        let files = files.map(|file| (file.file.clone(), file.text.clone())).collect();
+        Ok(Tuning { cell: base.clone(), before, changes, files })
+    }
+
+    /// The experiment that measures combinations of changes. `name` is that of a variant: the one by this number makes the changes of
+    /// `runs[number]`.
+    ///
+    /// # Errors
+    /// Changes that are possible alone are not possible together.
+    pub fn experiment(
+        &self,
+        measured: &Campaign,
+        [title, question]: [&str; 2],
+        runs: &[Vec<bool>],
+        name: impl Fn(usize) -> String,
+        trials: &Trials,
+    ) -> Result<Combined, Vec<Diagnostic>> {
+        let variant = |(number, run): (usize, &Vec<bool>)| {
+            let made = || self.changes.iter().zip(run).filter(|(_, made)| **made).map(|(change, _)| change);
+            let names: Vec<&str> = made().map(|change| change.name.as_str()).collect();
+            let about = if names.is_empty() { "as it is".into() } else { names.join(" + ") };
+            Variant {
+                name: name(number),
+                described: keys(&VARIANT, json!({ "about": about, "apart": true })),
+                settings: made().fold(self.before.clone(), |before, change| changed(&before, &change.patch)),
+            }
+        };
+        let variants: Vec<Variant> = runs.iter().enumerate().map(variant).collect();
+        let text = experiment(measured, &self.cell, [title, question], &variants, trials).0;
+        let mut read = |name: &str| self.files.get(name).cloned().ok_or_else(|| "the plan had none".into());
+        let plan = Plan::read_with(text.as_bytes(), &mut read)?;
+        let campaign = plan.campaign(measured.experiment.system, false).cloned();
+        let cells = |campaign: &Campaign| -> Option<Vec<usize>> {
+            (0..runs.len()).map(|n| campaign.cells.iter().position(|cell| cell.variant == name(n))).collect()
+        };
+        let found = campaign.and_then(|campaign| Some(Combined { cells: cells(&campaign)?, campaign, text }));
+        found.ok_or_else(|| vec![Diagnostic::new("the plan is for another system")])
+    }
+}
+
+/// Paths of single values, with the values.
+fn leaves(path: &str, value: &Json, all: &mut Vec<(String, Json)>) {
+    match value {
+        Json::Object(table) => {
+            let dot = if path.is_empty() { "" } else { "." };
+            table.iter().for_each(|(key, value)| leaves(&format!("{path}{dot}{key}"), value, all));
+        }
+        value => all.push((path.into(), value.clone())),
+    }
+}
+
+/// A key that both set to different values. Lists grow.
+fn shared(a: &Candidate, b: &Candidate) -> Option<String> {
+    let of = |candidate: &Candidate| {
+        let mut all = Vec::new();
+        leaves("", &candidate.patch, &mut all);
+        all
+    };
+    let known = of(a);
+    let differs = |(key, value): &(String, Json)| {
+        !value.is_array() && known.iter().any(|(other, its)| other == key && its != value)
+    };
+    of(b).into_iter().find(differs).map(|(key, _)| key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_measure::experiment::System;
+
+    const PLAN: &str = r#"
+        title = "t"
+        question = "q"
+        [variants.router]
+        sysctls = { "net.ipv4.conf.all.rp_filter" = 1 }
+        [variants.loose]
+        from = "router"
+        sysctls = { "net.ipv4.conf.all.rp_filter" = 0 }
+        [variants.no-gro]
+        from = "router"
+        interface.gro = false
+        [variants.rules]
+        from = "router"
+        rules = { tool = "nftables", filter = "stateless", before = 100 }
+        [traffic]
+        flows = 7
+        [trials]
+        duration = "100 ms"
+        blocks = 6
+    "#;
+
+    fn plan(text: &str) -> Campaign {
+        Plan::read(text.as_bytes()).unwrap().campaign(System::Linux, false).unwrap().clone()
+    }
+
+    #[test]
+    fn changes_are_made_together() {
+        let plan = plan(PLAN);
+        let tuning = Tuning::of(&plan).unwrap();
+        let words: Vec<String> = tuning.changes.iter().flat_map(Candidate::keys).collect();
+        assert_eq!(words[..2], ["sysctls.net.ipv4.conf.all.rp_filter = 0", "interface.gro = false"]);
+        let trials = &plan.experiment.trials;
+        let runs = [vec![false; 3], vec![true, true, false], vec![true; 3], vec![true; 3]];
+        let name = |n: usize| format!("run-{n}");
+        let Combined { campaign: made, cells, .. } =
+            tuning.experiment(&plan, ["t", "q"], &runs, name, trials).unwrap();
+        let of = |run: usize| &made.lanes[made.cells[cells[run]].lane].settings;
+        assert_eq!(of(0), &plan.lanes[plan.cells[1].lane].settings);
+        assert_eq!(of(1).sysctls["net.ipv4.conf.all.rp_filter"], "0");
+        assert!(of(1).rules.is_none() && of(2).rules.is_some());
+        assert_eq!(of(2), of(3));
+        assert_ne!(made.cells[cells[2]].lane, made.cells[cells[3]].lane, "each run has a DUT of its own");
+        assert_eq!(made.kinds[made.cells[cells[3]].kind].flows, 7);
+    }
+
+    #[test]
+    fn faults() {
+        let fault = |text: &str| Tuning::of(&plan(text)).unwrap_err()[0].message.clone();
+        let twice = PLAN.to_string() + "[variants.more]\nfrom = \"rules\"\nrules.before = 5";
+        assert!(fault(&twice).contains("both set rules.before"), "{}", fault(&twice));
+        let factor = PLAN.to_string() + "[factors.flows]\nsets = \"traffic.flows\"\nlevels = [1, 2]";
+        assert!(fault(&factor).contains("factor 'flows'"));
+        let alone = PLAN.split("[variants.loose]").next().unwrap().to_string()
+            + "[trials]\nduration = \"1 s\"\nblocks = 6";
+        assert!(fault(&alone).contains("no changes"));
+    }
+}

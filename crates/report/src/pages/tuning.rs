@@ -1,0 +1,132 @@
+//! Which changes make a DUT faster.
+
+use super::numbers::{counted, listed};
+use crate::document::{Cell, Document, Table, Tone};
+use linerate_measure::record::Proof;
+use linerate_measure::tuning::{Change, Interaction, Measured, Stage, Tuned, Verdict};
+use linerate_stats::Estimate;
+
+/// The page of `linerate tune`.
+pub fn tuning(tuned: &Tuned) -> Document {
+    let mut page = Document::default();
+    page.heading(tuned.title.clone());
+    let named = |verdict: Verdict| -> Vec<String> {
+        tuned
+            .changes
+            .iter()
+            .filter(|change| change.verdict == verdict)
+            .map(|change| change.name.clone())
+            .collect()
+    };
+    let (kept, harmful, open) = (named(Verdict::Kept), named(Verdict::Harmful), named(Verdict::Unknown));
+    page.answer(answer(tuned, &kept, open.is_empty()));
+    if !harmful.is_empty() {
+        page.say(format!("{} make the DUT slower: leave it as it is.", listed(&harmful)));
+    }
+    if let Some(stopped) = &tuned.stopped {
+        page.warn(format!("This tuning did not come to its end: {stopped}."));
+    }
+    page.section("Changes", changes(tuned));
+    page.list(
+        "What the kept changes set",
+        "- ",
+        tuned
+            .changes
+            .iter()
+            .filter(|c| c.verdict == Verdict::Kept)
+            .map(|c| format!("{}: {}", c.name, c.keys.join(", "))),
+        Tone::Plain,
+    );
+    page.each("Changes that depend on each other", &tuned.interactions, |page, interaction| {
+        page.item("- ", together(tuned, interaction), Tone::Plain);
+    });
+    page.gap();
+    page.note(
+        "Each effect is an average over the settings of the other changes, from the spread between runs; each run has a DUT of its own. \
+         p of the confirmation is corrected for the number of changes (Holm). A change that the screening drops has no effect that is \
+         large against its interval.",
+    );
+    for stage in &tuned.stages {
+        page.note(words(stage));
+    }
+    let warnings =
+        tuned.stages.iter().flat_map(|s| s.warnings.iter().map(|warning| format!("{}: {warning}", s.name)));
+    page.warnings(warnings);
+    page
+}
+
+fn answer(tuned: &Tuned, kept: &[String], whole: bool) -> String {
+    let all = counted(tuned.changes.len(), "change");
+    match (kept, &tuned.together) {
+        ([], _) if !whole => format!("No verdict yet on {all}."),
+        ([], _) => format!("None of {all} makes the DUT faster."),
+        (kept, Some(Proof { ratio: Some(ratio), .. })) => format!(
+            "{} of {all} make the DUT faster, together by {}: {}.",
+            kept.len(),
+            change(ratio),
+            listed(kept)
+        ),
+        (kept, _) => format!("{} of {all} make the DUT faster: {}.", kept.len(), listed(kept)),
+    }
+}
+
+/// `+12.3 % (95 % interval +10.1..+14.6 %)`
+fn change(ratio: &Estimate) -> String {
+    let percent = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0));
+    let interval = ratio.low.zip(ratio.high);
+    let interval =
+        interval.map(|(low, high)| format!(" (95 % interval {}..{} %)", percent(low), percent(high)));
+    format!("{} %{}", percent(ratio.median), interval.unwrap_or_default())
+}
+
+fn changes(tuned: &Tuned) -> Table {
+    let effect = |measured: Option<&Measured>| {
+        measured.map(|m| {
+            let percent = 100.0 * (m.ratio.median - 1.0);
+            Cell::number(percent, format!("{percent:+.1}"))
+        })
+    };
+    let interval = |measured: Option<&Measured>| {
+        let [low, high] = measured.map_or([None, None], |m| [m.ratio.low, m.ratio.high]);
+        low.zip(high).map(|(low, high)| {
+            let [low, high] = [low, high].map(|end| 100.0 * (end - 1.0));
+            Cell::Interval { low, high, text: format!("{low:+.1}..{high:+.1}") }
+        })
+    };
+    let p = |measured: Option<&Measured>| {
+        measured.map(|m| Cell::number(m.p, if m.p < 0.001 { "<0.001".into() } else { format!("{:.3}", m.p) }))
+    };
+    let verdict = |change: &&Change| match change.verdict {
+        Verdict::Kept => "helps",
+        Verdict::Harmful => "costs",
+        Verdict::NotConfirmed => "not confirmed",
+        Verdict::NoEffect => "no effect seen",
+        Verdict::Unknown => "not decided",
+    };
+    Table::of(&tuned.changes)
+        .column("change", "", |change| change.name.clone())
+        .column("verdict", "", verdict)
+        .if_any("screening", "%", |change| effect(change.screened.as_ref()))
+        .if_any("95 % interval", "%", |change| interval(change.screened.as_ref()))
+        .if_any("confirmed", "%", |change| effect(change.confirmed.as_ref()))
+        .if_any("95 % interval", "%", |change| interval(change.confirmed.as_ref()))
+        .if_any("p", "", |change| p(change.confirmed.as_ref()))
+        .into()
+}
+
+fn together(tuned: &Tuned, interaction: &Interaction) -> String {
+    let [a, b] = interaction.of.map(|change| tuned.changes[change].name.as_str());
+    let effect = change(&interaction.measured.ratio);
+    format!("{a} and {b} together: {effect} beyond their own effects.")
+}
+
+fn words(stage: &Stage) -> String {
+    let [trials, counted_trials] = stage.trials;
+    format!(
+        "{}: {} of {}, {counted_trials} of {trials} trials valid. Records: {}",
+        stage.name,
+        counted(stage.runs.len(), "run"),
+        counted(stage.changes.len(), "change"),
+        stage.records
+    )
+}
