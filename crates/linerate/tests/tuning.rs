@@ -11,7 +11,7 @@ const PLAN: &str = r#"
 title = "t"
 question = "q"
 [variants.router]
-rules = { tool = "nftables", filter = "stateless", before = 1000 }
+rules = { tool = "nftables", filter = "stateless", before = 300 }
 [variants.short]
 from = "router"
 rules.before = 0
@@ -43,7 +43,7 @@ fn the_change_that_helps_is_found_and_proven() {
     assert_eq!(verdicts(&tuned)[0], ("short".into(), "kept".into()), "{tuned:#}");
     assert_ne!(verdicts(&tuned)[1].1, "kept", "{tuned:#}");
     assert_eq!(tuned["together"]["verdict"], "proven");
-    assert!(tuned["together"]["ratio"]["low"].as_f64().unwrap() > 2.0, "{tuned:#}");
+    assert!(tuned["together"]["ratio"]["low"].as_f64().unwrap() > 1.5, "{tuned:#}");
     // The plan of the result can be carried out, and each campaign is a record like any other.
     let show = |line: &str| linerate_line(line).dir(scratch.path()).run().ok().stdout;
     assert!(show("plan check tuned/kept.toml").contains("no faults"));
@@ -55,7 +55,7 @@ fn the_change_that_helps_is_found_and_proven() {
 fn a_dut_that_no_change_reaches_gives_no_finding() {
     let scratch = Scratch::new();
     fs::write(scratch.file("plan.toml"), PLAN).unwrap();
-    let tune = linerate_line("tune plan.toml --simulate rate=100000 --out tuned --json").dir(scratch.path());
+    let tune = linerate_line("tune plan.toml --simulate rate=100kpps --out tuned --json").dir(scratch.path());
     let tuned: Value = serde_json::from_str(&tune.run().ok().stdout).unwrap();
     let verdicts = verdicts(&tuned);
     assert!(verdicts.iter().all(|(_, verdict)| verdict != "kept" && verdict != "harmful"), "{verdicts:?}");
@@ -69,7 +69,7 @@ fn plans_without_changes_are_refused() {
     let refused = |text: &str, says: &str| {
         fs::write(scratch.file("plan.toml"), text).unwrap();
         let ended = linerate_line("tune plan.toml --simulate ok").dir(scratch.path()).run();
-        assert_eq!(ended.code(), Some(2), "{}", ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
         assert!(ended.stderr.contains(says), "{}", ended.stderr);
         assert!(!scratch.path().join("linerate-results").exists(), "nothing is made for nothing");
     };

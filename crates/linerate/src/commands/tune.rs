@@ -83,6 +83,11 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     let mut tuner = Tuner { args, plan, site, tuning, tuned, folder };
     let ended = tuner.tune();
     let Tuner { mut tuned, folder, .. } = tuner;
+    if tuned.stages.is_empty() && !interrupted() {
+        // Nothing was measured: the folder goes, unless there are trials in it.
+        let _ = fs::remove_dir(&folder);
+        return ended;
+    }
     if let Err(error) = &ended {
         tuned.stopped = Some(format!("{error:#}"));
     } else if interrupted() {
