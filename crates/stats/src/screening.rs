@@ -32,11 +32,11 @@ pub fn factorial(factors: usize) -> Runs {
 /// A Hadamard matrix: Sylvester's for powers of two, Paley's first for a prime and 1; else none.
 fn hadamard(order: usize) -> Option<Runs> {
     if order.is_power_of_two() {
-        let at = |i: usize, j: usize| (i & j).count_ones() % 2 == 0;
+        let at = |i: usize, j: usize| (i & j).count_ones().is_multiple_of(2);
         return Some((0..order).map(|i| (0..order).map(|j| at(i, j)).collect()).collect());
     }
     let q = order - 1;
-    if q % 4 != 3 || (2..q).any(|d| q % d == 0) {
+    if q % 4 != 3 || (2..q).any(|d| q.is_multiple_of(d)) {
         return None;
     }
     let is_square = |n: usize| (1..q).any(|x| x * x % q == n);
