@@ -8,10 +8,9 @@ use crate::systems::text::{bounded, lines, pairs, sections, shown, sysctls};
 use crate::systems::{Facts, Kernel, MOST_ENTRIES, Question, procnet};
 use linerate_measure::collector::Counters;
 
-/// Linux: files, in sections. The counters of protocols are the namespace's, others the machine's.
+/// Linux: the files of the list, in sections.
 const LINUX: &str = r#"cd /proc || exit
-for f in net/dev net/snmp net/netstat net/snmp6 net/stat/nf_conntrack net/softnet_stat net/stat/rt_cache \
-net/stat/arp_cache net/stat/ndisc_cache softirqs stat interrupts; do
+for f in FILES; do
 [ -r $f ] || continue
 echo "==> $f <=="
 cat $f
@@ -42,7 +41,11 @@ ask pfctl -s info; :"#;
 pub fn question(kernel: Kernel, interfaces: &[String; 2]) -> Vec<String> {
     let names = valid(interfaces);
     match kernel {
-        Kernel::Linux => script(LINUX, "counters", &names),
+        Kernel::Linux => {
+            let own = ["net/dev"].iter().chain(&procnet::OF_NAMESPACE);
+            let files: Vec<&str> = own.chain(&procnet::OF_ALL_NAMESPACES).chain(&["stat"]).copied().collect();
+            script(&LINUX.replace("FILES", &files.join(" ")), "counters", &names)
+        }
         Kernel::FreeBsd => {
             let devices: Vec<String> = names.iter().filter_map(|name| device(name)).collect();
             let of_cpus = ["kern.cp_times"].into_iter();

@@ -79,7 +79,7 @@ fn clock_name() -> String {
 struct Loop {
     session: Session,
     tasks: Sender<Request>,
-    lines: SyncSender<Vec<u8>>,
+    lines: SyncSender<Said>,
     cancel: Arc<AtomicBool>,
 }
 
@@ -103,10 +103,8 @@ impl Loop {
     fn handle(&mut self, event: Event) {
         for action in self.session.handle(event, monotonic_ns()) {
             match action {
-                Action::Send(id, reply) => self.send(id, &reply),
-                Action::SendTime { id, heard_ns } => {
-                    self.send(id, &Reply::Time { heard_ns, answered_ns: monotonic_ns() });
-                }
+                Action::Send(id, reply) => self.say(Said::Line(encode(id, &reply))),
+                Action::SendTime { id, heard_ns } => self.say(Said::Time { id, heard_ns }),
                 Action::Do(task) => {
                     // The worker is idle, so no task sees the flag now.
                     self.cancel.store(false, Ordering::Relaxed);
@@ -118,8 +116,8 @@ impl Loop {
         }
     }
 
-    fn send(&mut self, id: u64, reply: &Reply) {
-        if self.lines.try_send(encode(id, reply)).is_err() && !self.session.is_over() {
+    fn say(&mut self, said: Said) {
+        if self.lines.try_send(said).is_err() && !self.session.is_over() {
             // Reported once the actions at hand are done: the session ends in the same turn.
             self.handle(Event::Unheard);
         }
@@ -146,13 +144,25 @@ fn read_on_thread(mut input: impl Read + Send + 'static, to: SyncSender<Event>) 
     });
 }
 
+/// A line to be written; one with the time is made last of all, so that no wait of threads counts as time on the way.
+enum Said {
+    Line(Vec<u8>),
+    Time { id: u64, heard_ns: u64 },
+}
+
 /// Writes on a thread of its own, because a full pipe blocks its writer. Returns the channel for lines, and one that reports the
 /// end.
-fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Vec<u8>>, Receiver<()>) {
-    let (lines, waiting) = mpsc::sync_channel::<Vec<u8>>(UNWRITTEN);
+fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Said>, Receiver<()>) {
+    let (lines, waiting) = mpsc::sync_channel(UNWRITTEN);
     let (over, ended) = mpsc::channel();
     std::thread::spawn(move || {
-        for line in waiting {
+        for said in waiting {
+            let line = match said {
+                Said::Line(line) => line,
+                Said::Time { id, heard_ns } => {
+                    encode(id, &Reply::Time { heard_ns, answered_ns: monotonic_ns() })
+                }
+            };
             if output.write_all(&line).and_then(|()| output.flush()).is_err() {
                 break;
             }

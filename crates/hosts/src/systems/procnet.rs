@@ -3,6 +3,18 @@
 use super::text::{pairs, shown};
 pub use linerate_measure::collector::{Counters, grown};
 
+/// The files below /proc of a network namespace.
+pub const OF_NAMESPACE: [&str; 4] = ["net/snmp", "net/netstat", "net/snmp6", "net/stat/nf_conntrack"];
+/// Those that the machine has once; the kernel counts by CPU in them, for all namespaces together.
+pub const OF_ALL_NAMESPACES: [&str; 6] = [
+    "net/softnet_stat",
+    "net/stat/rt_cache",
+    "net/stat/arp_cache",
+    "net/stat/ndisc_cache",
+    "interrupts",
+    "softirqs",
+];
+
 /// The counters of a file, by its path; none of a file that is not known here.
 pub fn of_file(path: &str, text: &str) -> Counters {
     match path.rsplit('/').next().unwrap_or_default() {

@@ -1,6 +1,6 @@
 //! The counters of a namespace, by name; and those among them that mean "a packet was lost here".
 
-use linerate_hosts::systems::procnet::of_file;
+use linerate_hosts::systems::procnet::{OF_ALL_NAMESPACES, OF_NAMESPACE, of_file};
 pub use linerate_measure::collector::{Counters, grown};
 use std::fs;
 use std::io;
@@ -10,18 +10,6 @@ use super::Netns;
 use super::ethtool::Ethtool;
 use super::netlink::{LinkInfo, Route};
 use crate::error::{Doing, Error};
-
-/// The files of a namespace below /proc/net.
-const FILES: [&str; 4] = ["snmp", "netstat", "snmp6", "stat/nf_conntrack"];
-/// Those that the whole machine has once; the kernel counts by CPU in them, for all namespaces together.
-const OF_MACHINE: [&str; 6] = [
-    "proc/net/softnet_stat",
-    "proc/net/stat/rt_cache",
-    "proc/net/stat/arp_cache",
-    "proc/net/stat/ndisc_cache",
-    "proc/interrupts",
-    "proc/softirqs",
-];
 
 /// Counters of IP, in both versions, that mean a lost packet.
 const IP_DROPS: &str = "InHdrErrors InTooBigErrors InNoRoutes InAddrErrors InUnknownProtos InTruncatedPkts InDiscards \
@@ -37,8 +25,8 @@ const DRIVER_DROPS: [&str; 4] = ["_drops", "_xdp_drops", "_xmit_errors", "xdp_tx
 pub fn counters(ns: &Netns) -> Result<Counters, Error> {
     ns.run(|| {
         let mut all = Counters::new();
-        for file in FILES {
-            let path = format!("/proc/thread-self/net/{file}");
+        for file in OF_NAMESPACE {
+            let path = format!("/proc/thread-self/{file}");
             match fs::read_to_string(&path) {
                 Ok(text) => all.append(&mut of_file(file, &text)),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -51,8 +39,8 @@ pub fn counters(ns: &Netns) -> Result<Counters, Error> {
 
 /// The counters of the machine, by the files below `root`. Files that the kernel does not have are left out.
 pub fn of_machine(root: &Path) -> Counters {
-    let read = |file: &&str| Some(of_file(file, &fs::read_to_string(root.join(file)).ok()?));
-    OF_MACHINE.iter().filter_map(read).flatten().collect()
+    let read = |file: &&str| Some(of_file(file, &fs::read_to_string(root.join("proc").join(file)).ok()?));
+    OF_ALL_NAMESPACES.iter().filter_map(read).flatten().collect()
 }
 
 /// Every counter of the namespace that means a lost packet, to be compared with a later reading: see [`is_drop`].
