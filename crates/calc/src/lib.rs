@@ -6,10 +6,14 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod bus;
+pub mod ethernet;
 pub mod harvest;
 pub mod queues;
+pub mod rss;
 pub mod states;
 pub mod tcp;
+pub mod trials;
 
 use linerate_wire::units::{grouped, significant};
 use serde::{Serialize, Serializer};
@@ -30,6 +34,12 @@ pub struct CalcError(String);
 impl CalcError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         CalcError(message.into())
+    }
+}
+
+impl From<linerate_wire::WireError> for CalcError {
+    fn from(error: linerate_wire::WireError) -> Self {
+        CalcError(error.to_string())
     }
 }
 

@@ -103,7 +103,7 @@ pub fn queues(card: Card) -> Result<Calculation, CalcError> {
         ])
         .source(format!("{PAPER_2018}, sections II.G, II.H and II.K")).source("cxgbe(4) warns: \"expect uneven traffic distribution\"")
         .note("Settings: hw.cxgbe.nrxq10g, hw.ix.num_queues, hw.igb.num_queues (FreeBSD, /boot/loader.conf), ethtool -L IFACE combined N (Linux).")
-        .note("Flows spread by hash, not evenly: `linerate calc rss` counts them. The paper's cxgbe lost more with 6 queues than this table explains."))
+        .note("Flows spread by hash, not evenly: `linerate calc rss` counts them. In the paper, cxgbe scaled at powers of two alone."))
 }
 
 #[cfg(test)]

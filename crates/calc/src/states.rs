@@ -117,7 +117,7 @@ fn in_memory(page: Calculation, needed: u64, memory: Option<f64>) -> Result<Calc
     let page = page.given("memory", memory, Unit::Bytes).result("share of the memory", share, Unit::Share);
     Ok(match share > 0.25 {
         true => page.note(format!(
-            "That is {} of the memory, which the kernel must find in one piece for the hash: the host may not boot, or ignore the size.",
+            "That is {} of the memory. A kernel that cannot find so much keeps its old size: check it afterwards.",
             Unit::Share.show(share)
         )),
         false => page,

@@ -90,7 +90,7 @@ pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Resul
             "bandwidth-delay product = bit/s x round-trip time / 8",
             "rate = window / round-trip time; window scale: the least s with 65,535 x 2^s >= window",
         ])
-        .source("RFC 7323 sections 2.2 and 2.3; RFC 6349 section 3.3").source(format!("{GUIDE}, section \"Why do these speed tweaks work?\""))
+        .source("RFC 7323 sections 2.2 and 2.3; RFC 6349").source(format!("{GUIDE}, section \"Why do these speed tweaks work?\""))
         .note("For end hosts of TCP: a router's forwarding has no such buffer. Linux and FreeBSD tune windows by themselves up to the limits that these values set.")
         .note("Linux keeps about half of a receive buffer for its own: the largest value of tcp_rmem is twice the window."))
 }

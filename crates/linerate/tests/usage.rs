@@ -5,7 +5,7 @@ mod common;
 use common::{LINERATE, Program, Scratch, linerate, linerate_line};
 
 /// Arguments, and words that the message must contain.
-const REFUSED: [(&str, &[&str]); 31] = [
+const REFUSED: [(&str, &[&str]); 41] = [
     ("bench --rate 0", &["--rate", "'0'", "sends nothing", "0.001pps"]),
     (
         "bench --rate 10Tbit/s:l1",
@@ -40,6 +40,16 @@ const REFUSED: [(&str, &[&str]); 31] = [
     ("send --write out.pcap -l 13", &["--len", "14"]),
     ("send --write out.pcap -6 --size 64", &["64 bytes is too short", "at least 84"]),
     ("receive", &["--interface"]),
+    ("calc line-rate 0", &["'0'", "10G", "1.488Mpps"]),
+    ("calc line-rate 1Gpps --sizes 63", &["63", "64 to 16000"]),
+    ("calc budget 10G --clock 3", &["not a clock", "2.4GHz"]),
+    ("calc budget", &["--cycles"]),
+    ("calc pcie 9x9", &["PCIe 9 x9 does not exist", "1 to 6"]),
+    ("calc pf-states 0", &["states of 0 is impossible", "from 1"]),
+    ("calc bdp --link 10G", &["two of link speed"]),
+    ("calc rss --queues 300", &["queues of 300", "from 1 to 128"]),
+    ("calc trials --difference 0% --deviation 1%", &["difference of 0 % is impossible"]),
+    ("calc convert 1Gbit/s", &["1Gbit/s:l1", "1Gbit/s:l3"]),
 ];
 
 #[test]

@@ -1,26 +1,37 @@
 //! `linerate calc`: the arithmetic of forwarding.
 
-use crate::args::{Printed, duration};
+use crate::args::{Printed, Share, Sizes, duration, sizes};
 use crate::output::{result, usage};
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use linerate_calc::bus::{Slot, pcie};
+use linerate_calc::ethernet::{
+    self, Headers, Load, Processors, budget, capacity, convert, imix, line_rate, overhead,
+};
 use linerate_calc::harvest::{COSTLY, Mask, harvest_mask};
 use linerate_calc::queues::{Card, queues};
+use linerate_calc::rss::{Fields, Key, Rss, rss, rss_even};
 use linerate_calc::states::{Asked, conntrack, ipfw_states, pf_states};
 use linerate_calc::tcp::bdp;
+use linerate_calc::trials::{self, trials};
 use linerate_calc::{CalcError, Calculation};
 use linerate_plan::units::{number_and_unit, parse_link_speed};
 use linerate_report::pages;
+use linerate_wire::{Family, FlowSpace, FrameMix};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Calculate line rates, budgets, state tables, queues and windows, with formula and source.
+/// Calculate line rates, IMIX, budgets, buses, state tables, queues, RSS hashes, windows and trials, with formula and source.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate calc pf-states --flows 5M                size pf's state table and its hash
+  linerate calc line-rate 10G                       frames a second that 10-gigabit Ethernet carries
+  linerate calc imix 7Mpps                          is this box a 10-gigabit IMIX router?
+  linerate calc budget 10G --clock 3GHz             time, cycles and cache misses for each frame
+  linerate calc pcie 3x8 --link 40G                 does this slot carry the card's links?
+  linerate calc pf-states --flows 5M                pf's state table, its hash and their memory
   linerate calc harvest-mask 511                    without the sources that cost a router time
-  linerate calc bdp --link 10G --rtt 80ms           the window that fills a link
-  linerate calc queues --cores 24                   queues of a card, and how even they are
+  linerate calc rss --queues 8                      do the test's flows reach all queues evenly?
+  linerate calc trials --difference 1% --deviation 0.5%    trials that show so much
 
 Every calculator has --format text, json, markdown or csv. JSON and CSV have whole units: frames/s,
 bit/s, bytes, nanoseconds, shares from 0 to 1. Frame lengths count the FCS, as RFC 2544 does.")]
@@ -31,6 +42,16 @@ pub struct Calc {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Frames a second of a full link, for each frame length; or the link that a rate fills
+    LineRate(Asking<LineRate>),
+    /// A mix of frame lengths: rate of a full link, or bits of a rate and the links that a router carries
+    Imix(Asking<Imix>),
+    /// What headers take of frames, and what a full link carries in them
+    Overhead(Asking<Overhead>),
+    /// Time, cycles and cache misses for each frame at a rate; or the rate of so many cycles
+    Budget(Asking<Budget>),
+    /// Bandwidth of PCI, PCI-X and PCIe slots, and the links that they carry in both directions
+    Pcie(Asking<Pcie>),
     /// pf: limit of states, size of its hash, memory
     PfStates(Asking<PfStates>),
     /// ipfw: dyn_max and dyn_buckets
@@ -41,8 +62,14 @@ enum What {
     HarvestMask(Asking<HarvestMask>),
     /// Queues of a network card, and how evenly its RSS table spreads over them
     Queues(Asking<Queues>),
+    /// RSS: the Toeplitz hash and queue of a flow, the spread of many flows, and flows that spread evenly
+    Rss(Asking<RssArgs>),
     /// Bandwidth-delay product: of link, round-trip time and window, two give the third
     Bdp(Asking<Bdp>),
+    /// Trials that show a difference of so many percent, or the difference that so many trials show
+    Trials(Asking<Trials>),
+    /// A rate in frames/s, bit/s at layers 1, 2 and 3, and bytes/s
+    Convert(Asking<Convert>),
 }
 
 /// A calculator's arguments, and how to print its result.
@@ -71,12 +98,165 @@ impl<A: Args + Calculator> Asking<A> {
 /// Numbers that are impossible.
 pub fn run(args: &Calc) -> Result<ExitCode> {
     match &args.what {
+        What::LineRate(asking) => asking.answer(),
+        What::Imix(asking) => asking.answer(),
+        What::Overhead(asking) => asking.answer(),
+        What::Budget(asking) => asking.answer(),
+        What::Pcie(asking) => asking.answer(),
         What::PfStates(asking) => asking.answer(),
         What::IpfwStates(asking) => asking.answer(),
         What::Conntrack(asking) => asking.answer(),
         What::HarvestMask(asking) => asking.answer(),
         What::Queues(asking) => asking.answer(),
+        What::Rss(asking) => asking.answer(),
         What::Bdp(asking) => asking.answer(),
+        What::Trials(asking) => asking.answer(),
+        What::Convert(asking) => asking.answer(),
+    }
+}
+
+/// Line rate.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate calc line-rate 1G                        all lengths of RFC 2544
+  linerate calc line-rate 100G --sizes 64,imix      of these
+  linerate calc line-rate 1.488Mpps --sizes 64      the link that this rate fills")]
+struct LineRate {
+    /// Speed of a link, or a rate: 10G, 1.488Mpps
+    #[arg(value_parser = load)]
+    load: Load,
+    /// Frame lengths with FCS, and mixes of them: 64,1518,imix,genome:aaafg
+    #[arg(long, value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
+    sizes: Sizes,
+}
+
+impl Calculator for LineRate {
+    fn calculate(&self) -> Result<Calculation, CalcError> {
+        line_rate(self.load, &self.sizes.0)
+    }
+}
+
+/// A mix of frame lengths.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate calc imix 10G                            what a 10-gigabit IMIX router must forward
+  linerate calc imix 7Mpps                          the links that a router of this rate carries
+  linerate calc imix 10G --size genome:aaafg        another mix, as a genome of RFC 6985
+
+A router's rate counts the frames that it forwards in both directions together.")]
+struct Imix {
+    /// Speed of a link, or a router's rate: 10G, 7Mpps
+    #[arg(value_parser = load)]
+    load: Load,
+    /// The mix: imix (7:4:1 of 64, 594 and 1518 B), a genome, or mix:64x7+594x4
+    #[arg(long, value_name = "MIX", default_value = "imix")]
+    size: FrameMix,
+}
+
+impl Calculator for Imix {
+    fn calculate(&self) -> Result<Calculation, CalcError> {
+        imix(self.load, &self.size)
+    }
+}
+
+/// Overhead of headers.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate calc overhead                                      UDP over IPv4, all lengths of RFC 2544
+  linerate calc overhead --sizes 1518 --tcp --options 12      a TCP stream with timestamps at 10 Gbit/s
+  linerate calc overhead --sizes 128 -6 --vlans 1             IPv6 with a VLAN tag")]
+struct Overhead {
+    /// Frame lengths with FCS, and mixes of them
+    #[arg(long, value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
+    sizes: Sizes,
+    /// Speed of the link
+    #[arg(long, value_name = "SPEED", default_value = "10G", value_parser = parse_link_speed)]
+    link: f64,
+    /// IPv6 instead of IPv4
+    #[arg(short = '6', long)]
+    ipv6: bool,
+    /// TCP instead of UDP
+    #[arg(long)]
+    tcp: bool,
+    /// VLAN tags
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    vlans: u8,
+    /// Bytes of options and tunnels: 12 for TCP's timestamps
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    options: u16,
+}
+
+impl Calculator for Overhead {
+    fn calculate(&self) -> Result<Calculation, CalcError> {
+        let Overhead { ipv6, tcp, vlans, options, .. } = *self;
+        overhead(self.link, &self.sizes.0, Headers { ipv6, tcp, vlans, options })
+    }
+}
+
+/// Budget of a frame.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate calc budget 10G --clock 3GHz                        64-byte frames at line rate, one core
+  linerate calc budget 1.49Mpps --clock 2.4GHz --cores 4       a rate, and several cores
+  linerate calc budget --cycles 1200 --clock 2.4GHz            the reverse: the rate of so many cycles")]
+#[command(group = clap::ArgGroup::new("asked").required(true).args(["load", "cycles"]))]
+struct Budget {
+    /// Speed of a full link, or a rate: 10G, 1.49Mpps
+    #[arg(value_parser = load)]
+    load: Option<Load>,
+    /// Instead: cycles that a frame takes
+    #[arg(long, value_name = "N", value_parser = count)]
+    cycles: Option<f64>,
+    /// Frame length with FCS, or a mix
+    #[arg(long, value_name = "SIZE", default_value = "64")]
+    size: FrameMix,
+    /// Cores that handle frames
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    cores: u32,
+    /// Clock of a core
+    #[arg(long, value_name = "HERTZ", default_value = "3GHz", value_parser = hertz)]
+    clock: f64,
+    /// Time of a miss of all caches
+    #[arg(long, value_name = "TIME", default_value = "32ns", value_parser = duration)]
+    miss: Duration,
+}
+
+impl Calculator for Budget {
+    fn calculate(&self) -> Result<Calculation, CalcError> {
+        let processors =
+            Processors { cores: self.cores, hertz: self.clock, miss_ns: self.miss.as_nanos() as f64 };
+        match self.load {
+            Some(load) => budget(load, &self.size, processors),
+            None => capacity(self.cycles.unwrap_or_default(), &self.size, processors),
+        }
+    }
+}
+
+/// Bandwidth of a slot.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate calc pcie                               all slots
+  linerate calc pcie 3x8                           PCIe 3 with 8 lanes
+  linerate calc pcie '5GT/s x4' --link 10G --ports 2    as lspci prints it: does it carry two ports?
+  linerate calc pcie --link 25G                    which slots carry it?
+  linerate calc pcie pcix133x64                    PCI and PCI-X: clock in MHz and bits")]
+struct Pcie {
+    /// The slot: 3x8, '8GT/s x8', pci33x32, pcix133x64 [default: all]
+    slot: Option<Slot>,
+    /// Speed of the card's links: 10G
+    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+    link: Option<f64>,
+    /// Ports of the card
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    ports: u32,
+    /// Largest payload in bytes: lspci -vv prints MaxPayload
+    #[arg(long, value_name = "BYTES", default_value_t = 256)]
+    payload: u16,
+}
+
+impl Calculator for Pcie {
+    fn calculate(&self) -> Result<Calculation, CalcError> {
+        pcie(self.slot, self.payload.into(), self.link, self.ports)
     }
 }
 
@@ -214,6 +394,72 @@ impl Calculator for Queues {
     }
 }
 
+/// Receive-side scaling.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate calc rss --queues 8                                    linerate's own 2,000 flows over 8 queues
+  linerate calc rss --queues 6 --slots 64                         over 6 queues of a table of 64
+  linerate calc rss --src 66.9.149.187:2794 --dst 161.142.100.80:1766     hash and queue of one flow
+  linerate calc rss --src 198.18.10.1-20 --dst 198.19.10.1-100 --fields addresses     the papers' flows
+  linerate calc rss --key 6d:5a:... --table 0,1,2,3,0,1,2,3       key and table of ethtool -x
+  linerate calc rss --queues 8 --even                             flows that spread evenly")]
+struct RssArgs {
+    /// Sources, in pkt-gen's form: 198.18.10.1:2001-198.18.10.20:2010
+    #[arg(long, value_name = "RANGE", requires = "dst")]
+    src: Option<String>,
+    /// Destinations
+    #[arg(long, value_name = "RANGE", requires = "src")]
+    dst: Option<String>,
+    /// Flows of linerate's own space, instead of --src and --dst
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = count, conflicts_with = "src")]
+    flows: f64,
+    /// IPv6 instead of IPv4, for linerate's own space and --even
+    #[arg(short = '6', long, conflicts_with = "src")]
+    ipv6: bool,
+    /// Queues
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    queues: u32,
+    /// Slots of the indirection table, which names the queues in turn
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    slots: u32,
+    /// The queues of all slots, where they are not in turn: 0,1,2,3
+    #[arg(long, value_name = "QUEUES", value_delimiter = ',', conflicts_with_all = ["queues", "slots"])]
+    table: Option<Vec<u32>>,
+    /// The key: microsoft, symmetric, or hexadecimal as ethtool -x prints it
+    #[arg(long, value_name = "KEY", default_value = "microsoft")]
+    key: Key,
+    /// What the card hashes
+    #[arg(long, value_name = "FIELDS", default_value = "ports", value_parser = ["ports", "addresses"])]
+    fields: String,
+    /// Compute a space of at least --flows flows that spreads evenly
+    #[arg(long, conflicts_with = "src")]
+    even: bool,
+}
+
+impl RssArgs {
+    fn family(&self) -> Family {
+        if self.ipv6 { Family::V6 } else { Family::V4 }
+    }
+}
+
+impl Calculator for RssArgs {
+    fn calculate(&self) -> Result<Calculation, CalcError> {
+        let fields = if self.fields == "ports" { Fields::Ports } else { Fields::Addresses };
+        let card = match &self.table {
+            Some(table) => Rss::new(self.key.clone(), fields, table.clone()),
+            None => Rss::in_turn(self.key.clone(), fields, self.queues, self.slots),
+        }?;
+        if self.even {
+            return rss_even(&card, self.family(), self.flows as u64);
+        }
+        let space = match self.src.as_ref().zip(self.dst.as_ref()) {
+            Some((src, dst)) => FlowSpace::parse(src, dst),
+            None => FlowSpace::benchmark(self.family(), self.flows as u32),
+        };
+        rss(&card, &space?)
+    }
+}
+
 /// Bandwidth-delay product.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -236,6 +482,90 @@ impl Calculator for Bdp {
     fn calculate(&self) -> Result<Calculation, CalcError> {
         bdp(self.link, self.rtt.map(|time| time.as_nanos() as f64), self.window)
     }
+}
+
+/// Trials of two variants.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate calc trials --difference 1% --deviation 0.5%     trials that show one percent
+  linerate calc trials --trials 5 --deviation 0.48%         the difference that five trials show")]
+#[command(group = clap::ArgGroup::new("asked").required(true).args(["difference", "trials"]))]
+struct Trials {
+    /// The difference to show: 1%
+    #[arg(long, value_name = "SHARE")]
+    difference: Option<Share>,
+    /// Instead: trials of each variant
+    #[arg(long, value_name = "N")]
+    trials: Option<u32>,
+    /// Standard deviation of a trial, as a share of the rate: 0.5%
+    #[arg(long, value_name = "SHARE")]
+    deviation: Share,
+    /// Confidence of the test
+    #[arg(long, value_name = "SHARE", default_value = "95%")]
+    confidence: Share,
+}
+
+impl Calculator for Trials {
+    fn calculate(&self) -> Result<Calculation, CalcError> {
+        let asked = match self.difference {
+            Some(difference) => trials::Asked::Difference(difference.0),
+            None => trials::Asked::Trials(self.trials.unwrap_or_default().into()),
+        };
+        trials(asked, self.deviation.0, self.confidence.0)
+    }
+}
+
+/// A rate in other units.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate calc convert 1.488Mpps                     64-byte frames
+  linerate calc convert 9.41Gbit/s:l3 --size 1518     bits of IP packets
+  linerate calc convert 117MB/s:l2 --size imix        bytes of frames with FCS
+
+Layer 1 counts frames with preamble and gap, layer 2 frames with FCS, layer 3 IP packets.")]
+struct Convert {
+    /// The rate: 1.488Mpps, 1Gbit/s:l1, 1Gbit/s:l2, 1Gbit/s:l3, 125MB/s:l3
+    #[arg(value_parser = rate)]
+    rate: ethernet::Rate,
+    /// Frame length with FCS, or a mix
+    #[arg(long, value_name = "SIZE", default_value = "64")]
+    size: FrameMix,
+}
+
+impl Calculator for Convert {
+    fn calculate(&self) -> Result<Calculation, CalcError> {
+        convert(self.rate, &self.size)
+    }
+}
+
+/// A link's speed or a rate of frames: `10G`, `1.5Mpps`.
+fn load(text: &str) -> Result<Load, String> {
+    let wrong = |_| format!("'{text}' is neither a link speed nor a rate: write 10G or 1.488Mpps");
+    frames(text).map(Load::Frames).or_else(|_| parse_link_speed(text).map(Load::Link)).map_err(wrong)
+}
+
+/// A rate with its layer.
+fn rate(text: &str) -> Result<ethernet::Rate, String> {
+    if let Ok(fps) = frames(text) {
+        return Ok(ethernet::Rate::Frames(fps));
+    }
+    let (number, layer) = text.rsplit_once([':', '@']).unwrap_or((text, ""));
+    let bits = amount(number, &["bit/s", "bits/s", "bps"], "a rate");
+    let bits = bits.or_else(|_| amount(number, &["B/s", "Bps"], "a rate").map(|bytes| 8.0 * bytes));
+    match (bits, layer.to_ascii_lowercase().as_str()) {
+        (Ok(bits), "l1") => Ok(ethernet::Rate::Layer1(bits)),
+        (Ok(bits), "l2") => Ok(ethernet::Rate::Layer2(bits)),
+        (Ok(bits), "l3") => Ok(ethernet::Rate::Layer3(bits)),
+        (Ok(_), "") => Err(format!(
+            "'{text}' does not say which bits: write {text}:l1 (with preamble and gap), {text}:l2 (frames with FCS) or {text}:l3 (IP packets)"
+        )),
+        _ => Err(format!("'{text}' is not a rate: write 1.488Mpps, 1Gbit/s:l2 or 125MB/s:l3")),
+    }
+}
+
+/// A clock: `2.4GHz`.
+fn hertz(text: &str) -> Result<f64, String> {
+    amount(text, &["Hz", "hz"], "a clock: write 2.4GHz or 800MHz")
 }
 
 /// A number of things: `5M`, `32768`.

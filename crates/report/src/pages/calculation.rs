@@ -58,7 +58,12 @@ fn exactly(amount: &Amount) -> Option<String> {
     let digits = match *value {
         v if matches!(unit, Unit::Count | Unit::Share) || v == 0.0 => return None,
         v if v.fract() == 0.0 && (1.0..1e18).contains(&v) => grouped(v as u64),
-        v => significant(v, 10).trim_end_matches('0').trim_end_matches('.').into(),
+        v => {
+            let digits = significant(v, 10);
+            let (whole, decimals) = digits.split_once('.').unwrap_or((&digits, ""));
+            let whole = whole.parse().map_or(whole.to_string(), |whole: u64| grouped(whole));
+            format!("{whole}.{decimals}").trim_end_matches('0').trim_end_matches('.').into()
+        }
     };
     Some(format!("{digits} {}", unit.name()))
 }
@@ -67,7 +72,17 @@ fn exactly(amount: &Amount) -> Option<String> {
 mod tests {
     use super::*;
     use crate::document::Block;
+    use linerate_calc::ethernet::{Load, line_rate};
     use linerate_calc::states::{Asked, pf_states};
+    use linerate_wire::FrameMix;
+
+    #[test]
+    fn all_digits_stand_beside_short_values() {
+        let page = calculation(&line_rate(Load::Link(1e10), &[FrameMix::single(64)]).unwrap());
+        let text = page.text(crate::format::Style::default());
+        assert!(text.contains("frames in each direction     14.88 Mpps  14,880,952.38 frames/s"), "{text}");
+        assert!(text.contains("time of a frame                 67.2 ns                 67.2 ns"), "{text}");
+    }
 
     #[test]
     fn a_page_has_answer_results_settings_and_their_origin() {
