@@ -1,8 +1,8 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    agent, bench, calc, compare, conduct, documents, explain, flame, history, import, lab, plan_file,
-    profile, receive, reproduce, rules, run, send, show, stat, tune, watch,
+    advise, agent, bench, calc, compare, conduct, documents, explain, facts, flame, history, import, lab,
+    plan_file, profile, receive, reproduce, rules, run, send, show, stat, tune, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -94,6 +94,17 @@ pub enum Command {
     /// its mechanism, the commands that change it and undo the change, and the gain to expect. A cause that could not be looked for
     /// is listed as not examined.
     Explain(explain::Explain),
+    /// Show what matters for forwarding in a host's configuration
+    ///
+    /// Asks this machine, a network namespace or a host over ssh about CPUs, cards, queues, interrupts, offloads, sysctls, packet filters,
+    /// tables and the settings of the next boot, or reads a saved directory. Nothing is changed. Passwords and keys are not asked for.
+    Facts(facts::Facts),
+    /// Recommend settings for a router, firewall, bridge or end host, with reasons, computations and measured effects
+    ///
+    /// Applies rules to the facts of a host. Each recommendation has the present and the wanted value, the lines for each file, the
+    /// computation with this host's numbers, the gain that was measured elsewhere with source and hardware, its cost, and the plan that
+    /// tests it. Outdated settings and settings that the release does not have are named. Nothing is changed.
+    Advise(advise::Advise),
     /// Draw profiles of pmcstat, DTrace and perf as flame graphs, or list their functions
     ///
     /// Reads the output of a profiler from any host and prints a flame graph (SVG): each function is as wide as its share of the
@@ -168,6 +179,8 @@ impl Command {
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Stat(args) => stat::run(&args),
             Command::Explain(args) => explain::run(&args),
+            Command::Facts(args) => facts::run(&args),
+            Command::Advise(args) => advise::run(&args),
             Command::Flame(args) => flame::run(&args),
             Command::Profile(args) => profile::run(&args),
             Command::Tune(args) => tune::run(&args),

@@ -1,7 +1,7 @@
 //! Runs the commands in README.md and docs/*.md, and compares their output with that in the documents.
 //!
 //! A fenced `console` block is one shell script: its `$` lines run in one shell, in order, in the temporary folder of its
-//! document. Output is compared in shape: numbers, units, line breaks and the figures of tables do not count, words, headings and
+//! document, which has `testdata`. Output is compared in shape: numbers, units, line breaks and the figures of tables do not count, words, headings and
 //! the first column do. A line `...` stands for anything. A block behind `<!-- not run: why -->` is left out, `make` is not run,
 //! but its target must exist.
 
@@ -210,6 +210,7 @@ fn run_all(with_root: bool) {
         let name = document.file_name().unwrap().to_string_lossy().into_owned();
         let folder = std::env::temp_dir().join(format!("linerate-{name}-{}-{with_root}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink(Path::new(ROOT).join("testdata"), folder.join("testdata")).unwrap();
         for block in blocks(&name, &fs::read_to_string(&document).unwrap()) {
             if !block.not_run && !block.is_make() && block.needs_root() == with_root {
                 check(&block, &folder);

@@ -386,8 +386,8 @@ pub struct SlotFacts {
     pub slot: usize,
     /// The DUT's kernel: `linux`, `freebsd`, `openbsd`, `netbsd`.
     pub kernel: String,
-    /// Its interfaces, towards generator and receiver.
-    pub interfaces: [String; 2],
+    /// Its interfaces; in a campaign, those towards generator and receiver.
+    pub interfaces: Vec<String>,
     /// The answers to the questions that were put to it.
     pub answers: Vec<Collected>,
 }

@@ -157,13 +157,14 @@ impl Configured {
     /// The DUT of a slot, with its interfaces.
     pub fn new(host: Observed, kernel: Kernel, interfaces: [String; 2], slot: usize) -> Configured {
         let (kernel_name, answers) = (kernel.name().into(), Vec::new());
-        let facts = SlotFacts { version: VERSION, slot, kernel: kernel_name, interfaces, answers };
+        let facts =
+            SlotFacts { version: VERSION, slot, kernel: kernel_name, interfaces: interfaces.into(), answers };
         Configured { host, kernel, facts }
     }
 }
 
 /// Settings that the machine has once for all network namespaces, and does not show in them.
-fn sysctls_of_machine() -> Collected {
+pub(crate) fn sysctls_of_machine() -> Collected {
     let read = |name: &&str| {
         let value = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
         Some(format!("{name} = {}\n", value.trim_end()))

@@ -63,8 +63,10 @@ pub fn follow(
 }
 
 /// The kernel in the answer of uname, behind what a login may print.
-fn kernel(said: &str) -> Option<Kernel> {
+pub(crate) fn kernel(said: &str) -> Option<Kernel> {
     said.lines().rev().find_map(|line| match line.trim() {
+        "OpenBSD" => Some(Kernel::OpenBsd),
+        "NetBSD" => Some(Kernel::NetBsd),
         "FreeBSD" => Some(Kernel::FreeBsd),
         "Linux" => Some(Kernel::Linux),
         _ => None,
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn the_kernel_is_found_behind_a_greeting() {
         assert_eq!(kernel("Welcome\nFreeBSD\n"), Some(Kernel::FreeBsd));
-        assert_eq!((kernel("Linux"), kernel("OpenBSD")), (Some(Kernel::Linux), None));
+        assert_eq!((kernel("Linux"), kernel("SunOS")), (Some(Kernel::Linux), None));
     }
 
     #[test]

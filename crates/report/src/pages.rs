@@ -1,5 +1,6 @@
 //! Pages of `linerate bench` and `linerate show`: first the answer, then its figures, then the warnings.
 
+mod advice;
 mod analysis;
 mod archive;
 mod benchlab;
@@ -9,6 +10,7 @@ mod conduct;
 mod counted;
 mod difference;
 mod explanation;
+mod facts;
 mod functions;
 mod history;
 mod imported;
@@ -25,6 +27,7 @@ use crate::document::Document;
 use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};
 
 pub use crate::format::{Style, ascii};
+pub use advice::advice;
 pub use analysis::analysis;
 pub use archive::archive;
 pub use benchlab::benchlab;
@@ -34,6 +37,7 @@ pub use conduct::{conduct, conducted, conducted_all};
 pub use counted::{InterfaceCounts, Received, Sent, Totals, received, sent};
 pub use difference::difference;
 pub use explanation::explanation;
+pub use facts::facts;
 pub use functions::{function_changes, functions};
 pub use history::history;
 pub use kernel::{dropped, lock_waits, observed, stack_times};

@@ -1,8 +1,8 @@
 //! The answers of FreeBSD, and those of OpenBSD and NetBSD that are alike: sysctl(8), ifconfig(8), pciconf(8), vmstat(8), pf and ipfw.
 
-use super::{Bounded, Configuration, ConnectionTable, Cpu, Interrupt, Link, rule_sets};
+use super::{Bounded, Card, Configuration, ConnectionTable, Cpu, Interrupt, Link, rule_sets};
 use crate::systems::question::device;
-use crate::systems::text::{cpu_list, lines, pairs, sections, shown, sysctls};
+use crate::systems::text::{cpu_list, lines, pairs, shown, sysctls};
 use crate::systems::{MOST_ENTRIES, bsd};
 use std::collections::BTreeMap;
 
@@ -53,16 +53,8 @@ impl Configuration {
                 };
                 self.modules = lines(answer).filter_map(name).take(MOST_ENTRIES).collect();
             }
-            ["boot"] => {
-                for (file, lines) in sections(answer) {
-                    let setting = |line: &&str| {
-                        let (name, value) = line.trim().split_once('=')?;
-                        Some((shown(name), shown(value.trim_matches(['"', '\'']))))
-                    };
-                    let settings = lines.iter().filter_map(setting).take(MOST_ENTRIES).collect();
-                    self.boot.insert(shown(file), settings);
-                }
-            }
+            ["dmesg"] => self.messages(answer),
+            ["ipfstat", ..] => self.rule_sets.extend(rule_sets::ipf(answer)),
             ["pfctl", "-sr" | "-vsr"] | ["pfctl", "-s", "rules"] => {
                 self.rule_sets.extend(rule_sets::pf(answer))
             }
@@ -77,6 +69,55 @@ impl Configuration {
             }
             ["ipfw", ..] => self.rule_sets.extend(rule_sets::ipfw(answer)),
             _ => {}
+        }
+    }
+
+    /// Boot messages: `FreeBSD/SMP: 2 package(s) x 12 core(s) x 2 hardware threads`, `t5nex0: <Chelsio T520-CR> … numa-domain 1 on pci14`.
+    fn messages(&mut self, answer: &str) {
+        for line in lines(answer) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let number = |unit: &str| {
+                let at = words.iter().position(|word| *word == unit)?;
+                words.get(at.checked_sub(1)?)?.parse::<u32>().ok().filter(|n| (1..=1024).contains(n))
+            };
+            if line.starts_with("FreeBSD/SMP: ") && line.contains("core(s)") {
+                let threads = number("hardware").unwrap_or(1);
+                let (sockets, cores) = (number("package(s)").unwrap_or(1), number("core(s)").unwrap_or(1));
+                self.topology(sockets, cores, threads);
+            } else if let Some(model) = line.strip_prefix("CPU: ") {
+                let model = model.rsplit_once(" (").map_or(model, |(model, _)| model);
+                self.machine.model.get_or_insert_with(|| shown(model));
+            } else if let Some((_, domain)) = line.split_once("numa-domain ")
+                && let Some((name, _)) = line.split_once(": ")
+                && let Some(Ok(node)) = domain.split(' ').next().map(str::parse::<u32>)
+            {
+                // Ports of Chelsio's cards are children of the card: t5nex0 has cxl0 and cxl1.
+                let is_nexus = name.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("nex");
+                let own = |card: &&mut Card| {
+                    card.name == name
+                        || is_nexus && card.name.contains("cxl")
+                        || is_nexus && card.name.starts_with("cc")
+                };
+                self.cards.iter_mut().filter(own).for_each(|card| {
+                    card.pci.node.get_or_insert(node);
+                });
+            }
+        }
+    }
+
+    /// CPUs by their numbers, where nothing surer is known: threads of a core, cores of a socket follow each other.
+    fn topology(&mut self, sockets: u32, cores: u32, threads: u32) {
+        let known = self.machine.cpus.iter().any(|cpu| cpu.siblings.len() > 1);
+        let all = sockets.saturating_mul(cores).saturating_mul(threads);
+        let fits = self.machine.cpus.is_empty() || self.machine.cpus.len() as u32 == all;
+        if known || !fits || all > 4096 {
+            return;
+        }
+        for cpu in 0..all {
+            let core = cpu / threads;
+            let of = self.machine.cpu_mut(cpu);
+            (of.core, of.socket) = (Some(core), Some(core / cores));
+            of.siblings = (core * threads..(core + 1) * threads).collect();
         }
     }
 
@@ -322,6 +363,11 @@ impl Configuration {
             }
         }
     }
+}
+
+/// The name of ethtool(8) for an offload of ifconfig(8).
+pub fn offload(word: &str) -> Option<&'static str> {
+    OFFLOADS.iter().find(|(theirs, _)| *theirs == word).map(|(_, ours)| *ours)
 }
 
 /// CPUs of one core, of `kern.sched.topology_spec`: `<cpu count="2" mask="3">0, 1</cpu>` with a `<flag name="SMT">` behind it.

@@ -43,6 +43,10 @@ impl Configuration {
                         _ => {}
                     }
                 }
+                ("proc", "meminfo") => {
+                    let number = value.split_ascii_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
+                    machine.memory = number.and_then(|kib| kib.checked_mul(1024));
+                }
                 ("cpu", "isolated") => machine.isolated = cpu_list(value),
                 ("cpu", "online") => {
                     cpu_list(value).into_iter().for_each(|cpu| machine.cpu_mut(cpu).cpu = cpu);
@@ -260,6 +264,12 @@ const HYPERVISORS: [&str; 14] = [
     "BHYVE",
     "OpenStack",
 ];
+
+/// Interfaces with their kinds, of `ip -d -j link show`.
+pub fn kinds(answer: &str) -> Vec<(String, String)> {
+    let all: Vec<LinkEntry> = entries(answer.as_bytes());
+    all.into_iter().map(|entry| (entry.ifname, entry.linkinfo.info_kind)).collect()
+}
 
 /// Lines `PATH:VALUE`.
 fn files(answer: &str) -> impl Iterator<Item = (&str, &str)> {

@@ -10,12 +10,14 @@ mod ethtool;
 mod linux;
 mod questions;
 mod rule_sets;
+mod saved;
 
-pub use questions::{OF_MACHINE, label, questions};
+pub use questions::{OF_MACHINE, label, listing, questions};
 pub(crate) use questions::{script, valid};
 pub use rule_sets::{Chain, RuleSet};
+pub use saved::{is_wanted, of_saved};
 
-use crate::systems::text::{lines, shown};
+use crate::systems::text::{lines, sections, shown};
 use crate::systems::{Kernel, Pause};
 use linerate_measure::record::{Collected, SlotFacts};
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,7 @@ pub const CUT: &str = "[linerate: the rest is left out]";
 pub struct Configuration {
     /// Version of this format, [`VERSION`].
     pub version: u32,
+    pub system: Release,
     pub machine: Machine,
     /// The interfaces that were asked for, in their order.
     pub cards: Vec<Card>,
@@ -55,6 +58,18 @@ pub struct Configuration {
     pub modules: Vec<String>,
     /// Questions without an answer, or with a part of it.
     pub unanswered: Vec<Unanswered>,
+}
+
+/// The system that runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Release {
+    /// `linux`, `freebsd`, `openbsd`, `netbsd`.
+    pub kernel: String,
+    /// The kernel's release, if it is known: `13.2-RELEASE`, `6.12.8-amd64`.
+    pub release: Option<String>,
+    /// The distribution's or appliance's name and version, if it has one.
+    pub product: Option<String>,
 }
 
 /// A question without an answer.
@@ -265,10 +280,11 @@ pub struct ConnectionTable {
 
 impl Configuration {
     /// Reads the answers to [`questions`]. Answers that have no question here are passed over.
-    pub fn of(kernel: Kernel, interfaces: &[String; 2], answers: &[Collected]) -> Configuration {
+    pub fn of(kernel: Kernel, interfaces: &[String], answers: &[Collected]) -> Configuration {
         let card = |name: &String| Card { name: name.clone(), ..Card::default() };
         let mut found = Configuration {
             version: VERSION,
+            system: Release { kernel: kernel.name().into(), ..Release::default() },
             cards: interfaces.iter().map(card).collect(),
             ..Configuration::default()
         };
@@ -283,11 +299,14 @@ impl Configuration {
             if text.ends_with(CUT) {
                 found.lacks(command, &format!("only the first {} KiB are known", MOST_BYTES / 1024));
             }
-            match kernel {
-                Kernel::Linux => found.linux(command, text),
-                Kernel::FreeBsd | Kernel::OpenBsd | Kernel::NetBsd => found.bsd(command, text),
+            match (kernel, command.as_str()) {
+                (_, "system") => found.system(text),
+                (_, "boot") => found.boot(text),
+                (Kernel::Linux, _) => found.linux(command, text),
+                (Kernel::FreeBsd | Kernel::OpenBsd | Kernel::NetBsd, _) => found.bsd(command, text),
             }
         }
+        found.as_written();
         found
     }
 
@@ -304,6 +323,87 @@ impl Configuration {
     /// A setting that is a number.
     pub fn number(&self, sysctl: &str) -> Option<i64> {
         self.sysctls.get(sysctl)?.trim().parse().ok()
+    }
+
+    /// A setting of the next boot, and the file that has it. The last file wins, as at boot.
+    pub fn written(&self, name: &str) -> Option<(&str, &str)> {
+        let of = |(file, settings): &(&'_ String, &BTreeMap<String, String>)| {
+            settings.contains_key(name) && !file.is_empty()
+        };
+        let (file, settings) = self.boot.iter().rfind(of)?;
+        Some((file, &settings[name]))
+    }
+
+    fn system(&mut self, answer: &str) {
+        let part = |names: &[&str]| -> String {
+            let all = sections(answer).into_iter().filter(|(title, _)| names.contains(title));
+            all.map(|(title, lines)| format!("==> {title} <==\n{}\n", lines.join("\n"))).collect()
+        };
+        let files = part(&crate::systems::FILES);
+        if let Some(system) =
+            crate::systems::detect(part(&["uname"]).as_bytes(), files.as_bytes(), part(&["mount"]).as_bytes())
+        {
+            self.system.release = Some(system.kernel).filter(|release| !release.is_empty());
+            self.system.product = system.product;
+        }
+    }
+
+    /// Lines `name=value` of files, in their sections; the kernel's command line, and `options MODULE name=value`.
+    fn boot(&mut self, answer: &str) {
+        for (file, lines) in sections(answer) {
+            let setting = |line: &str| {
+                let line = line
+                    .split(" #")
+                    .next()
+                    .unwrap_or_default()
+                    .split("\t#")
+                    .next()
+                    .unwrap_or_default()
+                    .trim();
+                if line.starts_with('#') || is_secret(line) {
+                    return None;
+                }
+                let words: Vec<&str> = line.split_ascii_whitespace().collect();
+                let (name, value) = match words.as_slice() {
+                    ["options", _, ..] | ["set", ..] => line.rsplit_once(['=', ' '])?,
+                    _ => line.split_once('=').unwrap_or((line, "")),
+                };
+                let name = name.trim().trim_start_matches('-');
+                // Slashes stand for dots in sysctl.d, unless there is a dot before.
+                let name = if file.contains("sysctl") && !name.split('/').next()?.contains('.') {
+                    name.replace('/', ".")
+                } else {
+                    name.into()
+                };
+                Some((shown(&name), shown(value.trim().trim_matches(['"', '\'', '{', '}']))))
+            };
+            let settings: BTreeMap<_, _> =
+                lines.iter().filter_map(|line| setting(line)).take(crate::systems::MOST_ENTRIES).collect();
+            if !settings.is_empty() {
+                self.boot.entry(shown(file)).or_default().extend(settings);
+            }
+        }
+    }
+
+    /// What files say of a system that was not asked: the offloads of rc.conf.
+    fn as_written(&mut self) {
+        if self.system.release.is_none() {
+            self.system.release =
+                self.sysctls.get("kern.osrelease").or(self.sysctls.get("kernel.osrelease")).cloned();
+        }
+        for card in self.cards.iter_mut().filter(|card| card.features.is_empty()) {
+            let name = format!("ifconfig_{}", card.name);
+            let Some(line) = self.boot.values().filter_map(|settings| settings.get(&name)).next_back() else {
+                continue;
+            };
+            let off = line
+                .split_ascii_whitespace()
+                .filter_map(|word| bsd::offload(&word.strip_prefix('-')?.to_ascii_uppercase()));
+            card.features.extend(off.map(|ours| (ours.to_string(), false)));
+            let on =
+                line.split_ascii_whitespace().filter_map(|word| bsd::offload(&word.to_ascii_uppercase()));
+            card.features.extend(on.map(|ours| (ours.to_string(), true)));
+        }
     }
 
     fn card_mut(&mut self, name: &str) -> Option<&mut Card> {
@@ -344,6 +444,50 @@ impl Card {
             (rx, combined) => Some(rx.unwrap_or(0).saturating_add(combined.unwrap_or(0))),
         }
     }
+}
+
+/// The interfaces of a host that stand for cards, by the answer to [`listing`]; in a namespace without any, its virtual Ethernet.
+pub fn interfaces(kernel: Kernel, answer: &str) -> Vec<String> {
+    let (mut cards, mut ethernet) = (Vec::new(), Vec::new());
+    if kernel == Kernel::Linux {
+        for (name, kind) in linux::kinds(answer) {
+            match kind.as_str() {
+                "" if name != "lo" => cards.push(name),
+                "veth" => ethernet.push(name),
+                _ => {}
+            }
+        }
+    } else {
+        const OTHERS: [&str; 22] = [
+            "lo", "enc", "pflog", "pfsync", "bridge", "vlan", "svlan", "lagg", "trunk", "tun", "tap", "gif",
+            "gre", "wg", "carp", "ipfw", "usbus", "vxlan", "stf", "ipsec", "vm-", "plip",
+        ];
+        for interface in crate::systems::bsd::interfaces(answer) {
+            let stem = interface.name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+            match stem {
+                "epair" | "vether" => ethernet.push(interface.name),
+                // A VLAN of FreeBSD is `igb0.5`.
+                _ if !OTHERS.contains(&stem) && !interface.name.contains(['.', '@']) => {
+                    cards.push(interface.name)
+                }
+                _ => {}
+            }
+        }
+        ethernet.retain(|name| !name.ends_with('b'));
+    }
+    let mut all = if cards.is_empty() { ethernet } else { cards };
+    all.retain(|name| crate::systems::is_name(name));
+    all.truncate(MOST_CARDS);
+    all
+}
+
+/// Interfaces that are asked for.
+const MOST_CARDS: usize = 64;
+
+/// Whether a line of a configuration file may hold a password or a key.
+fn is_secret(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    ["pass", "secret", "psk", "key", "token", "communit", "credential"].iter().any(|word| line.contains(word))
 }
 
 /// Lines `12 STALE`.

@@ -40,10 +40,35 @@ const SYSCTLS: &[&str] = &[
     "kernel.timer_migration",
     "kernel.bpf_stats_enabled",
     "kernel.randomize_va_space",
+    "kernel.printk",
+    "net.ipv4.conf.all.accept_redirects",
+    "net.ipv4.conf.all.accept_source_route",
+    "net.ipv4.conf.all.secure_redirects",
+    "net.ipv4.conf.default.rp_filter",
+    "net.ipv6.conf.all.accept_redirects",
+    "net.ipv6.conf.all.accept_source_route",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_no_pmtu_disc",
+    "net.ipv4.tcp_adv_win_scale",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_base_mss",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_window_scaling",
 ];
 
 /// Settings that bear on forwarding and that a network namespace does not show: the machine has them once.
-pub const OF_MACHINE: [&str; 21] = [
+pub const OF_MACHINE: [&str; 23] = [
     "net.ipv4.neigh.default.gc_thresh1",
     "net.ipv4.neigh.default.gc_thresh2",
     "net.ipv4.neigh.default.gc_thresh3",
@@ -61,6 +86,8 @@ pub const OF_MACHINE: [&str; 21] = [
     "net.core.flow_limit_cpu_bitmap",
     "net.core.gro_normal_batch",
     "net.core.default_qdisc",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
     "net.core.busy_poll",
     "net.core.busy_read",
     "net.core.bpf_jit_enable",
@@ -73,6 +100,7 @@ const OF_INTERFACE: [&str; 4] = ["rp_filter", "log_martians", "send_redirects", 
 /// Files of the CPUs, as grep(1) prints them: `PATH:LINE`.
 const CPUS: &str = r#"c=/sys/devices/system/cpu
 grep -sH -m 2 -e '^model name' -e '^flags' /proc/cpuinfo
+grep -sH -m 1 '^MemTotal' /proc/meminfo
 grep -sH '' $c/online $c/isolated $c/smt/active $c/cpufreq/boost $c/intel_pstate/no_turbo \
 $c/cpu[0-9]*/topology/physical_package_id $c/cpu[0-9]*/topology/core_id $c/cpu[0-9]*/topology/thread_siblings_list \
 $c/cpu[0-9]*/cpufreq/scaling_governor $c/cpu[0-9]*/cpufreq/scaling_cur_freq $c/cpu[0-9]*/cpufreq/scaling_max_freq \
@@ -137,8 +165,26 @@ echo "==> $v <=="
 $s
 done 2>/dev/null; :"#;
 
+/// The system, as [`systems::detect`](crate::systems) reads it.
+const SYSTEM: &str = r#"echo '==> uname <=='
+uname -a
+head -n 40 /etc/os-release /etc/version /etc/platform /etc/product_name /etc/nanobsd.conf /usr/local/opnsense/version/core 2>/dev/null
+echo '==> mount <=='
+mount | grep ' on / '; :"#;
+
+/// Settings of Linux that are written down for the next boot.
+const LINUX_BOOT: &str = r#"for f in /etc/sysctl.conf /etc/sysctl.d/*.conf; do
+[ -r "$f" ] && echo "==> $f <==" && grep -E '^[[:space:]]*-?(net|kernel|vm|fs)[./]' "$f" | grep -viE 'pass|secret|psk|key|token'
+done
+for f in /etc/modprobe.d/*.conf; do
+[ -r "$f" ] && echo "==> $f <==" && grep -E '^[[:space:]]*options[[:space:]]+nf_conntrack[[:space:]]' "$f"
+done
+echo '==> /proc/cmdline <=='
+tr ' ' '\n' </proc/cmdline | grep -E '^(mitigations|nosmt|isolcpus|nohz_full|rcu_nocbs|intel_idle\.|processor\.|idle|maxcpus|nopti|pti|iommu|intel_iommu|amd_iommu|intel_pstate)'
+:"#;
+
 /// The commands for a host's configuration, with these interfaces of it.
-pub fn questions(kernel: Kernel, interfaces: &[String; 2]) -> Vec<Vec<String>> {
+pub fn questions(kernel: Kernel, interfaces: &[String]) -> Vec<Vec<String>> {
     match kernel {
         Kernel::Linux => linux(interfaces),
         Kernel::FreeBsd => freebsd(interfaces),
@@ -154,7 +200,7 @@ pub fn label(argv: &[String]) -> String {
     }
 }
 
-fn linux(interfaces: &[String; 2]) -> Vec<Vec<String>> {
+fn linux(interfaces: &[String]) -> Vec<Vec<String>> {
     let names: Vec<&str> = valid(interfaces);
     let mut sysctl: Vec<String> =
         ["sysctl", "-e"].iter().chain(SYSCTLS).chain(&OF_MACHINE).map(|w| (*w).into()).collect();
@@ -163,6 +209,7 @@ fn linux(interfaces: &[String; 2]) -> Vec<Vec<String>> {
         sysctl.extend(OF_INTERFACE.iter().map(|setting| format!("net/ipv4/conf/{name}/{setting}")));
     }
     let mut all = vec![
+        script(SYSTEM, "system", &[]),
         script(CPUS, "cpus", &[]),
         script(INTERFACES, "interfaces", &names),
         sysctl,
@@ -171,6 +218,7 @@ fn linux(interfaces: &[String; 2]) -> Vec<Vec<String>> {
         script(NEIGHBOURS, "neighbours", &[]),
         script(NFT, "nft", &[]),
         script(IPTABLES, "iptables", &[]),
+        script(LINUX_BOOT, "boot", &[]),
     ];
     all.extend(names.iter().map(|name| script(ETHTOOL, "ethtool", &[name])));
     all
@@ -187,35 +235,45 @@ const BSD_NEIGHBOURS: &str = r#"{ arp -an; ndp -an; } 2>/dev/null | awk '/^Neigh
 const CPUSETS: &str =
     r#"for i in $(vmstat -i | sed -n 's/^irq\([0-9]*\):.*/\1/p'); do cpuset -g -x $i; done; :"#;
 
-/// Settings of the next boot that bear on forwarding. Other lines may hold secrets.
+/// Settings of the next boot that bear on the network. Other lines may hold secrets, and are not asked for.
 const BOOT: &str = r#"for f in /boot/loader.conf /boot/loader.conf.local /etc/sysctl.conf /etc/sysctl.conf.local; do
 [ -r $f ] && echo "==> $f <==" &&
-grep -E '^[[:space:]]*((hw|net|machdep|dev|vm\.pmap|kern\.(hz|ipc|random|sched|eventtimer|timecounter))\.|kern\.hz|[a-z0-9_]*_load=)' $f
+grep -E '^[[:space:]]*((hw|net|machdep|dev|ddb|compat|vm\.pmap|vm\.swapencrypt|kern\.(hz|ipc|random|sched|eventtimer|timecounter|bufcachepercent|maxclusters))\.?|kern\.hz|[a-z0-9_]*_load=)' $f | grep -viE 'pass|secret|psk|key|token'
 done
-[ -r /etc/rc.conf ] && echo "==> /etc/rc.conf <==" && grep -E '^(gateway_enable|ipv6_gateway_enable|harvest_mask|powerd_enable|powerd_flags|pf_enable|ipfilter_enable|firewall_enable|firewall_type|firewall_logging|cloned_interfaces|cpu_microcode_enable|performance_cx_lowest|performance_cpu_freq)=' /etc/rc.conf
+for f in /etc/rc.conf /etc/rc.conf.local; do
+[ -r $f ] && echo "==> $f <==" &&
+grep -E '^(gateway_enable|ipv6_gateway_enable|harvest_mask|powerd_enable|powerd_flags|pf_enable|ipfilter_enable|firewall_enable|firewall_type|firewall_script|firewall_logging|cloned_interfaces|cpu_microcode_enable|performance_cx_lowest|performance_cpu_freq|jail_enable|disablelrotso_enable|vlans_[a-z0-9]*|ifconfig_[a-z]*[0-9]+)=' $f | grep -viE 'pass|secret|psk|key|token'
+done
+[ -r /etc/pf.conf ] && echo '==> /etc/pf.conf <==' && grep -E '^[[:space:]]*set[[:space:]]+(limit|optimization|skip)' /etc/pf.conf
 :"#;
+
+/// The parts of the boot messages that describe CPUs, and where cards are.
+const MESSAGES: &str = r#"f=/var/run/dmesg.boot
+[ -r $f ] || exit 1
+grep -E '^(CPU: |FreeBSD/SMP: |real memory)|numa-domain|RSS table size' $f; :"#;
 
 /// FreeBSD's settings that bear on forwarding; a name stands for all that begin with it.
 const FREEBSD: &str = "sysctl -i hw.model hw.ncpu hw.physmem hw.clockrate hw.ibrs_disable hw.ibrs_active hw.mds_disable \
     hw.mds_disable_state hw.spec_store_bypass_disable hw.spec_store_bypass_disable_active hw.intrbalance hw.pci.honor_msi_blacklist \
-    hw.em hw.igb hw.ix hw.ixl hw.ice hw.cxgbe hw.mlx5 hw.vtnet kern.ident kern.osrelease kern.hz kern.vm_guest kern.smp \
+    hw.em hw.igb hw.ix hw.ixl hw.ice hw.cxgbe hw.mlx5 hw.vtnet hw.intr_storm_threshold kern.ident kern.osrelease kern.hz kern.vm_guest kern.smp \
     kern.sched.name kern.sched.topology_spec kern.timecounter.hardware kern.eventtimer.timer kern.eventtimer.periodic \
-    kern.eventtimer.idletick kern.random.harvest kern.ipc.nmbclusters kern.ipc.nmbjumbop kern.ipc.nmbufs \
+    kern.eventtimer.idletick kern.random.harvest kern.ipc.nmbclusters kern.ipc.nmbjumbop kern.ipc.nmbufs kern.ipc.maxsockbuf kern.ipc.soacceptqueue \
     machdep.hyperthreading_allowed machdep.hyperthreading_intr_allowed machdep.mitigations machdep.syscall_ret_flush_l1d \
     machdep.idle vm.pmap.pti dev.cpu.0.freq dev.cpu.0.freq_levels dev.cpu.0.cx_lowest net.isr net.inet.ip net.inet.icmp \
-    net.inet6.ip6 net.link.bridge net.link.ifqmaxlen net.link.ether.inet net.link.lagg net.pf net.inet.ipf net.route \
-    net.fibs net.bpf.optimize_writers net.add_addr_allfibs";
+    net.inet.tcp net.inet.udp net.inet6.ip6 net.link.bridge net.link.ifqmaxlen net.link.ether.inet net.link.lagg net.pf net.inet.ipf net.route \
+    net.fibs net.bpf.optimize_writers net.bpf.bufsize net.add_addr_allfibs";
 
 /// The same for OpenBSD and NetBSD.
 const OPENBSD: &str = "sysctl hw.model hw.ncpu hw.ncpuonline hw.physmem hw.vendor hw.smt hw.cpuspeed hw.setperf hw.perfpolicy \
     kern.osrelease kern.hz kern.timecounter kern.netlivelocks kern.pool_debug machdep.lidaction net.inet.ip net.inet6.ip6 \
-    net.inet.icmp.rediraccept net.pipex";
+    net.inet.icmp net.inet.tcp net.inet.udp net.inet.carp net.inet.ipcomp net.bpf.bufsize net.pipex kern.bufcachepercent \
+    kern.maxclusters ddb.panic machdep.allowaperture machdep.kbdreset vm.swapencrypt";
 
-fn freebsd(interfaces: &[String; 2]) -> Vec<Vec<String>> {
+fn freebsd(interfaces: &[String]) -> Vec<Vec<String>> {
     let words = |line: &str| line.split_ascii_whitespace().map(String::from).collect::<Vec<_>>();
     let names = valid(interfaces);
     let devices = names.iter().filter_map(|name| device(name)).map(|device| format!("sysctl -i {device}"));
-    let mut all = vec![words(FREEBSD)];
+    let mut all = vec![script(SYSTEM, "system", &[]), words(FREEBSD)];
     all.extend(devices.map(|line| words(&line)));
     let plain = [
         "ifconfig -a",
@@ -226,6 +284,7 @@ fn freebsd(interfaces: &[String; 2]) -> Vec<Vec<String>> {
         "pfctl -s memory",
         "pfctl -s rules",
         "ipfw list",
+        "ipfstat -io",
     ];
     all.extend(plain.map(words));
     all.extend([
@@ -234,6 +293,7 @@ fn freebsd(interfaces: &[String; 2]) -> Vec<Vec<String>> {
         script(ROUTES, "routes", &[]),
         script(BSD_NEIGHBOURS, "neighbours", &[]),
         script(BOOT, "boot", &[]),
+        script(MESSAGES, "dmesg", &[]),
     ]);
     all
 }
@@ -241,12 +301,102 @@ fn freebsd(interfaces: &[String; 2]) -> Vec<Vec<String>> {
 fn openbsd() -> Vec<Vec<String>> {
     let words = |line: &str| line.split_ascii_whitespace().map(String::from).collect::<Vec<_>>();
     let plain = ["ifconfig -a", "vmstat -i", "pfctl -s info", "pfctl -s memory", "pfctl -s rules"];
-    let scripts = [script(ROUTES, "routes", &[]), script(BSD_NEIGHBOURS, "neighbours", &[])];
-    [words(OPENBSD)].into_iter().chain(plain.map(words)).chain(scripts).collect()
+    let scripts =
+        [script(ROUTES, "routes", &[]), script(BSD_NEIGHBOURS, "neighbours", &[]), script(BOOT, "boot", &[])];
+    [script(SYSTEM, "system", &[]), words(OPENBSD)]
+        .into_iter()
+        .chain(plain.map(words))
+        .chain(scripts)
+        .collect()
+}
+
+/// The command that lists a host's interfaces: [`interfaces`](super::interfaces) reads its answer.
+pub fn listing(kernel: Kernel) -> Vec<String> {
+    let line = if kernel == Kernel::Linux { "ip -d -j link show" } else { "ifconfig -a" };
+    line.split(' ').map(String::from).collect()
+}
+
+/// Variables of rc.conf that are asked for: `*` stands for any rest.
+const RC: &[&str] = &[
+    "gateway_enable",
+    "ipv6_gateway_enable",
+    "harvest_mask",
+    "powerd_*",
+    "pf_enable",
+    "ipfilter_enable",
+    "firewall_enable",
+    "firewall_type",
+    "firewall_script",
+    "firewall_logging",
+    "cloned_interfaces",
+    "cpu_microcode_enable",
+    "performance_*",
+    "jail_enable",
+    "disablelrotso_enable",
+    "vlans_*",
+    "ifconfig_*",
+];
+
+/// Whether a line of a file for the next boot is one that is asked for.
+pub(super) fn asked_at_boot(file: &str, line: &str) -> bool {
+    let name = line.trim().trim_start_matches('-').split(['=', ' ']).next().unwrap_or_default();
+    let fits = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    };
+    match file {
+        _ if file.starts_with("/etc/rc.conf") => {
+            RC.iter().any(|pattern| fits(pattern)) && !name.starts_with("ifconfig_wlan")
+        }
+        "/etc/pf.conf" => name == "set",
+        "/proc/cmdline" => CMDLINE.iter().any(|pattern| fits(pattern)),
+        _ if file.contains("modprobe") => line.trim().starts_with("options nf_conntrack"),
+        _ => {
+            let root = name.split(['.', '/']).next().unwrap_or_default();
+            name.ends_with("_load")
+                || ["hw", "net", "machdep", "dev", "ddb", "compat", "kern", "kernel", "vm", "fs"]
+                    .contains(&root)
+        }
+    }
+}
+
+/// Words of Linux' command line that are asked for.
+const CMDLINE: &[&str] = &[
+    "mitigations*",
+    "nosmt*",
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "intel_idle.*",
+    "processor.*",
+    "idle",
+    "maxcpus",
+    "nopti",
+    "pti",
+    "iommu*",
+    "intel_iommu",
+    "amd_iommu",
+    "intel_pstate",
+];
+
+/// Whether a setting of a BSD system is one that is asked for.
+pub(super) fn asked(name: &str) -> bool {
+    let all = FREEBSD.split_ascii_whitespace().chain(OPENBSD.split_ascii_whitespace());
+    let whole = |rest: &str| rest.is_empty() || rest.starts_with('.');
+    all.filter(|prefix| prefix.contains('.')).any(|prefix| name.strip_prefix(prefix).is_some_and(whole))
+}
+
+/// The same for Linux.
+pub(super) fn asked_of_linux(name: &str) -> bool {
+    SYSCTLS.contains(&name) || OF_MACHINE.contains(&name) || {
+        let mut parts = name.split('.');
+        (parts.next(), parts.next(), parts.next()) == (Some("net"), Some("ipv4"), Some("conf"))
+            && OF_INTERFACE.contains(&parts.next_back().unwrap_or_default())
+    }
 }
 
 /// Names that neither a shell nor a program takes for anything else.
-pub(crate) fn valid(interfaces: &[String; 2]) -> Vec<&str> {
+pub(crate) fn valid(interfaces: &[String]) -> Vec<&str> {
     let plain = |name: &&str| is_name(name) && !name.starts_with(['-', '.']);
     interfaces.iter().map(String::as_str).filter(plain).collect()
 }

@@ -13,7 +13,7 @@ const FORWARDING: [&str; 5] = ["ingress", "prerouting", "forward", "postrouting"
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RuleSet {
-    /// `nftables`, `iptables`, `pf`, `ipfw`.
+    /// `nftables`, `iptables`, `pf`, `ipfw`, `ipf`.
     pub filter: String,
     pub chains: Vec<Chain>,
     /// Sets, maps and tables that have names.
@@ -181,6 +181,13 @@ pub fn pf(text: &str) -> Option<RuleSet> {
     };
     let is_rule = |line: &&str| BEGINNINGS.contains(&line.split([' ', '-']).next().unwrap_or_default());
     one_chain("pf", text.lines().map(plain).filter(is_rule), &PF)
+}
+
+/// `ipfstat -io`: `pass in quick on lo0`. The last rule that matches decides, unless it is quick.
+pub fn ipf(text: &str) -> Option<RuleSet> {
+    let is_rule =
+        |line: &&str| ["pass", "block", "count", "log"].contains(&line.split(' ').next().unwrap_or_default());
+    one_chain("ipf", text.lines().map(str::trim).filter(is_rule), &PF)
 }
 
 /// `ipfw list`: `00100 allow ip from any to any keep-state :default`.

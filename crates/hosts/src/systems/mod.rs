@@ -15,7 +15,7 @@ pub mod procnet;
 pub mod question;
 pub(crate) mod text;
 
-pub use detect::{Kernel, System};
+pub use detect::{FILES, Kernel, System, detect};
 pub use facts::{Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way};
 pub use question::Question;
 pub use text::cpu_list;

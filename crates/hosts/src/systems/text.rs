@@ -66,7 +66,8 @@ pub fn sysctls(text: &str) -> BTreeMap<String, String> {
     let pairs = lines(text).filter_map(|line| {
         let at = line.find([':', '='])?;
         let (key, value) = (line[..at].trim(), line[at + 1..].trim());
-        name(key).then(|| (key.to_string(), shown(value)))
+        let words: Vec<&str> = value.split_ascii_whitespace().collect();
+        name(key).then(|| (key.to_string(), shown(&words.join(" "))))
     });
     pairs.take(MOST_ENTRIES).collect()
 }

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub mod advise;
 pub mod agent;
 pub mod bench;
 pub mod calc;
@@ -7,6 +8,7 @@ pub mod compare;
 pub mod conduct;
 pub mod documents;
 pub mod explain;
+pub mod facts;
 pub mod flame;
 pub mod history;
 pub mod import;

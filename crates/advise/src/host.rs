@@ -1,0 +1,144 @@
+//! A host as rules look at it.
+
+use crate::item::Role;
+use linerate_hosts::configuration::{Card, Configuration};
+use linerate_hosts::systems::Kernel;
+
+/// What a person asks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demands {
+    /// The role; `None`: the one that the facts show.
+    pub role: Option<Role>,
+    /// Round-trip time of connections of an end host, in ns.
+    pub rtt_ns: f64,
+    /// Bit/s of these connections; `None`: the fastest link.
+    pub rate: Option<f64>,
+    /// Connections that a firewall must keep; `None`: those that it may keep now.
+    pub states: Option<u64>,
+}
+
+impl Default for Demands {
+    fn default() -> Self {
+        Demands { role: None, rtt_ns: 100e6, rate: None, states: None }
+    }
+}
+
+/// A release: `13.2-RELEASE` is 13, 2.
+pub type Version = (u32, u32);
+
+pub struct Host<'a> {
+    pub found: &'a Configuration,
+    pub kernel: Kernel,
+    pub release: Option<Version>,
+    pub role: Role,
+    pub demands: Demands,
+}
+
+impl<'a> Host<'a> {
+    pub fn new(found: &'a Configuration, demands: Demands) -> Option<Host<'a>> {
+        let kernel = Kernel::named(&found.system.kernel)?;
+        let release = found.system.release.as_deref().and_then(version);
+        let mut host = Host { found, kernel, release, role: Role::EndHost, demands };
+        host.role = demands.role.unwrap_or_else(|| host.seems());
+        Some(host)
+    }
+
+    /// The role that the facts show.
+    fn seems(&self) -> Role {
+        let forwarding = match self.kernel {
+            Kernel::Linux => ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"],
+            _ => ["net.inet.ip.forwarding", "net.inet6.ip6.forwarding"],
+        };
+        let gateway = ["gateway_enable", "ipv6_gateway_enable"];
+        let on = |name: &&str| self.value(name).is_some_and(|value| value == "1");
+        if forwarding.iter().any(on) || gateway.iter().any(|name| self.is_yes(name)) {
+            let filters =
+                ["pf_enable", "firewall_enable", "ipfilter_enable"].iter().any(|name| self.is_yes(name));
+            return if self.found.rule_sets.is_empty() && !filters { Role::Router } else { Role::Firewall };
+        }
+        let bridged =
+            self.found.cards.iter().filter(|card| card.master_kind.as_deref() == Some("bridge")).count();
+        if bridged > 1 { Role::Bridge } else { Role::EndHost }
+    }
+
+    /// Whether a variable of rc.conf is on.
+    pub fn is_yes(&self, name: &str) -> bool {
+        self.found.written(name).is_some_and(|(_, value)| value.eq_ignore_ascii_case("yes"))
+    }
+
+    /// A setting: the running value, else that of the next boot.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        let running = self.found.sysctls.get(name).map(String::as_str);
+        running.or_else(|| self.of_device(name)).or_else(|| self.found.written(name).map(|(_, value)| value))
+    }
+
+    /// `dev.igb.0.fc` of igb0.
+    fn of_device(&self, name: &str) -> Option<&str> {
+        let mut parts = name.strip_prefix("dev.")?.splitn(3, '.');
+        let (driver, unit, rest) = (parts.next()?, parts.next()?, parts.next()?);
+        let card = self.found.card(&format!("{driver}{unit}"))?;
+        card.settings.get(rest).or(card.coalescing.get(rest)).map(String::as_str)
+    }
+
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.value(name)?.parse().ok()
+    }
+
+    /// Whether the release is this one or a later one; `None` if it is not known.
+    pub fn since(&self, release: Version) -> Option<bool> {
+        self.release.map(|now| now >= release)
+    }
+
+    /// CPUs that the scheduler sees.
+    pub fn threads(&self) -> Option<u32> {
+        Some(self.found.machine.cpus.len() as u32).filter(|n| *n > 0)
+    }
+
+    pub fn cores(&self) -> Option<u32> {
+        self.found.machine.cores().map(|n| n as u32)
+    }
+
+    /// Threads that share a core, at most.
+    pub fn threads_per_core(&self) -> usize {
+        self.found.machine.cpus.iter().map(|cpu| cpu.siblings.len()).max().unwrap_or(0)
+    }
+
+    /// Bit/s of the fastest link.
+    pub fn fastest(&self) -> Option<f64> {
+        self.found.cards.iter().filter_map(|card| card.speed).max_by(f64::total_cmp)
+    }
+
+    pub fn forwards(&self) -> bool {
+        self.role != Role::EndHost
+    }
+
+    /// Cards of these drivers.
+    pub fn cards_of(&self, drivers: &[&str]) -> Vec<&'a Card> {
+        let found = self.found;
+        found
+            .cards
+            .iter()
+            .filter(|card| drivers.contains(&"*") || drivers.contains(&driver(self.kernel, card)))
+            .collect()
+    }
+
+    /// Whether a rule set of this filter exists; empty: of any.
+    pub fn filter(&self, name: &str) -> Option<&'a linerate_hosts::configuration::RuleSet> {
+        self.found.rule_sets.iter().find(|set| name.is_empty() || set.filter == name)
+    }
+}
+
+/// The driver: on BSD systems the name of an interface begins with it.
+pub fn driver(kernel: Kernel, card: &Card) -> &str {
+    match kernel {
+        Kernel::Linux => card.driver.as_deref().or(card.kind.as_deref()).unwrap_or_default(),
+        _ => card.name.trim_end_matches(|c: char| c.is_ascii_digit()),
+    }
+}
+
+/// `13.2-RELEASE`, `6.12.8-amd64`, `5.1`.
+pub fn version(text: &str) -> Option<Version> {
+    let mut parts = text.split(|c: char| !c.is_ascii_digit());
+    let major = parts.next()?.parse().ok()?;
+    Some((major, parts.next().and_then(|minor| minor.parse().ok()).unwrap_or(0)))
+}

@@ -1,0 +1,177 @@
+//! An item of advice: what is now, what should be, how it is changed now and for good, and why.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a host is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Forwards packets without looking at connections.
+    Router,
+    /// Forwards packets and filters them.
+    Firewall,
+    /// Sends and receives for its own programs.
+    EndHost,
+    /// Forwards frames.
+    Bridge,
+}
+
+/// All roles.
+pub const ROLES: [Role; 4] = [Role::Router, Role::Firewall, Role::EndHost, Role::Bridge];
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Router => "router",
+            Role::Firewall => "firewall",
+            Role::EndHost => "end host",
+            Role::Bridge => "bridge",
+        })
+    }
+}
+
+/// What a setting is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topic {
+    Forwarding,
+    Firewall,
+    Queues,
+    Cards,
+    Cpus,
+    EndHost,
+    Release,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Change it.
+    Change,
+    /// Change it and measure: it helps some machines and harms others.
+    Measure,
+    /// Take it back: it is set here, and is outdated or harmful.
+    Undo,
+    /// No setting does it: a person must.
+    ByHand,
+    /// It is as advised.
+    Done,
+    /// This release does not have the setting.
+    Absent,
+}
+
+/// A recommendation for a host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    /// Its name, the same on every host: `freebsd-redirect`.
+    pub id: String,
+    pub topic: Topic,
+    pub state: State,
+    /// The advice in a few words.
+    pub title: String,
+    /// The settings to change together; with [`State::Done`], those that are as advised.
+    pub settings: Vec<Setting>,
+    /// The facts of this host that it follows from.
+    pub evidence: Option<String>,
+    /// The computation of the values, with this host's numbers.
+    pub computation: Option<String>,
+    pub why: String,
+    /// What it brought elsewhere; that on hardware like this one first.
+    pub measured: Vec<Measured>,
+    /// The expected growth of the rate as a share: 0.24 is +24 %.
+    pub gain: f64,
+    /// How certain that is, from 0 to 1.
+    pub certainty: f64,
+    /// What it costs or breaks.
+    pub cost: String,
+    /// About this release: what became of the setting.
+    pub note: Option<String>,
+    /// The plan that comes with linerate and tests it: `lab/harvest`.
+    pub plan: Option<String>,
+    /// Keys of a plan's variant that make the change: `{ "sysctls": { "net.inet.ip.redirect": 0 } }`.
+    pub patch: Option<serde_json::Value>,
+}
+
+impl Item {
+    /// Expected gain x certainty: items are sorted by it.
+    pub fn weight(&self) -> f64 {
+        self.gain * self.certainty
+    }
+
+    /// Whether it has something that a program can change.
+    pub fn is_change(&self) -> bool {
+        matches!(self.state, State::Change | State::Measure | State::Undo) && !self.settings.is_empty()
+    }
+}
+
+/// A measured effect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Change of the rate as a share; `None` where no difference was proven.
+    pub change: Option<f64>,
+    /// The hardware, and what was compared.
+    pub on: String,
+    pub source: String,
+    /// Whether this host has the same CPU, the same driver, or both: 0 to 3.
+    pub likeness: u8,
+}
+
+/// A setting with its change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// As administrators write it: `net.inet.ip.redirect`, `ethtool -K eth0 lro`.
+    pub name: String,
+    /// Its value, where it is known: the running one, else the one of the next boot.
+    pub now: Option<String>,
+    /// The value that it should have; `None`: the system's own.
+    pub wanted: Option<String>,
+    /// How it is changed at once; `None`: a boot does it.
+    pub runtime: Option<Runtime>,
+    /// How it stays after a boot; `None` where the file's present line is not known.
+    pub lasting: Option<Lasting>,
+}
+
+/// A change of the running system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum Runtime {
+    /// sysctl(8).
+    Sysctl { name: String, value: String },
+    /// ethtool(8) with these arguments.
+    Ethtool { arguments: Vec<String> },
+    /// ifconfig(8) with these arguments.
+    Ifconfig { arguments: Vec<String> },
+    /// A value written to a file of the kernel.
+    File { path: String, value: String },
+}
+
+impl Runtime {
+    /// The program with its arguments; `None` for a file.
+    pub fn argv(&self) -> Option<Vec<String>> {
+        let with = |program: &str, arguments: &[String]| {
+            Some(std::iter::once(program.to_string()).chain(arguments.iter().cloned()).collect())
+        };
+        match self {
+            Runtime::Sysctl { name, value } => with("sysctl", &[format!("{name}={value}")]),
+            Runtime::Ethtool { arguments } => with("ethtool", arguments),
+            Runtime::Ifconfig { arguments } => with("ifconfig", arguments),
+            Runtime::File { .. } => None,
+        }
+    }
+}
+
+/// A change of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lasting {
+    pub file: String,
+    /// The line takes the place of those that begin with this, blanks aside: `net.inet.ip.redirect=`.
+    pub key: String,
+    /// The line; `None`: lines with the key go.
+    pub line: Option<String>,
+    /// The lines that a new file begins with, in files with sections.
+    pub heading: Option<String>,
+    /// The present line, if it is known.
+    pub was: Option<String>,
+}

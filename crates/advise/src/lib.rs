@@ -1,0 +1,46 @@
+//! Advice: which settings of a host should change, by rules over its facts.
+//!
+//! A [`rule::Rule`] is data: a setting, the systems and releases that have it, the roles that it is for, a condition, the wanted
+//! value, the reason, measured effects with their sources, and its cost. [`advise`] gives the [`Item`]s of a host. [`lines`]
+//! writes them as a shell script, an Ansible playbook or a diff.
+#![forbid(unsafe_code)]
+
+mod host;
+mod item;
+pub mod lines;
+pub mod rule;
+mod rules;
+mod setting;
+
+pub use host::{Demands, Host, version};
+pub use item::{Item, Lasting, Measured, ROLES, Role, Runtime, Setting, State, Topic};
+pub use rules::{EXCLUDED, all};
+
+use linerate_hosts::configuration::{Configuration, Release};
+use serde::{Deserialize, Serialize};
+
+/// The version of [`Advice`] that this program writes.
+pub const VERSION: u32 = 1;
+
+/// The advice for a host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    pub version: u32,
+    pub system: Release,
+    pub role: Role,
+    /// Those to act on first, by expected gain x certainty; then those that are done, and those that the release does not have.
+    pub items: Vec<Item>,
+}
+
+/// The advice for a host with these facts; `None` if its system is not known here.
+pub fn advise(found: &Configuration, demands: Demands) -> Option<Advice> {
+    let host = Host::new(found, demands)?;
+    let mut items: Vec<Item> = all().filter_map(|rule| rule.item(&host)).collect();
+    let order = |item: &Item| match item.state {
+        State::Done => 1,
+        State::Absent => 2,
+        _ => 0,
+    };
+    items.sort_by(|a, b| order(a).cmp(&order(b)).then(b.weight().total_cmp(&a.weight())));
+    Some(Advice { version: VERSION, system: found.system.clone(), role: host.role, items })
+}

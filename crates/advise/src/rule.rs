@@ -1,0 +1,389 @@
+//! A rule as data, and what it says about a host.
+
+use crate::host::{Host, Version, driver};
+use crate::item::{Item, Measured, Role, Setting, State, Topic};
+use crate::setting::patch;
+use linerate_hosts::configuration::Card;
+use linerate_hosts::systems::Kernel;
+
+/// A rule. [`RULE`] has what most rules share.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// Its name: `freebsd-redirect`.
+    pub id: &'static str,
+    pub topic: Topic,
+    pub on: Kernel,
+    /// The first release that has the setting.
+    pub since: Option<Version>,
+    /// The last release that has it.
+    pub until: Option<Version>,
+    /// What is said on other releases: what does the same there.
+    pub outside: &'static str,
+    pub roles: &'static [Role],
+    /// Drivers of cards that it is about, `*` for all; empty: it is about the host.
+    pub drivers: &'static [&'static str],
+    pub kind: Kind,
+    pub title: &'static str,
+    pub sets: &'static [Set],
+    /// Other names by which documents call its settings, and settings that the rule speaks of without changing them.
+    pub covers: &'static [&'static str],
+    /// The facts that it follows from; `None`: it does not apply.
+    pub when: fn(&Host) -> Option<String>,
+    pub why: &'static str,
+    pub measured: &'static [Effect],
+    /// The expected gain where nobody measured it, as a share.
+    pub prior: f64,
+    pub cost: &'static str,
+    /// Remarks for releases from this one on; the last that fits is said.
+    pub notes: &'static [(Version, &'static str)],
+    /// A plan that comes with linerate.
+    pub plan: &'static str,
+}
+
+/// What a rule wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The change.
+    Change,
+    /// The change, if a measurement on this machine confirms it.
+    Measure,
+    /// The settings gone, where they are written down.
+    Undo,
+    /// A person's work.
+    ByHand,
+}
+
+/// A setting of a rule.
+#[derive(Clone, Copy)]
+pub struct Set {
+    /// `{if}` stands for the interface, `{dev}` for its node of FreeBSD's tree: `igb.0`; `{queue}` for each of its receive queues,
+    /// `{cpu}` for each CPU.
+    pub name: &'static str,
+    pub place: Place,
+    pub want: Want,
+}
+
+/// Where a setting is, and how it is changed.
+#[derive(Clone, Copy)]
+pub enum Place {
+    /// sysctl(8), and the system's file for it.
+    Sysctl,
+    /// sysctl(8), and this variable of rc.conf(5).
+    SysctlInRc(&'static str),
+    /// The same, where the variable is YES for 1.
+    SysctlYes(&'static str),
+    /// loader.conf(5): the next boot.
+    Loader,
+    /// rc.conf(5).
+    Rc,
+    /// An offload, by its name in the facts; the words of ethtool(8), systemd.link(5) and ifconfig(8).
+    Offload { feature: &'static str, ethtool: &'static str, link: &'static str, ifconfig: &'static str },
+    /// Another option of ethtool(8): its letter, its word, the key of systemd.link(5), and the present value.
+    Ethtool {
+        letter: &'static str,
+        word: &'static str,
+        link: &'static str,
+        now: fn(&Scope) -> Option<String>,
+    },
+    /// A file below /sys with the name as its path, and its present value.
+    Sys(fn(&Scope) -> Option<String>),
+    /// A line of pf.conf(5).
+    Pf,
+}
+
+/// A wanted value.
+#[derive(Clone, Copy)]
+pub enum Want {
+    Is(&'static str),
+    /// At least this number.
+    Least(&'static str),
+    /// At least this number, or the lists' elements each.
+    LeastBy(fn(&Scope) -> Option<Worked>),
+    By(fn(&Scope) -> Option<Worked>),
+    /// The system's own: the line goes.
+    Gone,
+}
+
+/// A value with its computation.
+pub struct Worked {
+    pub value: String,
+    pub how: String,
+}
+
+/// What a value is computed from.
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    pub host: &'a Host<'a>,
+    pub card: Option<&'a Card>,
+    /// The queue or the CPU, where the setting has one for each.
+    pub nth: u32,
+}
+
+/// Queues of a card that have a setting each.
+const MOST_QUEUES: u32 = 256;
+
+/// A measured effect of a rule.
+#[derive(Clone, Copy)]
+pub struct Effect {
+    /// Percent; 0: no difference proven.
+    pub percent: f64,
+    pub on: &'static str,
+    /// A part of the CPU's model without blanks, and the driver on FreeBSD; empty: any.
+    pub cpu: &'static str,
+    pub driver: &'static str,
+    pub source: &'static str,
+}
+
+/// All roles that forward.
+pub const FORWARDING: &[Role] = &[Role::Router, Role::Firewall, Role::Bridge];
+pub const EVERY: &[Role] = &[Role::Router, Role::Firewall, Role::EndHost, Role::Bridge];
+
+pub fn always(_: &Host) -> Option<String> {
+    Some(String::new())
+}
+
+/// A rule for FreeBSD routers without conditions.
+pub const RULE: Rule = Rule {
+    id: "",
+    topic: Topic::Forwarding,
+    on: Kernel::FreeBsd,
+    since: None,
+    until: None,
+    outside: "",
+    roles: FORWARDING,
+    drivers: &[],
+    kind: Kind::Change,
+    title: "",
+    sets: &[],
+    covers: &[],
+    when: always,
+    why: "",
+    measured: &[],
+    prior: 0.01,
+    cost: "",
+    notes: &[],
+    plan: "",
+};
+
+/// How certain a gain is that was measured elsewhere: on other hardware, the same driver, the same CPU, or both.
+const CERTAINTY: [f64; 4] = [0.3, 0.5, 0.6, 0.9];
+/// And one that nobody measured.
+const UNMEASURED: f64 = 0.2;
+
+impl Rule {
+    /// What it says about a host; `None`: nothing.
+    pub fn item(&self, host: &Host) -> Option<Item> {
+        if host.kernel != self.on || !self.roles.contains(&host.role) {
+            return None;
+        }
+        let cards = host.cards_of(self.drivers);
+        if !self.drivers.is_empty() && cards.is_empty() {
+            return None;
+        }
+        let after = host.release.is_some_and(|now| self.until.is_some_and(|last| (now.0, now.1) > last));
+        let before = host.release.is_some_and(|now| self.since.is_some_and(|first| now < first));
+        let written: Vec<Setting> = self.settings(host, &cards, true).0;
+        if after || before {
+            // A setting that is still written down is outdated.
+            let state = if written.is_empty() { State::Absent } else { State::Undo };
+            let release = host.found.system.release.as_deref().unwrap_or_default();
+            let note = format!(
+                "{} {} has this setting, {release} has not. {}",
+                system(self.on),
+                self.span(),
+                self.outside
+            );
+            let settings = if state == State::Undo { written } else { Vec::new() };
+            let (gain, certainty) = (0.0, 1.0);
+            return (state == State::Undo || !self.outside.is_empty()).then(|| Item {
+                state,
+                settings,
+                gain,
+                certainty,
+                note: Some(note.trim().into()),
+                ..self.plain(host)
+            });
+        }
+        let evidence = (self.when)(host)?;
+        let evidence = Some(evidence).filter(|text| !text.is_empty());
+        if self.kind == Kind::Undo {
+            return (!written.is_empty()).then(|| self.judged(host, State::Undo, written, None, evidence));
+        }
+        let (settings, computation) = self.settings(host, &cards, false);
+        if self.kind == Kind::ByHand {
+            return Some(self.judged(host, State::ByHand, settings, computation, evidence));
+        }
+        let is_done = |setting: &Setting| {
+            setting.runtime.is_none() && setting.lasting.is_none() && setting.now.is_some()
+        };
+        if settings.is_empty() {
+            return None;
+        }
+        if settings.iter().all(is_done) {
+            return Some(self.judged(host, State::Done, settings, computation, evidence));
+        }
+        let open = settings.into_iter().filter(|setting| !is_done(setting)).collect();
+        let state = if self.kind == Kind::Measure { State::Measure } else { State::Change };
+        Some(self.judged(host, state, open, computation, evidence))
+    }
+
+    /// The releases that have it.
+    fn span(&self) -> String {
+        match (self.since, self.until) {
+            (Some((a, b)), Some((c, d))) => format!("from {a}.{b} to {c}.{d}"),
+            (Some((a, b)), None) => format!("from {a}.{b} on"),
+            (_, Some((c, d))) => format!("up to {c}.{d}"),
+            _ => String::new(),
+        }
+    }
+
+    fn plain(&self, host: &Host) -> Item {
+        let unsure = (host.release.is_none() && !self.span().is_empty()).then(|| {
+            format!(
+                "The release is not known: only {} {} has this setting. {}",
+                system(self.on),
+                self.span(),
+                self.outside
+            )
+        });
+        let note = self.notes.iter().rfind(|(from, _)| host.release.is_some_and(|now| now >= *from));
+        Item {
+            id: self.id.into(),
+            topic: self.topic,
+            state: State::Change,
+            title: self.title.into(),
+            settings: Vec::new(),
+            evidence: None,
+            computation: None,
+            why: self.why.into(),
+            measured: Vec::new(),
+            gain: self.prior,
+            certainty: UNMEASURED,
+            cost: self.cost.into(),
+            note: note.map(|(_, text)| (*text).into()).or(unsure).map(|text: String| text.trim().into()),
+            plan: Some(self.plan.to_string()).filter(|plan| !plan.is_empty()),
+            patch: None,
+        }
+    }
+
+    fn judged(
+        &self,
+        host: &Host,
+        state: State,
+        settings: Vec<Setting>,
+        computation: Option<String>,
+        evidence: Option<String>,
+    ) -> Item {
+        let mut measured: Vec<Measured> = self.measured.iter().map(|effect| effect.seen_from(host)).collect();
+        measured.sort_by_key(|effect| std::cmp::Reverse(effect.likeness));
+        let best = measured.first().map_or(0, |effect| effect.likeness);
+        let mut like: Vec<f64> =
+            measured.iter().filter(|e| e.likeness == best).map(|e| e.change.unwrap_or(0.0)).collect();
+        like.sort_by(f64::total_cmp);
+        let plain = self.plain(host);
+        let mixed = measured.iter().any(|e| e.change > Some(0.005))
+            && measured.iter().any(|e| e.change.is_some_and(|c| c < -0.005));
+        let (gain, mut certainty) = match like.len() {
+            0 => (plain.gain, plain.certainty),
+            n => ((like[n / 2] + like[(n - 1) / 2]) / 2.0, CERTAINTY[usize::from(best)]),
+        };
+        if host.release.is_none() && !self.span().is_empty() {
+            certainty /= 2.0;
+        }
+        let mut state = state;
+        if mixed && state != State::Undo {
+            certainty /= 2.0;
+            if state == State::Change {
+                state = State::Measure;
+            }
+        }
+        let patch = patch(&settings);
+        Item { state, settings, evidence, computation, measured, gain, certainty, patch, ..plain }
+    }
+
+    /// The settings on a host, and their computation. `gone`: those that are written down, to be taken away.
+    fn settings(&self, host: &Host, cards: &[&Card], gone: bool) -> (Vec<Setting>, Option<String>) {
+        let mut all: Vec<Setting> = Vec::new();
+        let mut how: Vec<String> = Vec::new();
+        let flags: Vec<&Set> =
+            self.sets.iter().filter(|set| matches!(set.place, Place::Offload { .. })).collect();
+        for set in self.sets {
+            // `hw.ix.…` is about cards of ix alone.
+            let of = set.name.strip_prefix("hw.").and_then(|rest| rest.split('.').next()).unwrap_or_default();
+            let is_driver = self.drivers.contains(&of);
+            if is_driver && !gone && !cards.iter().any(|card| driver(host.kernel, card) == of) {
+                continue;
+            }
+            let own =
+                set.name.contains('{') || matches!(set.place, Place::Offload { .. } | Place::Ethtool { .. });
+            let mut scopes: Vec<Scope> = match own {
+                true => cards.iter().map(|card| Scope { host, card: Some(*card), nth: 0 }).collect(),
+                false => vec![Scope { host, card: None, nth: 0 }],
+            };
+            if set.name.contains("{queue}") {
+                let queues = |scope: &Scope| {
+                    scope.card.and_then(|card| card.receive_queues()).unwrap_or(0).min(MOST_QUEUES)
+                };
+                scopes = scopes
+                    .into_iter()
+                    .flat_map(|scope| (0..queues(&scope)).map(move |nth| Scope { nth, ..scope }))
+                    .collect();
+            } else if set.name.contains("{cpu}") {
+                scopes = host
+                    .found
+                    .machine
+                    .cpus
+                    .iter()
+                    .map(|cpu| Scope { host, card: None, nth: cpu.cpu })
+                    .collect();
+            }
+            for scope in scopes {
+                let Some((setting, worked)) = set.on(&scope, gone, &flags) else { continue };
+                how.extend(worked.filter(|text| !how.contains(text)));
+                if !all.iter().any(|known| known.name == setting.name) {
+                    all.push(setting);
+                }
+            }
+        }
+        (all, Some(how.join("; ")).filter(|text| !text.is_empty()))
+    }
+}
+
+impl Effect {
+    fn seen_from(&self, host: &Host) -> Measured {
+        let model = host.found.machine.model.as_deref().unwrap_or_default().replace(' ', "");
+        let same_cpu = !self.cpu.is_empty()
+            && model.match_indices(self.cpu).any(|(at, _)| {
+                // E5-2650 is neither E5-2650L nor, where it names a version, another version.
+                !model[at + self.cpu.len()..].starts_with(['L', 'l'])
+                    && !model[at + self.cpu.len()..].starts_with(|c: char| c.is_ascii_digit())
+            });
+        let same_card = host.found.cards.iter().any(|card| family(driver(host.kernel, card)) == self.driver);
+        let likeness = 2 * u8::from(same_cpu) + u8::from(same_card && !self.driver.is_empty());
+        let change = Some(self.percent / 100.0).filter(|change| *change != 0.0);
+        Measured { change, on: self.on.into(), source: self.source.into(), likeness }
+    }
+}
+
+/// The driver of FreeBSD for the same cards.
+fn family(driver: &str) -> &str {
+    match driver {
+        "ixgbe" => "ix",
+        "cxgb4" | "cc" => "cxl",
+        "mlx4_en" | "mlx4_core" => "mlxen",
+        "mlx5_core" => "mce",
+        "be2net" => "oce",
+        "e1000e" | "e1000" => "em",
+        "i40e" => "ixl",
+        other => other,
+    }
+}
+
+fn system(kernel: Kernel) -> &'static str {
+    match kernel {
+        Kernel::Linux => "Linux",
+        Kernel::FreeBsd => "FreeBSD",
+        Kernel::OpenBsd => "OpenBSD",
+        Kernel::NetBsd => "NetBSD",
+    }
+}

@@ -1,0 +1,210 @@
+//! TCP of an end host: buffers by the bandwidth-delay product. None of this matters for packets that are only forwarded.
+
+use super::{GUIDE, effect};
+use crate::host::Host;
+use crate::item::{Role, Topic};
+use crate::rule::{Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use linerate_calc::tcp::bdp_bytes;
+use linerate_hosts::systems::Kernel;
+
+const END: Rule = Rule { topic: Topic::EndHost, on: Kernel::Linux, roles: &[Role::EndHost], ..RULE };
+
+const fn sysctl(name: &'static str, value: &'static str) -> Set {
+    Set { name, place: Place::Sysctl, want: Want::Is(value) }
+}
+
+const fn buffer(name: &'static str, by: fn(&Scope) -> Option<Worked>) -> Set {
+    Set { name, place: Place::Sysctl, want: Want::LeastBy(by) }
+}
+
+/// All speed tweaks of the guide together, on OpenBSD 5.1: 803 instead of 368 Mbit/s.
+pub const TWEAKS: &[Effect] = &[
+    effect(
+        118.2,
+        "Core 2 Quad Q9300, em, OpenBSD 5.1 (MP), one TCP connection: all tweaks together, 803 instead of 368 Mbit/s",
+        "Q9300",
+        "em",
+        GUIDE,
+    ),
+    effect(
+        143.8,
+        "Core 2 Quad Q9300, em, OpenBSD 5.1 (SP), one TCP connection: all tweaks together, 868 instead of 356 Mbit/s",
+        "Q9300",
+        "em",
+        GUIDE,
+    ),
+];
+
+const BUFFERS: &str = "A connection has at most one window in flight for each round trip: a window below bandwidth x delay leaves the link idle.";
+const MEMORY: &str = "Each connection that needs it may take that much memory.";
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "linux-tcp-buffers",
+        title: "Let TCP windows grow to the bandwidth-delay product",
+        sets: &[
+            buffer("net.core.rmem_max", window),
+            buffer("net.core.wmem_max", window),
+            buffer("net.ipv4.tcp_rmem", three),
+            buffer("net.ipv4.tcp_wmem", three),
+        ],
+        why: BUFFERS,
+        measured: TWEAKS,
+        cost: MEMORY,
+        plan: "tcp-endhost",
+        ..END
+    },
+    Rule {
+        id: "linux-tcp-idle",
+        kind: Kind::Measure,
+        title: "Keep the congestion window over pauses and between connections as it is",
+        sets: &[
+            sysctl("net.ipv4.tcp_slow_start_after_idle", "0"),
+            sysctl("net.ipv4.tcp_no_metrics_save", "1"),
+        ],
+        why: "A connection that pauses need not start anew; a bad moment of one connection need not slow the next ones to the same host.",
+        prior: 0.05,
+        cost: "A burst after a pause may meet a full queue.",
+        plan: "tcp-endhost",
+        ..END
+    },
+    Rule {
+        id: "linux-tcp-htcp",
+        kind: Kind::Measure,
+        title: "Try another congestion control: htcp",
+        sets: &[sysctl("net.ipv4.tcp_congestion_control", "htcp")],
+        when: |host| {
+            let there = host
+                .value("net.ipv4.tcp_available_congestion_control")
+                .map(|all| all.split(' ').any(|name| name == "htcp"));
+            match there {
+                Some(true) => Some("htcp is loaded".into()),
+                Some(false) => Some("load it first: modprobe tcp_htcp".into()),
+                None => Some(String::new()),
+            }
+        },
+        why: "H-TCP grows faster on long fast paths. The guide is of the time before cubic was refined and bbr (Linux 4.9) came: compare with both.",
+        prior: 0.02,
+        cost: "Fairness to other connections differs.",
+        plan: "tcp-endhost",
+        ..END
+    },
+    Rule {
+        id: "linux-tcp-options",
+        title: "Keep window scaling, selective acknowledgements and time stamps on",
+        sets: &[
+            sysctl("net.ipv4.tcp_window_scaling", "1"),
+            sysctl("net.ipv4.tcp_sack", "1"),
+            sysctl("net.ipv4.tcp_timestamps", "1"),
+            Set { name: "net.ipv4.tcp_ecn", place: Place::Sysctl, want: Want::Least("1") },
+        ],
+        why: "Without scaling a window has 64 KiB at most; without SACK a loss costs a whole window. ECN 2 answers those who ask for it.",
+        prior: 0.2,
+        ..END
+    },
+    Rule {
+        id: "linux-tcp-ports",
+        title: "Have more local ports for outgoing connections",
+        sets: &[
+            sysctl("net.ipv4.ip_local_port_range", "1024 65000"),
+            Set { name: "net.ipv4.tcp_tw_reuse", place: Place::Sysctl, want: Want::Least("1") },
+        ],
+        why: "A host that opens many connections a second runs out of ports: they wait a minute before they are used again.",
+        prior: 0.0,
+        cost: "A service that starts late may find its port in use: name it in net.ipv4.ip_local_reserved_ports.",
+        notes: &[((4, 19), "tcp_tw_reuse is 2 by default: for connections of the host to itself.")],
+        ..END
+    },
+    Rule {
+        id: "linux-tcp-syncookies",
+        title: "Keep SYN cookies on",
+        sets: &[Set { name: "net.ipv4.tcp_syncookies", place: Place::Sysctl, want: Want::Least("1") }],
+        when: |host| {
+            host.value("net.ipv4.tcp_syncookies")
+                .filter(|value| *value == "0")
+                .map(|_| "they are off, as the guide has them".into())
+        },
+        why: "Cookies are sent only while the queue of half-open connections is full: turning them off gains nothing, and a SYN flood stops the service.",
+        prior: 0.0,
+        ..END
+    },
+    Rule {
+        id: "linux-path-mtu",
+        title: "Keep path MTU discovery on",
+        sets: &[sysctl("net.ipv4.ip_no_pmtu_disc", "0"), sysctl("net.ipv4.tcp_mtu_probing", "1")],
+        covers: &["net.ipv4.tcp_base_mss"],
+        when: |host| {
+            host.value("net.ipv4.ip_no_pmtu_disc")
+                .filter(|value| *value != "0")
+                .map(|_| "it is off, as the guide has it".into())
+        },
+        why: "Without it packets that are too long are cut up on the way. Where ICMP is lost, probing (net.ipv4.tcp_mtu_probing=1, from tcp_base_mss on) finds the MTU.",
+        prior: 0.1,
+        ..END
+    },
+    Rule {
+        id: "linux-adv-win-scale",
+        until: Some((6, 5)),
+        outside: "The kernel measures how much of a buffer is overhead from 6.6 on, and ignores it.",
+        kind: Kind::Undo,
+        title: "Leave the share of a buffer that is window to the kernel",
+        sets: &[Set { name: "net.ipv4.tcp_adv_win_scale", place: Place::Sysctl, want: Want::Gone }],
+        why: "14 announces nearly the whole buffer as window: packets that need more memory than data are dropped.",
+        prior: 0.0,
+        ..END
+    },
+    Rule {
+        id: "freebsd-tcp-buffers",
+        on: Kernel::FreeBsd,
+        since: Some((7, 0)),
+        outside: "net.inet.tcp.recvspace and net.inet.tcp.sendspace have the fixed size.",
+        title: "Let TCP windows grow to the bandwidth-delay product",
+        sets: &[
+            buffer("kern.ipc.maxsockbuf", twice),
+            buffer("net.inet.tcp.sendbuf_max", window),
+            buffer("net.inet.tcp.recvbuf_max", window),
+        ],
+        why: BUFFERS,
+        measured: TWEAKS,
+        cost: MEMORY,
+        plan: "tcp-endhost",
+        ..END
+    },
+];
+
+/// The bandwidth-delay product in bytes, with its computation.
+fn product(host: &Host) -> (f64, String) {
+    let rate = host.demands.rate.or(host.fastest());
+    let assumed = if rate.is_none() { " (assumed: no link speed is known)" } else { "" };
+    let (rate, rtt) = (rate.unwrap_or(1e9), host.demands.rtt_ns);
+    let bytes = bdp_bytes(rate, rtt);
+    (bytes, format!("{} Gbit/s{assumed} x {} ms / 8 = {bytes:.0} bytes", rate / 1e9, rtt / 1e6))
+}
+
+/// A power of two that holds it: at least the guide's 16 MiB, which carry 1 Gbit/s over 134 ms; at most 1 GiB.
+fn size(host: &Host) -> (u64, String) {
+    const GUIDES: u64 = 16 << 20;
+    let (bytes, how) = product(host);
+    let size = (bytes.min(1e12) as u64).next_power_of_two().clamp(GUIDES, 1 << 30);
+    (size, format!("{how}; rounded up to a power of two, at least the guide's 16777216: {size}"))
+}
+
+fn window(scope: &Scope) -> Option<Worked> {
+    let (size, how) = size(scope.host);
+    Some(Worked { value: size.to_string(), how })
+}
+
+/// Kernel memory of a buffer: as much again for the overhead of its packets.
+fn twice(scope: &Scope) -> Option<Worked> {
+    let (size, how) = size(scope.host);
+    Some(Worked {
+        value: (2 * size).to_string(),
+        how: format!("{how}; twice that for the overhead of packets: {}", 2 * size),
+    })
+}
+
+/// The least, the first and the largest size of a buffer.
+fn three(scope: &Scope) -> Option<Worked> {
+    let (size, how) = size(scope.host);
+    Some(Worked { value: format!("4096 524288 {size}"), how })
+}

@@ -1,0 +1,306 @@
+//! Packet filters: sizes of their tables, and the shape of their rules.
+
+use super::{LAB, effect};
+use crate::host::Host;
+use crate::item::{Role, Topic};
+use crate::rule::{FORWARDING, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use linerate_calc::states::{conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes};
+use linerate_hosts::systems::Kernel;
+
+const FIREWALL: Rule = Rule { topic: Topic::Firewall, ..RULE };
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "freebsd-pf-states",
+        since: Some((10, 0)),
+        outside: "pf of 9 has a hash of fixed size.",
+        title: "Size pf's table of states and its hash for the connections",
+        sets: &[
+            Set { name: "set limit states", place: Place::Pf, want: Want::LeastBy(pf_states) },
+            Set { name: "net.pf.states_hashsize", place: Place::Loader, want: Want::LeastBy(pf_hash_size) },
+        ],
+        covers: &["net.pf.pf_states_hashsize"],
+        when: |host| (tracks(host, "pf") || host.is_yes("pf_enable")).then(|| fill(host)),
+        why: "pf keeps two states for each forwarded flow. A full table refuses new connections; with a hash that is too small each lookup walks a long list.",
+        prior: 0.1,
+        measured: &[],
+        cost: "80 bytes of kernel memory for each slot of the hash, allocated at boot.",
+        plan: "lab/states",
+        ..FIREWALL
+    },
+    Rule {
+        id: "freebsd-ipfw-states",
+        title: "Size ipfw's table of dynamic rules and its hash for the connections",
+        sets: &[
+            Set { name: "net.inet.ip.fw.dyn_max", place: Place::Sysctl, want: Want::LeastBy(dyn_max) },
+            Set {
+                name: "net.inet.ip.fw.dyn_buckets",
+                place: Place::Sysctl,
+                want: Want::LeastBy(dyn_buckets),
+            },
+        ],
+        when: |host| {
+            (tracks(host, "ipfw") || host.demands.states.is_some() && host.filter("ipfw").is_some())
+                .then(|| "ipfw keeps a dynamic rule for each connection".into())
+        },
+        why: "A full table refuses new connections; ipfw of 11 slows down from 100,000 connections on.",
+        prior: 0.1,
+        cost: "Memory for each connection.",
+        notes: &[(
+            (12, 0),
+            "Lookups take no lock from 12.0 on, and the hash may have more than 65,536 buckets.",
+        )],
+        plan: "lab/states",
+        ..FIREWALL
+    },
+    Rule {
+        id: "freebsd-ipfw-inet6",
+        until: Some((11, 1)),
+        kind: Kind::ByHand,
+        title: "Use 11-STABLE or 12: stateful ipfw has a bad hash for IPv6",
+        when: |host| tracks(host, "ipfw").then(|| "ipfw tracks connections".into()),
+        why: "All connections of IPv6 meet in few buckets.",
+        prior: 0.3,
+        cost: "A new system.",
+        plan: "lab/firewalls",
+        ..FIREWALL
+    },
+    Rule {
+        id: "freebsd-tables",
+        kind: Kind::ByHand,
+        title: "Put addresses into a table instead of one rule each",
+        when: |host| long(host, 10),
+        why: "ipfw and ipf try one rule after the other; from 10 rules on it shows, at 1,000 they are of no use. A lookup in a table costs the same for 10 entries and for 10 million. pf makes tables of simple rules itself.",
+        prior: 0.5,
+        cost: "ipf has no tables.",
+        plan: "lab/tables",
+        ..FIREWALL
+    },
+    Rule {
+        id: "linux-tables",
+        on: Kernel::Linux,
+        kind: Kind::ByHand,
+        title: "Put addresses into a set or map instead of one rule each",
+        when: |host| long(host, 10),
+        why: "Rules are tried one after the other; a set is looked up once.",
+        prior: 0.5,
+        plan: "tables",
+        ..FIREWALL
+    },
+    Rule {
+        id: "freebsd-no-firewall",
+        kind: Kind::ByHand,
+        roles: &[Role::Router, Role::Firewall],
+        title: "Unload the packet filter, if it is to pass everything",
+        when: |host| {
+            let set = host
+                .found
+                .rule_sets
+                .iter()
+                .find(|set| set.longest().is_some_and(|chain| chain.rules <= 2))?;
+            Some(format!("{} has {} rule(s)", set.filter, set.longest()?.rules))
+        },
+        why: "Each packet passes the filter and the lookup of its state.",
+        measured: &[
+            effect(11.8, "Xeon L5630, Intel 82580: none against stateful ipfw", "L5630", "igb", LAB),
+            effect(16.5, "Xeon L5630, Intel 82580: none against stateless pf", "L5630", "igb", LAB),
+            effect(14.0, "Xeon L5630, Intel 82580: none against stateful pf", "L5630", "igb", LAB),
+        ],
+        cost: "No filter.",
+        plan: "lab/firewalls",
+        ..FIREWALL
+    },
+    Rule {
+        id: "pf-keep-state",
+        on: Kernel::OpenBsd,
+        kind: Kind::ByHand,
+        title: "Keep state in every rule that passes TCP",
+        when: |host| {
+            let chain = host.filter("pf")?.longest()?;
+            (chain.tracking < chain.rules / 2)
+                .then(|| format!("{} of {} rules keep state", chain.tracking, chain.rules))
+        },
+        why: "pf must see the first packet of a connection to learn its window scale; without it, connections through the firewall are hundreds of kilobytes a second.",
+        prior: 0.3,
+        ..FIREWALL
+    },
+    Rule {
+        id: "linux-conntrack",
+        on: Kernel::Linux,
+        title: "Size the table of tracked connections and its hash",
+        sets: &[
+            Set {
+                name: "net.netfilter.nf_conntrack_max",
+                place: Place::Sysctl,
+                want: Want::LeastBy(conntrack_max),
+            },
+            Set {
+                name: "net.netfilter.nf_conntrack_buckets",
+                place: Place::Sysctl,
+                want: Want::LeastBy(conntrack_hash),
+            },
+        ],
+        when: |host| {
+            let table = host.found.connections?;
+            (host.found.rule_sets.iter().any(|set| set.tracks())
+                || table.entries > Some(0)
+                || host.demands.states.is_some())
+            .then(|| fill(host))
+        },
+        why: "A full table drops the first packet of each new connection; with a hash that is too small each lookup walks a long list.",
+        prior: 0.1,
+        cost: "Memory: some 300 bytes for each connection, 8 for each bucket.",
+        plan: "states",
+        ..FIREWALL
+    },
+    Rule {
+        id: "linux-flowtable",
+        on: Kernel::Linux,
+        roles: &[Role::Firewall],
+        since: Some((4, 16)),
+        kind: Kind::ByHand,
+        title: "Let established connections pass by the rules: a flowtable of nftables",
+        when: |host| {
+            let set = host.filter("nftables").filter(|set| set.tracks() && set.flow_tables.is_empty())?;
+            Some(format!("{} chains, no flowtable", set.chains.len()))
+        },
+        why: "Packets of a known flow skip routing and all chains.",
+        prior: 0.3,
+        cost: "Rules and counters behind it do not see these packets.",
+        plan: "",
+        ..FIREWALL
+    },
+    Rule {
+        id: "linux-bridge-netfilter",
+        on: Kernel::Linux,
+        roles: FORWARDING,
+        title: "Keep bridged frames out of iptables",
+        sets: &[
+            Set { name: "net.bridge.bridge-nf-call-iptables", place: Place::Sysctl, want: Want::Is("0") },
+            Set { name: "net.bridge.bridge-nf-call-ip6tables", place: Place::Sysctl, want: Want::Is("0") },
+            Set { name: "net.bridge.bridge-nf-call-arptables", place: Place::Sysctl, want: Want::Is("0") },
+        ],
+        when: |host| {
+            host.value("net.bridge.bridge-nf-call-iptables")
+                .filter(|value| *value == "1")
+                .map(|_| "br_netfilter is loaded".into())
+        },
+        why: "Each bridged frame passes the rules and connection tracking of IP.",
+        prior: 0.3,
+        cost: "Rules of iptables no longer see bridged frames: containers may rely on it.",
+        plan: "bridge",
+        ..FIREWALL
+    },
+];
+
+fn tracks(host: &Host, filter: &str) -> bool {
+    host.filter(filter).is_some_and(|set| set.tracks())
+}
+
+fn long(host: &Host, most: u64) -> Option<String> {
+    let (set, chain) = host
+        .found
+        .rule_sets
+        .iter()
+        .filter(|set| set.filter != "pf")
+        .filter_map(|set| Some((set, set.longest()?)))
+        .max_by_key(|(_, chain)| chain.rules)?;
+    (chain.rules >= most && chain.lookups * 2 < chain.rules).then(|| {
+        format!(
+            "a chain of {} has {} rules, {} of them look something up",
+            set.filter, chain.rules, chain.lookups
+        )
+    })
+}
+
+fn fill(host: &Host) -> String {
+    let Some(table) = host.found.connections else { return String::new() };
+    match (table.entries, table.most) {
+        (Some(now), Some(most)) => format!("{now} of at most {most} entries"),
+        _ => String::new(),
+    }
+}
+
+/// Entries that the table must hold: those that were asked for; else the present limit, or more where four fifths are in use.
+fn entries(scope: &Scope, per_connection: u64) -> Option<(u64, String)> {
+    let table = scope.host.found.connections.unwrap_or_default();
+    sized(scope, per_connection, table.entries, table.most)
+}
+
+fn sized(
+    scope: &Scope,
+    per_connection: u64,
+    entries: Option<u64>,
+    most: Option<u64>,
+) -> Option<(u64, String)> {
+    if let Some(states) = scope.host.demands.states {
+        let entries = states.saturating_mul(per_connection);
+        let each = if per_connection > 1 { format!(" x {per_connection} states") } else { String::new() };
+        return Some((entries, format!("{states} connections{each} = {entries}")));
+    }
+    let most = most?;
+    Some(match entries.filter(|now| now.saturating_mul(5) > most.saturating_mul(4)) {
+        Some(now) => (
+            now.saturating_mul(2),
+            format!("{now} entries fill more than four fifths of {most}: twice as many"),
+        ),
+        None => (most, format!("the limit is {most}")),
+    })
+}
+
+fn pf_states(scope: &Scope) -> Option<Worked> {
+    entries(scope, 2).map(|(n, how)| Worked { value: n.to_string(), how })
+}
+
+fn pf_hash_size(scope: &Scope) -> Option<Worked> {
+    let (states, _) = entries(scope, 2)?;
+    let size = pf_hash(states);
+    let bytes = pf_hash_bytes(states);
+    let memory = scope
+        .host
+        .found
+        .machine
+        .memory
+        .map(|all| format!(" of {:.1} GiB", all as f64 / (1u64 << 30) as f64))
+        .unwrap_or_default();
+    let how = format!(
+        "3 x {states} states, rounded up to a power of two: {size} slots x 80 bytes = {:.1} MiB{memory}",
+        bytes as f64 / (1u64 << 20) as f64
+    );
+    Some(Worked { value: size.to_string(), how })
+}
+
+fn dyn_max(scope: &Scope) -> Option<Worked> {
+    dynamic(scope).map(|(n, how)| Worked { value: n.to_string(), how })
+}
+
+/// Dynamic rules that ipfw must hold: it has a table of its own beside pf's.
+fn dynamic(scope: &Scope) -> Option<(u64, String)> {
+    let number = |name: &str| scope.host.number(name).and_then(|n| u64::try_from(n).ok());
+    let (count, most) = (number("net.inet.ip.fw.dyn_count"), number("net.inet.ip.fw.dyn_max"));
+    sized(scope, 1, count, most)
+}
+
+fn dyn_buckets(scope: &Scope) -> Option<Worked> {
+    let (states, _) = dynamic(scope)?;
+    let buckets = ipfw_buckets(states);
+    let how = format!("{states} / 64, rounded up to a power of two, at most 65536: {buckets}");
+    Some(Worked { value: buckets.to_string(), how })
+}
+
+fn conntrack_max(scope: &Scope) -> Option<Worked> {
+    entries(scope, 1).map(|(n, how)| Worked { value: n.to_string(), how })
+}
+
+/// One bucket for each entry is the kernel's own choice since 5.15; two where connections are asked for.
+fn conntrack_hash(scope: &Scope) -> Option<Worked> {
+    let (states, _) = entries(scope, 1)?;
+    let (buckets, how) = match scope.host.demands.states {
+        Some(_) => (
+            conntrack_buckets(states),
+            "2 buckets for each connection: it is in the hash once for each direction",
+        ),
+        None => (states, "a bucket for each connection, as Linux 5.15 and later chooses"),
+    };
+    Some(Worked { value: buckets.to_string(), how: format!("{how}: {buckets}") })
+}

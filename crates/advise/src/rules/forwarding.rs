@@ -1,0 +1,247 @@
+//! The way of a packet through FreeBSD: fast path, entropy, redirects.
+
+use super::{P2015, effect, paper};
+use crate::item::{Role, Topic};
+use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use linerate_calc::harvest::{COSTLY, Mask};
+use linerate_hosts::systems::Kernel;
+
+const ROUTING: &[Role] = &[Role::Router, Role::Firewall];
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "freebsd-fastforwarding",
+        until: Some((10, 3)),
+        outside: "tryforward has taken its place in 11.0, without a switch; see freebsd-redirect.",
+        roles: ROUTING,
+        title: "Turn the fast path for forwarded packets on",
+        sets: &[Set { name: "net.inet.ip.fastforwarding", place: Place::Sysctl, want: Want::Is("1") }],
+        why: "A packet for another host passes ip_fastforward() instead of ip_input(), ip_forward() and ip_output(), which check much that does not matter for it.",
+        measured: &[
+            effect(2.2, "Xeon E5-2637, Chelsio, one flow, 64-byte frames", "E5-2637", "cxl", P2015),
+            effect(33.8, "Xeon E5-2637, Chelsio, one flow, 256-byte frames", "E5-2637", "cxl", P2015),
+            effect(33.5, "Xeon E5-2637, Chelsio, one flow, 512-byte frames", "E5-2637", "cxl", P2015),
+        ],
+        cost: "Packets that IPsec policies are for may pass them by.",
+        plan: "lab/forwarding",
+        ..RULE
+    },
+    Rule {
+        id: "freebsd-redirect",
+        since: Some((12, 0)),
+        outside: "tryforward of 11 does not ask for it; up to 10.3 see freebsd-fastforwarding.",
+        roles: ROUTING,
+        title: "Send no ICMP redirects, so that packets take the fast path",
+        sets: &[
+            Set { name: "net.inet.ip.redirect", place: Place::Sysctl, want: Want::Is("0") },
+            Set { name: "net.inet6.ip6.redirect", place: Place::Sysctl, want: Want::Is("0") },
+        ],
+        why: "Tryforward makes no redirects: while they are on, each packet takes the slow path, which can make them.",
+        prior: 0.3,
+        cost: "Hosts that use this router for a destination on their own network are not told of the shorter way.",
+        notes: &[(
+            (13, 0),
+            "Tryforward makes redirects itself from 13.0 on (ip_redir_alloc in sys/netinet/ip_fastfwd.c), so that less is gained than on 12: measure it.",
+        )],
+        plan: "lab/forwarding",
+        ..RULE
+    },
+    Rule {
+        id: "freebsd-harvest",
+        since: Some((11, 0)),
+        outside: "Before 11.0: kern.random.sys.harvest.ethernet=0 and kern.random.sys.harvest.interrupt=0.",
+        title: "Take no entropy from frames and interrupts",
+        sets: &[Set {
+            name: "kern.random.harvest.mask",
+            place: Place::SysctlInRc("harvest_mask"),
+            want: Want::By(harvest),
+        }],
+        covers: &[
+            "kern.random.harvest",
+            "kern.random.harvest.mask_bin",
+            "kern.random.harvest.mask_symbolic",
+            "harvest_mask",
+        ],
+        why: "random_harvest_queue() takes the first bytes of each frame under one lock for all CPUs.",
+        measured: &[
+            effect(0.0, "2 x Xeon E5-2650v4, Intel 82599ES", "E5-2650v4", "ix", paper!("9")),
+            effect(0.0, "2 x Xeon E5-2650v4, Chelsio T520", "E5-2650v4", "cxl", paper!("9")),
+            effect(11.66, "2 x Xeon E5-2650v4, Mellanox ConnectX-3 Pro", "E5-2650v4", "mlxen", paper!("9")),
+            effect(0.0, "Xeon E5-2650v2, Chelsio T540", "E5-2650v2", "cxl", paper!("9")),
+            effect(0.0, "Xeon E5-2650v2, Emulex be3", "E5-2650v2", "oce", paper!("9")),
+            effect(12.52, "Atom C2758, Chelsio T540", "C2758", "cxl", paper!("9")),
+            effect(6.14, "Atom C2758, Intel 82599ES", "C2758", "ix", paper!("9")),
+            effect(4.75, "Atom C2558 (Netgate RCC-VE 4860), Intel I354", "C2558", "igb", paper!("9")),
+            // Printed as 3.14, with 3.13927 on the project's page.
+            effect(3.139, "AMD GX-412TC (PC Engines APU2), Intel I210", "GX-412TC", "igb", paper!("9")),
+        ],
+        cost: "Fewer sources feed the random number generator; those that are left suffice once it is seeded.",
+        notes: &[(
+            (12, 0),
+            "The mask's bits are those of 11 for these sources. NET_ETHER is off by default in later releases.",
+        )],
+        plan: "lab/harvest",
+        ..RULE
+    },
+    Rule {
+        id: "freebsd-forwarding",
+        roles: ROUTING,
+        title: "Forward packets",
+        sets: &[
+            Set {
+                name: "net.inet.ip.forwarding",
+                place: Place::SysctlYes("gateway_enable"),
+                want: Want::Is("1"),
+            },
+            Set {
+                name: "net.inet6.ip6.forwarding",
+                place: Place::SysctlYes("ipv6_gateway_enable"),
+                want: Want::Is("1"),
+            },
+        ],
+        covers: &["gateway_enable", "ipv6_gateway_enable"],
+        why: "A router forwards only when it is told to.",
+        prior: 1.0,
+        ..RULE
+    },
+    Rule {
+        id: "freebsd-upgrade",
+        until: Some((11, 4)),
+        topic: Topic::Release,
+        kind: Kind::ByHand,
+        title: "Use FreeBSD 12 or later, or the AFDATA and RADIX patches for 11.1",
+        when: |host| {
+            let old = host.release.filter(|now| *now < (12, 0))?;
+            Some(format!(
+                "FreeBSD {}.{} takes locks for each packet in arpresolve() and ip_findroute()",
+                old.0, old.1
+            ))
+        },
+        why: "Readers of the ARP and the route table share a lock in 11: with it the rate does not grow with the number of CPUs. The patches of Yandex made both lockless.",
+        measured: &[
+            effect(73.58, "2 x Xeon E5-2650v4, Intel 82599ES", "E5-2650v4", "ix", paper!("11")),
+            effect(95.36, "2 x Xeon E5-2650v4, Chelsio T520", "E5-2650v4", "cxl", paper!("11")),
+            effect(100.5, "2 x Xeon E5-2650v4, Mellanox ConnectX-3 Pro", "E5-2650v4", "mlxen", paper!("11")),
+            effect(90.56, "Xeon E5-2650v2, Chelsio T540", "E5-2650v2", "cxl", paper!("11")),
+            effect(0.0, "Xeon E5-2650v2, Emulex be3", "E5-2650v2", "oce", paper!("11")),
+            effect(34.4, "Atom C2758, Chelsio T540", "C2758", "cxl", paper!("11")),
+            effect(26.0, "Atom C2758, Intel 82599ES", "C2758", "ix", paper!("11")),
+            effect(20.17, "Atom C2558, Intel I354", "C2558", "igb", paper!("11")),
+            effect(-2.37, "AMD GX-412TC, Intel I210", "GX-412TC", "igb", paper!("11")),
+        ],
+        cost: "A new system, or a kernel of one's own.",
+        plan: "lab/forwarding",
+        ..RULE
+    },
+    Rule {
+        id: "freebsd-bridge",
+        kind: Kind::ByHand,
+        roles: ROUTING,
+        title: "Take the bridge out of the path of routed packets",
+        covers: &["cloned_interfaces"],
+        when: |host| {
+            let bridged =
+                host.found.cards.iter().find(|card| card.master_kind.as_deref() == Some("bridge"))?;
+            Some(format!(
+                "{} is a member of {}",
+                bridged.name,
+                bridged.master.as_deref().unwrap_or("a bridge")
+            ))
+        },
+        why: "if_bridge(4) takes a lock for each frame.",
+        // Without the bridge against with it: 11,155,098 and 4,201,494.
+        measured: &[effect(165.5, "Xeon E5-2650v2, Chelsio T540", "E5-2650v2", "cxl", paper!("29"))],
+        cost: "Interfaces that shared a network need another way to it.",
+        notes: &[((13, 0), "The bridge of 13.0 no longer takes that lock: the figure is of 11.1.")],
+        plan: "lab/bridge",
+        ..RULE
+    },
+    Rule {
+        id: "freebsd-vnet",
+        until: Some((11, 4)),
+        outside: "GENERIC has VIMAGE from 12.0 on.",
+        kind: Kind::Measure,
+        title: "Use a kernel without VIMAGE, if no jail needs a stack of its own",
+        when: |host| {
+            host.value("kern.ident")
+                .filter(|name| name.contains("VIMAGE"))
+                .map(|name| format!("the kernel is {name}"))
+        },
+        measured: &[effect(
+            6.7,
+            "Xeon E5-2650v2, Chelsio T540, IPv4 (IPv6: -2.2 %)",
+            "E5-2650v2",
+            "cxl",
+            paper!("25"),
+        )],
+        why: "Each variable of the stack is looked up in the stack's own memory.",
+        cost: "No virtual network stacks.",
+        plan: "lab/jail",
+        ..RULE
+    },
+    Rule {
+        id: "freebsd-mbufs",
+        topic: Topic::Queues,
+        roles: EVERY,
+        kind: Kind::ByHand,
+        title: "Allow as many mbuf clusters as the rings of all queues hold",
+        covers: &["kern.ipc.nmbclusters"],
+        when: |host| {
+            let limit = host.number("kern.ipc.nmbclusters")?;
+            let rings: i64 = host
+                .found
+                .cards
+                .iter()
+                .map(|card| {
+                    i64::from(card.receive_queues().unwrap_or(1))
+                        * i64::from(card.rx_ring.now.unwrap_or(1024))
+                })
+                .sum();
+            (rings * 2 > limit)
+                .then(|| format!("the rings hold {rings} clusters, kern.ipc.nmbclusters allows {limit}"))
+        },
+        why: "A receive ring that cannot be refilled drops frames.",
+        prior: 0.3,
+        cost: "2 KiB of memory for each cluster in use.",
+        ..RULE
+    },
+    Rule {
+        id: "linux-forwarding",
+        on: Kernel::Linux,
+        roles: ROUTING,
+        title: "Forward packets",
+        sets: &[
+            Set { name: "net.ipv4.ip_forward", place: Place::Sysctl, want: Want::Is("1") },
+            Set { name: "net.ipv6.conf.all.forwarding", place: Place::Sysctl, want: Want::Is("1") },
+        ],
+        why: "A router forwards only when it is told to.",
+        prior: 1.0,
+        cost: "Router advertisements no longer configure its IPv6 addresses.",
+        plan: "forwarding",
+        ..RULE
+    },
+    Rule {
+        id: "openbsd-forwarding",
+        on: Kernel::OpenBsd,
+        roles: FORWARDING,
+        title: "Forward packets",
+        sets: &[Set { name: "net.inet.ip.forwarding", place: Place::Sysctl, want: Want::Is("1") }],
+        why: "A router forwards only when it is told to.",
+        prior: 1.0,
+        plan: "lab/forwarding",
+        ..RULE
+    },
+];
+
+/// Without the sources that cost something with each frame. The symbolic mask is surer than the number: 13.2 shows 991.
+fn harvest(scope: &Scope) -> Option<Worked> {
+    let now = scope.host.value("kern.random.harvest.mask").or(scope
+        .host
+        .found
+        .written("harvest_mask")
+        .map(|(_, value)| value));
+    let now: Mask = now.map_or(Some(Mask(511)), |text| text.parse().ok())?;
+    let then = now.without(&COSTLY);
+    let how = format!("{} without {} is {} ({then})", now.0, COSTLY.join(" and "), then.0);
+    Some(Worked { value: then.0.to_string(), how })
+}

@@ -1,0 +1,216 @@
+//! Linux as a router: polling, steering, checks of addresses, logging.
+
+use super::GUIDE;
+use crate::item::{Role, Topic};
+use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Set, Want, Worked};
+use linerate_hosts::systems::Kernel;
+
+const LINUX: Rule = Rule { on: Kernel::Linux, ..RULE };
+const ROUTING: &[Role] = &[Role::Router, Role::Firewall];
+
+const fn sysctl(name: &'static str, value: &'static str) -> Set {
+    Set { name, place: Place::Sysctl, want: Want::Is(value) }
+}
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "linux-rps",
+        topic: Topic::Queues,
+        kind: Kind::Measure,
+        drivers: &["*"],
+        title: "Spread received frames over CPUs: receive packet steering",
+        sets: &[Set {
+            name: "/sys/class/net/{if}/queues/rx-{queue}/rps_cpus",
+            place: Place::Sys(|scope| {
+                let queue = scope.card?.receive.get(&scope.nth)?;
+                mask(scope.host.threads()?.max(1), &queue.rps)
+            }),
+            want: Want::By(|scope| {
+                let all: Vec<u32> = scope.host.found.machine.cpus.iter().map(|cpu| cpu.cpu).collect();
+                let value = mask(scope.host.threads()?, &all)?;
+                let how = format!("a bit for each of {} CPUs: {value}", all.len());
+                Some(Worked { value, how })
+            }),
+        }],
+        when: |host| {
+            let threads = host.threads().filter(|n| *n > 1)?;
+            let few = host.found.cards.iter().find(|card| {
+                let queues = card.receive_queues();
+                let steered = card.receive.values().any(|queue| !queue.rps.is_empty());
+                queues.is_some_and(|queues| queues * 2 <= threads) && !steered
+            })?;
+            Some(format!(
+                "{} has {} receive queue(s) for {threads} CPUs, and RPS is off",
+                few.name,
+                few.receive_queues()?
+            ))
+        },
+        why: "One queue is one CPU. RPS hands packets to others by their hash.",
+        prior: 0.4,
+        cost: "Handing over costs time for each packet: more hardware queues are better.",
+        plan: "rps",
+        ..LINUX
+    },
+    Rule {
+        id: "linux-backlog",
+        topic: Topic::Queues,
+        kind: Kind::Measure,
+        roles: EVERY,
+        title: "Lengthen the queue between RPS or virtual cards and the stack",
+        sets: &[Set {
+            name: "net.core.netdev_max_backlog",
+            place: Place::Sysctl,
+            want: Want::Least("250000"),
+        }],
+        when: |host| {
+            let handed = host.found.cards.iter().any(|card| {
+                card.receive.values().any(|queue| !queue.rps.is_empty())
+                    || card.kind.as_deref() == Some("veth")
+            });
+            (handed || host.fastest() >= Some(1e10)).then(|| {
+                "packets that RPS, veth or tunnels hand over wait there; those of a card with NAPI do not"
+                    .into()
+            })
+        },
+        why: "A CPU that is given more packets than it can queue drops them. The guide sets it for 10 Gbit/s.",
+        prior: 0.02,
+        cost: "Up to 250,000 packets of latency on each CPU that is overloaded.",
+        plan: "rps",
+        ..LINUX
+    },
+    Rule {
+        id: "linux-budget",
+        topic: Topic::Queues,
+        kind: Kind::Measure,
+        title: "Let a softirq process more packets at once",
+        sets: &[Set { name: "net.core.netdev_budget", place: Place::Sysctl, want: Want::Least("600") }],
+        why: "After 300 packets or 2 ms a CPU turns to other work, and has to be called again.",
+        prior: 0.02,
+        cost: "Programs on that CPU wait longer.",
+        plan: "napi-budget",
+        ..LINUX
+    },
+    Rule {
+        id: "linux-rp-filter",
+        roles: ROUTING,
+        kind: Kind::Measure,
+        title: "Leave the check of source addresses to the firewall",
+        sets: &[sysctl("net.ipv4.conf.all.rp_filter", "0"), sysctl("net.ipv4.conf.default.rp_filter", "0")],
+        when: |host| {
+            host.value("net.ipv4.conf.all.rp_filter")
+                .filter(|value| *value != "0")
+                .map(|value| format!("net.ipv4.conf.all.rp_filter is {value}"))
+        },
+        why: "The reverse-path filter looks the source up for each packet, and drops packets that come by another way than they would leave.",
+        prior: 0.03,
+        cost: "Packets with forged sources pass: filter them where customers connect (BCP 38).",
+        plan: "forwarding",
+        ..LINUX
+    },
+    Rule {
+        id: "linux-source-check",
+        topic: Topic::EndHost,
+        roles: &[Role::EndHost],
+        title: "Check the source address of packets, as the guide does",
+        sets: &[
+            Set { name: "net.ipv4.conf.all.rp_filter", place: Place::Sysctl, want: Want::Least("1") },
+            Set { name: "net.ipv4.conf.default.rp_filter", place: Place::Sysctl, want: Want::Least("1") },
+        ],
+        why: "A host with one way out needs no packets from elsewhere. About safety, not speed.",
+        prior: 0.0,
+        cost: "Hosts with several ways lose packets: 2 is looser.",
+        ..LINUX
+    },
+    Rule {
+        id: "linux-martians",
+        roles: FORWARDING,
+        title: "Do not log packets with impossible addresses",
+        sets: &[sysctl("net.ipv4.conf.all.log_martians", "0")],
+        when: |host| {
+            host.value("net.ipv4.conf.all.log_martians")
+                .filter(|value| *value != "0")
+                .map(|_| "they are logged".into())
+        },
+        why: "Each such packet writes a line: a sender can fill the log and hold a CPU.",
+        prior: 0.02,
+        cost: "Forged packets are seen in counters only. The guide logs them on an end host.",
+        ..LINUX
+    },
+    Rule {
+        id: "linux-redirects",
+        topic: Topic::EndHost,
+        roles: EVERY,
+        title: "Accept no redirects and no source routes",
+        sets: &[
+            sysctl("net.ipv4.conf.all.accept_redirects", "0"),
+            sysctl("net.ipv6.conf.all.accept_redirects", "0"),
+            sysctl("net.ipv4.conf.all.send_redirects", "0"),
+            sysctl("net.ipv4.conf.all.accept_source_route", "0"),
+            sysctl("net.ipv6.conf.all.accept_source_route", "0"),
+        ],
+        covers: &["net.ipv4.conf.all.secure_redirects"],
+        why: "A neighbour can lead traffic elsewhere with them. About safety; a router that sends none makes no packets of its own under load.",
+        prior: 0.0,
+        cost: "Hosts on the same network are not told of shorter ways.",
+        ..LINUX
+    },
+    Rule {
+        id: "linux-taps",
+        kind: Kind::ByHand,
+        roles: EVERY,
+        drivers: &["*"],
+        title: "End the programs that see every packet",
+        when: |host| {
+            host.found.cards.iter().find(|card| card.taps > Some(0)).map(|card| {
+                format!("{} packet socket(s) see all packets of {}", card.taps.unwrap_or(0), card.name)
+            })
+        },
+        why: "Each packet is cloned for them: tcpdump, DHCP and LLDP daemons.",
+        prior: 0.1,
+        ..LINUX
+    },
+    Rule {
+        id: "linux-rngd",
+        topic: Topic::Release,
+        roles: EVERY,
+        kind: Kind::ByHand,
+        title: "Do not feed /dev/random from /dev/urandom with rngd",
+        covers: &["rngd"],
+        when: |_| None,
+        why: "It adds no entropy. /dev/random does not block from Linux 5.6 on.",
+        ..LINUX
+    },
+    Rule {
+        id: "linux-transmit-queue",
+        topic: Topic::Release,
+        roles: &[Role::EndHost],
+        kind: Kind::ByHand,
+        title: "Do not lengthen the transmit queue to 10,000 packets",
+        covers: &["txqueuelen", "initcwnd", "initrwnd"],
+        when: |host| {
+            host.found
+                .cards
+                .iter()
+                .any(|card| card.qdiscs.iter().any(|qdisc| qdisc.kind.starts_with("pfifo")))
+                .then(|| format!("a card has a plain queue (source of the value: {GUIDE})"))
+        },
+        why: "fq and fq_codel, the default of most distributions, do not look at it; with a plain queue it adds up to 12 ms at 10 Gbit/s. initcwnd 128 sends a burst of 128 packets into an unknown path: the default has been 10 since 2.6.39 (RFC 6928).",
+        prior: 0.0,
+        ..LINUX
+    },
+];
+
+/// CPUs as a mask in groups of 32 bits, as the kernel reads it.
+fn mask(threads: u32, cpus: &[u32]) -> Option<String> {
+    let highest = cpus.iter().copied().max().unwrap_or(0).max(threads.saturating_sub(1)).min(8191);
+    let group =
+        |nth: u32| cpus.iter().filter(|cpu| **cpu / 32 == nth).fold(0u32, |bits, cpu| bits | 1 << (cpu % 32));
+    let groups: Vec<String> = (0..=highest / 32).rev().map(|nth| format!("{:08x}", group(nth))).collect();
+    let text = groups.join(",");
+    let short = text.trim_start_matches('0');
+    Some(match (short.is_empty(), groups.len()) {
+        (true, _) => "0".into(),
+        (false, 1) => short.into(),
+        (false, _) => text.clone(),
+    })
+}

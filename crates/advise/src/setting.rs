@@ -1,0 +1,260 @@
+//! A setting of a rule on a host: its present value, and how it is changed.
+
+use crate::item::{Lasting, Runtime, Setting};
+use crate::rule::{Place, Scope, Set, Want};
+use linerate_hosts::systems::Kernel;
+use serde_json::{Map, Value, json};
+
+impl Set {
+    /// The setting on a host: without changes if it is as wanted; `None` if it has no value there.
+    pub(crate) fn on(&self, scope: &Scope, gone: bool, flags: &[&Set]) -> Option<(Setting, Option<String>)> {
+        let host = scope.host;
+        let of_card = scope.card.map(|card| card.name.as_str()).unwrap_or_default();
+        let node = linerate_hosts::systems::question::device(of_card).unwrap_or_default();
+        let name =
+            self.name.replace("{if}", of_card).replace("{dev}", node.strip_prefix("dev.").unwrap_or(of_card));
+        let nth = scope.nth.to_string();
+        let name = name.replace("{queue}", &nth).replace("{cpu}", &nth);
+        let variable = self.key().map_or(name.clone(), String::from);
+        let written = host.found.written(&variable);
+        if gone || matches!(self.want, Want::Gone) {
+            let (file, was) = written?;
+            let lasting = Lasting {
+                file: file.into(),
+                key: format!("{variable}="),
+                line: None,
+                heading: None,
+                was: Some(format!("{variable}={was}")),
+            };
+            return Some((
+                Setting { name, now: Some(was.into()), wanted: None, runtime: None, lasting: Some(lasting) },
+                None,
+            ));
+        }
+        let (wanted, how, least) = match self.want {
+            Want::Is(value) => (value.to_string(), None, false),
+            Want::Least(value) => (value.to_string(), None, true),
+            Want::By(by) => by(scope).map(|worked| (worked.value, Some(worked.how), false))?,
+            Want::LeastBy(by) => by(scope).map(|worked| (worked.value, Some(worked.how), true))?,
+            Want::Gone => return None,
+        };
+        let now = self.now(scope, &name);
+        let label = match self.place {
+            Place::Offload { ethtool, ifconfig, .. } => match host.kernel {
+                Kernel::Linux => format!("ethtool -K {of_card} {ethtool}"),
+                _ => format!("ifconfig {of_card} {ifconfig}"),
+            },
+            Place::Ethtool { letter, word, .. } => format!("ethtool {letter} {of_card} {word}"),
+            _ => name.clone(),
+        };
+        let enough = |now: &String| match least {
+            true => at_least(now, &wanted),
+            false => same(now, &wanted),
+        };
+        let mut setting =
+            Setting { name: label, now, wanted: Some(wanted.clone()), runtime: None, lasting: None };
+        if !setting.now.as_ref().is_some_and(enough) {
+            (setting.runtime, setting.lasting) = self.change(scope, &name, &wanted, flags);
+        }
+        Some((setting, how.filter(|how| !how.is_empty())))
+    }
+
+    /// The variable of rc.conf, where that is not the setting's name.
+    fn key(&self) -> Option<&'static str> {
+        match self.place {
+            Place::SysctlInRc(variable) | Place::SysctlYes(variable) => Some(variable),
+            _ => None,
+        }
+    }
+
+    fn now(&self, scope: &Scope, name: &str) -> Option<String> {
+        let host = scope.host;
+        match self.place {
+            Place::Sysctl | Place::Loader => host.value(name).map(String::from),
+            Place::SysctlInRc(variable) => host
+                .value(name)
+                .or_else(|| host.found.written(variable).map(|(_, value)| value))
+                .map(String::from),
+            Place::SysctlYes(variable) => {
+                let written = || host.is_yes(variable).then(|| "1".to_string());
+                host.value(name).map(String::from).or_else(written)
+            }
+            Place::Rc => host.found.written(name).map(|(_, value)| value.to_string()),
+            Place::Offload { feature, .. } => {
+                scope.card?.features.get(feature).map(|on| if *on { "on".into() } else { "off".into() })
+            }
+            Place::Ethtool { now, .. } | Place::Sys(now) => now(scope),
+            Place::Pf => host.found.connections?.most.map(|n| n.to_string()),
+        }
+    }
+
+    fn change(
+        &self,
+        scope: &Scope,
+        name: &str,
+        wanted: &str,
+        flags: &[&Set],
+    ) -> (Option<Runtime>, Option<Lasting>) {
+        let host = scope.host;
+        let card = scope.card.map(|card| card.name.clone()).unwrap_or_default();
+        let sysctl = || Some(Runtime::Sysctl { name: name.into(), value: wanted.into() });
+        let line = |file: &str, key: &str, line: String| {
+            let was = host
+                .found
+                .written(key)
+                .filter(|(known, _)| *known == file)
+                .map(|(_, was)| format!("{key}={was}"));
+            Some(Lasting { file: file.into(), key: format!("{key}="), line: Some(line), heading: None, was })
+        };
+        let is_linux = host.kernel == Kernel::Linux;
+        match self.place {
+            Place::Sysctl => {
+                let file = if is_linux { "/etc/sysctl.d/90-linerate.conf" } else { "/etc/sysctl.conf" };
+                let equals = if is_linux { " = " } else { "=" };
+                (sysctl(), line(file, name, format!("{name}{equals}{wanted}")))
+            }
+            Place::SysctlInRc(variable) => {
+                (sysctl(), line("/etc/rc.conf", variable, format!("{variable}=\"{wanted}\"")))
+            }
+            Place::SysctlYes(variable) => {
+                (sysctl(), line("/etc/rc.conf", variable, format!("{variable}=\"YES\"")))
+            }
+            Place::Loader => (None, line("/boot/loader.conf", name, format!("{name}=\"{wanted}\""))),
+            Place::Rc => (None, line("/etc/rc.conf", name, format!("{name}=\"{wanted}\""))),
+            Place::Pf => {
+                let text = format!("{name} {wanted}");
+                let lasting = Lasting {
+                    file: "/etc/pf.conf".into(),
+                    key: name.into(),
+                    line: Some(text),
+                    heading: None,
+                    was: None,
+                };
+                (None, Some(lasting))
+            }
+            Place::Offload { ethtool, link, .. } if is_linux => {
+                let arguments = ["-K", &card, ethtool, wanted].map(String::from).into();
+                (
+                    Some(Runtime::Ethtool { arguments }),
+                    scope.link(link, if wanted == "on" { "yes" } else { "no" }),
+                )
+            }
+            Place::Offload { ifconfig, .. } => {
+                let word = |set: &Set| match (set.place, set.want) {
+                    (Place::Offload { ifconfig, .. }, Want::Is("off")) => format!("-{ifconfig}"),
+                    (Place::Offload { ifconfig, .. }, _) => ifconfig.to_string(),
+                    _ => String::new(),
+                };
+                let arguments = vec![
+                    card.clone(),
+                    if wanted == "off" { format!("-{ifconfig}") } else { ifconfig.into() },
+                ];
+                let variable = format!("ifconfig_{card}");
+                let lasting = host.found.written(&variable).and_then(|(file, was)| {
+                    let mut words: Vec<String> = was.split_ascii_whitespace().map(String::from).collect();
+                    for flag in flags.iter().map(|set| word(set)) {
+                        let plain = flag.trim_start_matches('-');
+                        words.retain(|known| known.trim_start_matches('-') != plain);
+                        words.push(flag);
+                    }
+                    line(file, &variable, format!("{variable}=\"{}\"", words.join(" ")))
+                });
+                (Some(Runtime::Ifconfig { arguments }), lasting)
+            }
+            Place::Ethtool { letter, word, link, .. } => {
+                let arguments = [letter, &card, word, wanted].map(String::from).into();
+                let value = match wanted {
+                    "on" => "yes",
+                    "off" => "no",
+                    other => other,
+                };
+                (Some(Runtime::Ethtool { arguments }), scope.link(link, value))
+            }
+            Place::Sys(_) => {
+                let lasting = Lasting {
+                    file: "/etc/tmpfiles.d/linerate.conf".into(),
+                    key: format!("w {name} "),
+                    line: Some(format!("w {name} - - - - {wanted}")),
+                    heading: None,
+                    was: None,
+                };
+                (Some(Runtime::File { path: name.into(), value: wanted.into() }), Some(lasting))
+            }
+        }
+    }
+}
+
+impl Scope<'_> {
+    /// A line of systemd.link(5) for the card. A file of its own takes the place of the default one, so it repeats that one's policies.
+    fn link(&self, key: &str, value: &str) -> Option<Lasting> {
+        let card = self.card.filter(|_| !key.is_empty())?;
+        let slot = card.pci.slot.as_deref().filter(|slot| slot.contains(':'));
+        let matches = slot.map_or(format!("OriginalName={}", card.name), |slot| format!("Path=pci-{slot}"));
+        let heading = format!(
+            "[Match]\n{matches}\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\nMACAddressPolicy=persistent"
+        );
+        Some(Lasting {
+            file: format!("/etc/systemd/network/50-linerate-{}.link", card.name),
+            key: format!("{key}="),
+            line: Some(format!("{key}={value}")),
+            heading: Some(heading),
+            was: None,
+        })
+    }
+}
+
+/// The same value, blanks aside.
+fn same(now: &str, wanted: &str) -> bool {
+    now.split_ascii_whitespace().eq(wanted.split_ascii_whitespace())
+}
+
+/// Each number of the present value is at least the wanted one.
+fn at_least(now: &str, wanted: &str) -> bool {
+    let numbers = |text: &str| {
+        text.split_ascii_whitespace().map(|word| word.parse::<i128>().ok()).collect::<Option<Vec<_>>>()
+    };
+    match (numbers(now), numbers(wanted)) {
+        (Some(now), Some(wanted)) => {
+            now.len() == wanted.len() && now.iter().zip(&wanted).all(|(a, b)| a >= b)
+        }
+        _ => same(now, wanted),
+    }
+}
+
+/// The changes as keys of a plan's variant.
+pub(crate) fn patch(settings: &[Setting]) -> Option<Value> {
+    let (mut sysctls, mut boot, mut interface) = (Map::new(), Map::new(), Map::new());
+    for setting in settings {
+        let Some(wanted) = &setting.wanted else { continue };
+        let value = wanted.parse::<i64>().map_or_else(|_| json!(wanted), |n| json!(n));
+        match (&setting.runtime, &setting.lasting) {
+            (Some(Runtime::Sysctl { name, .. }), _) => drop(sysctls.insert(name.clone(), value)),
+            (Some(Runtime::Ethtool { arguments }), _) if arguments.first().is_some_and(|a| a == "-K") => {
+                let key = arguments[2].as_str();
+                if ["lro", "tso", "gro", "gso"].contains(&key) {
+                    interface.insert(key.into(), json!(wanted == "on"));
+                }
+            }
+            (Some(Runtime::Ifconfig { arguments }), _) => {
+                let key = match arguments.last().map(|word| word.trim_start_matches('-')) {
+                    Some("lro") => "lro",
+                    Some("tso4" | "tso6") => "tso",
+                    Some("vlanhwtso") => "vlan-tso",
+                    _ => continue,
+                };
+                interface.insert(key.into(), json!(wanted == "on"));
+            }
+            (None, Some(Lasting { file, .. })) if file.contains("loader.conf") => {
+                drop(boot.insert(setting.name.clone(), value))
+            }
+            _ => {}
+        }
+    }
+    let parts = [("sysctls", sysctls), ("boot", boot), ("interface", interface)];
+    let known: Map<String, Value> = parts
+        .into_iter()
+        .filter(|(_, keys)| !keys.is_empty())
+        .map(|(name, keys)| (name.into(), keys.into()))
+        .collect();
+    (!known.is_empty()).then_some(Value::Object(known))
+}

@@ -1,0 +1,173 @@
+//! `linerate facts`: how a host is configured, as far as it matters for forwarding.
+
+use crate::args::{Printed, Ssh};
+use crate::interrupt::{self, interrupted};
+use crate::output::{INTERRUPTED, result, tell, usage};
+use crate::progress::Progress;
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use linerate_hosts::configuration::{Configuration, is_wanted, of_saved};
+use linerate_linux::files::{read, read_folder};
+use linerate_measure::record::{SlotFacts, read_lines};
+use linerate_remote::{ExecutionTarget, Target};
+use linerate_report::pages;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Show how a host is configured: CPUs, cards, queues, offloads, sysctls, packet filters, the next boot.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate facts                            this machine
+  sudo linerate facts --namespace router --json  a network namespace, for programs
+  linerate facts root@router                     a Linux, FreeBSD or OpenBSD host, over ssh
+  linerate facts root@router --save router       keep the answers, to read or to send them
+  linerate facts router                          read them again
+  linerate facts freebsd-13.2                    a folder of outputs: sysctl-a.txt, ifconfig-a.txt, pfctl-si.txt
+
+A folder may be that of --save, a campaign's, one of saved outputs named after their commands, or a file system
+tree (etc/rc.conf, boot/loader.conf, proc/sys, sys/class/net). Nothing on a host is changed. Passwords and keys
+are not asked for, and lines that may hold one are left out. docs/advise.md lists the questions.
+
+Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
+pub struct Facts {
+    #[command(flatten)]
+    pub source: Source,
+
+    /// Also write the answers into this new folder
+    #[arg(long, value_name = "FOLDER")]
+    pub save: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub printed: Printed,
+}
+
+/// Where facts come from.
+#[derive(Debug, Args)]
+pub struct Source {
+    /// A host over ssh, or a folder with facts [default: this machine]
+    #[arg(value_name = "HOST|FOLDER")]
+    pub place: Option<String>,
+
+    /// An interface to ask about; can be repeated [default: all cards]
+    #[arg(long = "interface", value_name = "IFACE")]
+    pub interfaces: Vec<String>,
+
+    /// Network namespace: a name that `ip netns` knows, or a path
+    #[arg(long, value_name = "NAME|PATH", conflicts_with = "place")]
+    pub namespace: Option<String>,
+
+    /// Ask the host by `sudo -n`
+    #[arg(long)]
+    pub sudo: bool,
+
+    #[command(flatten)]
+    pub ssh: Ssh,
+}
+
+/// Bytes of a file of facts.
+const MOST: usize = 64 << 20;
+const FILE: &str = "facts.jsonl";
+
+impl Source {
+    /// Its name in messages.
+    pub fn name(&self) -> &str {
+        self.place.as_deref().or(self.namespace.as_deref()).unwrap_or("this machine")
+    }
+
+    /// The facts; `None` after Ctrl-C.
+    ///
+    /// # Errors
+    /// The host, the folder or an interface is not there, or has no facts.
+    pub fn facts(&self) -> Result<Option<SlotFacts>> {
+        if let Some(place) = self.place.as_deref().filter(|place| Path::new(place).exists()) {
+            return saved(Path::new(place), &self.interfaces).map(Some);
+        }
+        if self.place.as_deref().is_some_and(|place| place.contains('/')) {
+            return Err(usage(format!("there is no folder {}", self.name())));
+        }
+        interrupt::install();
+        let progress = Progress::of_files();
+        progress.say(format!("asking {}", self.name()));
+        let approach = self.ssh.approach();
+        let target = |address: &str| Target {
+            config: approach.config.clone(),
+            accept_new: approach.accept_new,
+            ..Target::new(address)
+        };
+        let stop = Some(&interrupt::INTERRUPTED);
+        let target = match (&self.place, &self.namespace) {
+            (Some(host), _) => ExecutionTarget::connect(&target(host), stop),
+            (None, Some(name)) => ExecutionTarget::connect(&Target { namespace: true, ..target(name) }, stop),
+            (None, None) => Ok(ExecutionTarget::Here { name: self.name().into(), netns: None }),
+        };
+        let asked =
+            target.and_then(|target| linerate_remote::facts(&target, self.sudo, &self.interfaces, stop));
+        drop(progress);
+        match asked {
+            _ if interrupted() => Ok(None),
+            asked => Ok(Some(asked?)),
+        }
+    }
+}
+
+fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {
+    let name = place.display();
+    let lines = if place.is_dir() { place.join(FILE) } else { place.to_owned() };
+    let mut facts = if lines.is_file() {
+        let text = read(&lines, MOST).with_context(|| format!("cannot read {}", lines.display()))?;
+        let (all, _) =
+            read_lines::<SlotFacts>(&lines.display().to_string(), &String::from_utf8_lossy(&text))?;
+        if all.len() > 1 {
+            tell(format!("{name} has the facts of {} DUTs: those of the first are shown", all.len()));
+        }
+        all.into_iter().next().with_context(|| format!("{name} has no facts: its DUT was not asked"))?
+    } else {
+        let folder = read_folder(place)?;
+        let files = folder.files.into_iter().filter(|file| is_wanted(&file.path));
+        let files: BTreeMap<String, String> =
+            files.map(|file| (file.path, String::from_utf8_lossy(&file.bytes).into_owned())).collect();
+        of_saved(&files).map_err(|why| anyhow!("{name}: {why}"))?
+    };
+    if let Some(missing) = wanted.iter().find(|name| !facts.interfaces.contains(name)) {
+        return Err(usage(format!(
+            "{name} has no interface {missing}; it has {}",
+            facts.interfaces.join(", ")
+        )));
+    }
+    facts.interfaces.retain(|name| wanted.is_empty() || wanted.contains(name));
+    Ok(facts)
+}
+
+/// What the facts say.
+///
+/// # Errors
+/// Their system is not known here.
+pub fn configuration(facts: &SlotFacts) -> Result<Configuration> {
+    Configuration::recorded(facts)
+        .with_context(|| format!("the facts are of a system that is not known here: {}", facts.kernel))
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// The host or the folder cannot be read, or the facts cannot be saved.
+pub fn run(args: &Facts) -> Result<ExitCode> {
+    let Some(facts) = args.source.facts()? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    if let Some(folder) = &args.save {
+        save(folder, &facts).with_context(|| format!("cannot save the facts in {}", folder.display()))?;
+        tell(format!("saved: linerate facts {}", folder.display()));
+    }
+    let (name, found) = (args.source.name(), configuration(&facts)?);
+    result(&args.printed, || json!({ "of": name, "configuration": &found }), || pages::facts(name, &found))
+}
+
+fn save(folder: &Path, facts: &SlotFacts) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(folder.join(FILE))?;
+    file.write_all((serde_json::to_string(facts)? + "\n").as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! What matters for forwarding in a host's configuration.
+
+use super::numbers::{bytes, counted};
+use crate::document::{Cell, Document, Table, Tone};
+use linerate_hosts::configuration::{Bounded, Card, Configuration};
+
+/// Settings of the next boot that are shown. The JSON has all.
+const SETTINGS: usize = 24;
+
+/// The page of `linerate facts`. `name`: where they come from.
+pub fn facts(name: &str, found: &Configuration) -> Document {
+    let mut page = Document::default();
+    let system = &found.system;
+    page.heading(format!("Facts of {name}"));
+    let release = system.release.as_deref().unwrap_or("of unknown release");
+    let product = system.product.as_ref().map(|product| format!(" ({product})")).unwrap_or_default();
+    page.fact("System", format!("{} {release}{product}", named(&system.kernel)));
+    machine(&mut page, found);
+    forwarding(&mut page, found);
+    page.section("Interfaces", cards(&found.cards, system.kernel == "linux"));
+    for card in &found.cards {
+        let lines = [
+            ("offloads", on(card)),
+            ("moderation", card.coalescing.iter().map(|(name, value)| format!("{name} {value}")).collect()),
+            (
+                "hash",
+                card.hash_fields
+                    .iter()
+                    .filter(|(_, fields)| fields.as_slice() != ["None"])
+                    .map(|(flow, fields)| format!("{flow}: {}", fields.join(", ")))
+                    .collect(),
+            ),
+            (
+                "RPS",
+                card.receive
+                    .iter()
+                    .filter(|(_, queue)| !queue.rps.is_empty())
+                    .map(|(nth, queue)| format!("queue {nth} on {} CPUs", queue.rps.len()))
+                    .collect(),
+            ),
+            (
+                "qdisc",
+                card.qdiscs.iter().map(|qdisc| format!("{} at {}", qdisc.kind, qdisc.parent)).collect(),
+            ),
+        ];
+        for (what, words) in lines {
+            let words: Vec<String> = words;
+            if !words.is_empty() {
+                page.item(
+                    &format!("{} {what}: ", card.name),
+                    super::numbers::some(words, 12, ", "),
+                    Tone::Note,
+                );
+            }
+        }
+    }
+    let written = found
+        .boot
+        .iter()
+        .flat_map(|(file, settings)| settings.iter().map(move |(name, value)| (file, name, value)));
+    let lines = written.map(|(file, name, value)| format!("{file}: {name}={value}"));
+    page.each("Next boot", lines.take(SETTINGS), |page, line| page.code(&line, Tone::Plain));
+    let more = found.boot.values().map(|settings| settings.len()).sum::<usize>().saturating_sub(SETTINGS);
+    if more > 0 {
+        page.note(format!("and {more} more: --json has all."));
+    }
+    page.list(
+        "Not known",
+        "- ",
+        found.unanswered.iter().map(|one| format!("{}: {}", one.question, one.why)),
+        Tone::Note,
+    );
+    page
+}
+
+/// A kernel's name as people write it.
+pub(super) fn named(kernel: &str) -> &str {
+    match kernel {
+        "linux" => "Linux",
+        "freebsd" => "FreeBSD",
+        "openbsd" => "OpenBSD",
+        "netbsd" => "NetBSD",
+        other => other,
+    }
+}
+
+fn machine(page: &mut Document, found: &Configuration) {
+    let machine = &found.machine;
+    let mut words: Vec<String> = machine.model.iter().cloned().collect();
+    if !machine.cpus.is_empty() {
+        words.push(counted(machine.cpus.len(), "CPU"));
+        words
+            .extend(machine.cores().filter(|cores| *cores != machine.cpus.len()).map(|n| counted(n, "core")));
+    }
+    if machine.nodes.len() > 1 {
+        words.push(counted(machine.nodes.len(), "NUMA node"));
+    }
+    words.extend(machine.memory.map(|n| format!("{} of memory", bytes(n))));
+    words.extend(
+        machine
+            .cpus
+            .first()
+            .and_then(|cpu| cpu.governor.as_ref())
+            .map(|governor| format!("governor {governor}")),
+    );
+    words.extend(machine.virtual_machine.as_ref().map(|name| format!("virtual machine ({name})")));
+    if !words.is_empty() {
+        page.fact("Machine", words.join(", "));
+    }
+    let open: Vec<&str> = machine
+        .mitigations
+        .iter()
+        .filter(|(_, state)| state.starts_with("Mitigation"))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !open.is_empty() {
+        page.fact("CPU bugs", open.join(", "));
+    }
+}
+
+fn forwarding(page: &mut Document, found: &Configuration) {
+    let names = [
+        "net.ipv4.ip_forward",
+        "net.ipv6.conf.all.forwarding",
+        "net.inet.ip.forwarding",
+        "net.inet6.ip6.forwarding",
+    ];
+    let known: Vec<String> =
+        names.iter().filter_map(|name| Some(format!("{name} {}", found.sysctls.get(*name)?))).collect();
+    if !known.is_empty() {
+        page.fact("Forwards", known.join(", "));
+    }
+    for set in &found.rule_sets {
+        let rules: u64 = set.chains.iter().map(|chain| chain.rules).sum();
+        let tracks = if set.tracks() { ", connections tracked" } else { "" };
+        page.fact("Filter", format!("{}: {}{tracks}", set.filter, counted(rules as usize, "rule")));
+    }
+    if let Some(table) = found.connections {
+        let part = |name: &str, n: Option<u64>| n.map(|n| format!("{name} {n}"));
+        let words: Vec<String> =
+            [part("entries", table.entries), part("at most", table.most), part("buckets", table.buckets)]
+                .into_iter()
+                .flatten()
+                .collect();
+        page.fact("Table", format!("of connections: {}", words.join(", ")));
+    }
+    let routes: Vec<String> = found.routes.iter().map(|(family, n)| format!("{family} {n}")).collect();
+    if !routes.is_empty() {
+        page.fact("Routes", routes.join(", "));
+    }
+    page.fact("Settings", format!("{} (--json has all)", counted(found.sysctls.len(), "sysctl")));
+}
+
+fn on(card: &Card) -> Vec<String> {
+    const SHOWN: [&str; 7] = [
+        "rx-checksumming",
+        "tx-checksumming",
+        "tcp-segmentation-offload",
+        "generic-segmentation-offload",
+        "generic-receive-offload",
+        "large-receive-offload",
+        "rx-vlan-offload",
+    ];
+    SHOWN
+        .iter()
+        .filter(|name| card.features.get(**name) == Some(&true))
+        .map(|name| (*name).to_string())
+        .collect()
+}
+
+fn cards(cards: &[Card], is_linux: bool) -> Table {
+    let bounded = |value: Bounded| {
+        cell(value.now.map(|now| value.most.map_or(now.to_string(), |most| format!("{now} of {most}"))))
+    };
+    Table::of(cards.iter())
+        .column("interface", "", |card| card.name.as_str())
+        .if_any("driver", "", move |card| {
+            cell(card.driver.clone().or(card.kind.clone()).or((!is_linux).then(|| stem(&card.name))))
+        })
+        .if_any("link", "Gbit/s", |card| cell(card.speed.map(|bits| format!("{}", bits / 1e9))))
+        .if_any("MTU", "bytes", |card| cell(card.mtu.map(|mtu| mtu.to_string())))
+        .if_any("receive", "queues", |card| cell(card.receive_queues().map(|n| n.to_string())))
+        .if_any("rx ring", "", move |card| bounded(card.rx_ring))
+        .if_any("tx ring", "", move |card| bounded(card.tx_ring))
+        .if_any("pause", "rx/tx", |card| {
+            let word = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
+            let pause = card.pause;
+            cell(pause.rx.or(pause.tx).map(|_| format!("{}/{}", word(pause.rx), word(pause.tx))))
+        })
+        .if_any("slot", "", |card| {
+            let lanes =
+                card.pci.width.zip(card.pci.speed).map(|(lanes, speed)| format!(" x{lanes} {speed} GT/s"));
+            cell(card.pci.slot.clone().map(|slot| slot + &lanes.unwrap_or_default()))
+        })
+        .if_any("NUMA", "node", |card| cell(card.pci.node.map(|node| node.to_string())))
+        .if_any("interrupts", "", |card| {
+            cell(Some(card.interrupts.len()).filter(|n| *n > 0).map(|n| n.to_string()))
+        })
+        .into()
+}
+
+fn cell(text: Option<String>) -> Cell {
+    text.map_or(Cell::Nothing, Cell::from)
+}
+
+/// On BSD systems the name of an interface begins with its driver.
+fn stem(name: &str) -> String {
+    name.trim_end_matches(|c: char| c.is_ascii_digit()).into()
+}
