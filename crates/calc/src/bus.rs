@@ -1,7 +1,7 @@
 //! Buses between a network card and memory: PCI, PCI-X and PCI Express.
 
 use crate::ethernet::SPEEDS;
-use crate::{Amount, CalcError, Calculation, GUIDE, Grid, Unit, link_speed, within};
+use crate::{Amount, CalcError, Calculation, GUIDE, Unit, amounts, link_speed, within};
 use std::fmt;
 use std::str::FromStr;
 
@@ -57,11 +57,24 @@ impl Slot {
 
     /// Bytes a second after encoding: in each direction of PCI Express, of both together on a shared bus.
     pub fn bytes(self) -> f64 {
+        let bits = if let Slot::Pci { bits, .. } = self { bits } else { 1.0 };
+        self.transfers() * bits * self.encoding().0 / 8.0
+    }
+
+    /// The slots that are common.
+    fn all() -> impl Iterator<Item = Slot> {
+        let parallel = [(33.0, 32.0), (33.0, 64.0), (66.0, 32.0), (66.0, 64.0), (100.0, 64.0), (133.0, 64.0)];
+        let parallel = parallel.into_iter().map(|(mhz, bits)| Slot::Pci { mhz, bits, x: mhz >= 100.0 });
+        parallel.chain(
+            (1..=6).flat_map(|generation| [1, 4, 8, 16].map(|lanes| Slot::Express { generation, lanes })),
+        )
+    }
+
+    /// Transfers a second: of all bits together, or of the clock.
+    pub fn transfers(self) -> f64 {
         match self {
-            Slot::Pci { mhz, bits, .. } => mhz * 1e6 * bits / 8.0,
-            Slot::Express { generation, lanes } => {
-                TRANSFERS[usize::from(generation - 1)] * f64::from(lanes) * self.encoding().0 / 8.0
-            }
+            Slot::Pci { mhz, .. } => mhz * 1e6,
+            Slot::Express { generation, lanes } => TRANSFERS[usize::from(generation - 1)] * f64::from(lanes),
         }
     }
 
@@ -175,69 +188,45 @@ pub fn pcie(
     let payload = within("a payload", payload, 64.0, 4096.0, Unit::Bytes)?;
     let ports = within("a number of ports", ports.into(), 1.0, 64.0, Unit::Count)?;
     let link = link.map(link_speed).transpose()?;
-    let carries = |slot: Slot, link: f64| slot.each_way(payload) >= link * ports;
-    let mut page = Calculation::new("Bandwidth of a slot")
-        .given("largest payload", payload, Unit::Bytes)
-        .given("ports", ports, Unit::Count);
-    if let Some(link) = link {
-        page = page.given("link speed", link, Unit::Bits);
-    }
-    page = match slot {
-        Some(slot) => {
-            let (share, encoding) = slot.encoding();
-            let page = page.given_text("slot", slot.to_string()).given_text("encoding", encoding);
-            let page = match slot {
-                Slot::Express { .. } => page.result("transfers", slot.bytes() * 8.0 / share, Unit::Transfers),
-                Slot::Pci { mhz, .. } => page.result("clock", mhz * 1e6, Unit::Hertz),
-            };
-            let several = if ports == 1.0 { "a port" } else { &format!("{ports} ports") };
-            page.answer(match (link, slot.link(payload, ports)) {
-                (Some(link), _) => format!(
-                    "{slot} {} {several} of {} full in both directions.",
-                    if carries(slot, link) { "carries" } else { "does not carry" },
-                    Unit::Bits.show(link)
-                ),
-                (None, Some(most)) => format!("{slot} carries {several} of {} full in both directions.", Unit::Bits.show(most)),
-                (None, None) => format!("{slot} carries {several} of no Ethernet speed."),
-            })
-            .result("bytes", slot.bytes(), Unit::ByteRate)
-            .result("bits", 8.0 * slot.bytes(), Unit::Bits)
-            .result("payload", slot.usable(payload), Unit::ByteRate)
-            .result("payload to and from the card at once", slot.each_way(payload), Unit::Bits)
-            .result("64-byte frames, estimate", slot.short_frames(), Unit::Frames)
-        }
-        None => page.answer("A lane carries 250 MB/s (PCIe 1) to 7.56 GB/s (PCIe 6) in each direction; PCI shares 132 MB/s among all cards."),
-    };
-    let pci = |mhz, bits, x| Slot::Pci { mhz, bits, x };
-    let parallel = [
-        pci(33.0, 32.0, false),
-        pci(33.0, 64.0, false),
-        pci(66.0, 32.0, false),
-        pci(66.0, 64.0, false),
-        pci(100.0, 64.0, true),
-        pci(133.0, 64.0, true),
-    ];
-    let express =
-        (1..=6).flat_map(|generation| [1, 4, 8, 16].map(|lanes| Slot::Express { generation, lanes }));
-    let row = |shown: Slot| {
+    let (fits, several) = (
+        |slot: Slot, link: f64| slot.each_way(payload) >= link * ports,
+        if ports == 1.0 { "a port".into() } else { format!("{ports} ports") },
+    );
+    let row = |slot: Slot| {
         let most =
-            shown.link(payload, ports).map_or(Amount::text("none"), |bits| Amount::number(bits, Unit::Bits));
-        let mut row = vec![
-            Amount::text(shown.to_string()),
-            Amount::number(shown.bytes(), Unit::ByteRate),
-            Amount::number(8.0 * shown.bytes(), Unit::Bits),
-            Amount::number(shown.usable(payload), Unit::ByteRate),
-            most,
-            Amount::number(shown.short_frames(), Unit::Frames),
+            slot.link(payload, ports).map_or(Amount::text("none"), |bits| Amount::number(bits, Unit::Bits));
+        let rates = [
+            (slot.bytes(), Unit::ByteRate),
+            (8.0 * slot.bytes(), Unit::Bits),
+            (slot.usable(payload), Unit::ByteRate),
         ];
-        row.extend(link.map(|link| Amount::text(if carries(shown, link) { "yes" } else { "no" })));
+        let mut row = amounts(Some(&slot.to_string()), &rates);
+        row.extend([Amount::number(slot.short_frames(), Unit::Frames), most]);
+        row.extend(link.map(|link| Amount::text(if fits(slot, link) { "yes" } else { "no" })));
         row
     };
-    if slot.is_none() {
-        let mut columns = vec!["slot", "bytes", "bits", "payload", "full link", "64-byte frames"];
-        columns.extend(link.map(|_| "carried"));
-        page.table = Some(Grid { columns, rows: parallel.into_iter().chain(express).map(row).collect() });
-    }
+    let mut columns = vec!["slot", "bytes", "bits", "payload", "64-byte frames", "full link"];
+    columns.extend(link.map(|_| "carried"));
+    let page = Calculation::new("Bandwidth of a slot").given("largest payload", payload, Unit::Bytes).given(
+        "ports",
+        ports,
+        Unit::Count,
+    );
+    let page = link.into_iter().fold(page, |page, link| page.given("link speed", link, Unit::Bits));
+    let page = match slot {
+        Some(slot) => {
+            let page = page.given("transfers", slot.transfers(), Unit::Transfers).given_text("encoding", slot.encoding().1);
+            let (verb, most) = match link {
+                Some(link) => (if fits(slot, link) { "carries" } else { "does not carry" }, Some(link)),
+                None => ("carries", slot.link(payload, ports)),
+            };
+            let most = most.map_or("no Ethernet speed".into(), |bits| Unit::Bits.show(bits));
+            page.answer(format!("{slot} {verb} {several} of {most} full in both directions.")).rows(&columns, vec![row(slot)])
+        }
+        None => page
+            .answer("A lane carries 250 MB/s (PCIe 1) to 7.56 GB/s (PCIe 6) in each direction; PCI shares 132 MB/s among all cards.")
+            .table(&columns, Slot::all().map(row).collect()),
+    };
     Ok(page
         .formula(&[
             "PCI, PCI-X: bytes/s = clock x width / 8, shared by all cards and both directions",

@@ -1,6 +1,6 @@
 //! FreeBSD's `kern.random.harvest.mask`: which events the kernel collects entropy from, as a number, in bits and by name.
 
-use crate::{Amount, CalcError, Calculation, Grid, PAPER_2018};
+use crate::{Amount, CalcError, Calculation, PAPER_2018};
 use std::fmt;
 use std::str::FromStr;
 
@@ -129,7 +129,8 @@ pub fn harvest_mask(mask: Mask, without: &[&str]) -> Result<Calculation, CalcErr
         .map(Amount::text)
         .to_vec()
     };
-    let mut page = Calculation::new("Entropy harvest mask of FreeBSD")
+    let rows = (0..SOURCES.len()).rev().map(row).collect();
+    Ok(Calculation::new("Entropy harvest mask of FreeBSD")
         .given_text("mask", mask.0.to_string())
         .given_text("without", if without.is_empty() { "nothing".into() } else { without.join(", ") })
         .answer(match reduced == mask {
@@ -142,10 +143,8 @@ pub fn harvest_mask(mask: Mask, without: &[&str]) -> Result<Calculation, CalcErr
         .result_text("/etc/rc.conf", format!("harvest_mask=\"{}\"", reduced.0))
         .formula(&["mask = sum of 2^bit of the sources that are on"])
         .source(format!("{PAPER_2018}, section II.E, illustrations 8 and 9")).source("FreeBSD, sys/sys/random.h; random(4)")
-        .note("Before FreeBSD 11 the settings are kern.random.sys.harvest.*; bits above 10 differ from release to release.");
-    let rows = (0..SOURCES.len()).rev().map(row).collect();
-    page.table = Some(Grid { columns: vec!["bit", "source", "now", "then", "events"], rows });
-    Ok(page)
+        .note("Before FreeBSD 11 the settings are kern.random.sys.harvest.*; bits above 10 differ from release to release.")
+        .table(&["bit", "source", "now", "then", "events"], rows))
 }
 
 #[cfg(test)]

@@ -161,6 +161,12 @@ impl fmt::Display for Amount {
     }
 }
 
+/// A row of a table, behind its name if it has one.
+fn amounts(name: Option<&str>, numbers: &[(f64, Unit)]) -> Vec<Amount> {
+    let numbers = numbers.iter().map(|(value, unit)| Amount::number(*value, *unit));
+    name.map(Amount::text).into_iter().chain(numbers).collect()
+}
+
 /// An amount with its name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Quantity {
@@ -254,6 +260,20 @@ impl Calculation {
     fn answer(mut self, text: impl Into<String>) -> Self {
         self.answer = text.into();
         self
+    }
+
+    fn table(mut self, columns: &[&'static str], rows: Vec<Vec<Amount>>) -> Self {
+        self.table = Some(Grid { columns: columns.to_vec(), rows });
+        self
+    }
+
+    /// Rows of results: those of the first are the calculation's own, and several are a table.
+    fn rows(mut self, columns: &[&'static str], rows: Vec<Vec<Amount>>) -> Self {
+        let own = columns.iter().zip(rows.first().into_iter().flatten());
+        let mut own = own.map(|(name, amount)| Quantity { name, amount: amount.clone() });
+        self.given.extend(own.next());
+        self.results.extend(own);
+        if rows.len() > 1 { self.table(columns, rows) } else { self }
     }
 
     /// The number of a result; `None` for a text, and for a name that is not there.

@@ -1,6 +1,6 @@
 //! How many queues a card should have, and how evenly a table spreads flows over them.
 
-use crate::{Amount, CalcError, Calculation, Grid, PAPER_2018, Unit, frame_rate, within};
+use crate::{CalcError, Calculation, PAPER_2018, Unit, amounts, frame_rate, within};
 
 /// The queues to set: the largest power of two that neither the cores nor the driver's limit exceed; 0 where one of them is 0.
 /// Other numbers do not divide the card's table evenly.
@@ -78,21 +78,12 @@ pub fn queues(card: Card) -> Result<Calculation, CalcError> {
     counts.dedup();
     let row = |n: &u32| {
         let (least, greatest) = (slots / n, slots.div_ceil(*n));
-        vec![
-            Amount::number(f64::from(*n), Unit::Count),
-            Amount::text(if least == greatest {
-                least.to_string()
-            } else {
-                format!("{least} or {greatest}")
-            }),
-            Amount::number(busiest(*n, slots), Unit::Share),
-            Amount::number(evenness(*n, slots), Unit::Share),
-        ]
+        let each = if least == greatest { least.to_string() } else { format!("{least} or {greatest}") };
+        let shares = [(busiest(*n, slots), Unit::Share), (evenness(*n, slots), Unit::Share)];
+        [amounts(None, &[(f64::from(*n), Unit::Count)]), amounts(Some(&each), &shares)].concat()
     };
-    page.table = Some(Grid {
-        columns: vec!["queues", "slots of each", "busiest queue", "rate of even queues"],
-        rows: counts.iter().map(row).collect(),
-    });
+    let columns = ["queues", "slots of each", "busiest queue", "rate of even queues"];
+    page = page.table(&columns, counts.iter().map(row).collect());
     Ok(page
         .answer(answer)
         .formula(&[

@@ -3,7 +3,7 @@
 //! The card hashes addresses and ports with a key (Toeplitz), takes the low bits of the hash as an index into its indirection
 //! table, and finds the queue there.
 
-use crate::{Amount, CalcError, Calculation, Grid, Unit, within};
+use crate::{CalcError, Calculation, Unit, amounts, within};
 use linerate_wire::{EndpointRange, Family, Flow, FlowSpace, MAX_FLOWS};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -285,30 +285,26 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
             .result_text("hash", format!("{hash:#010x}")));
     }
     let even = flows / (queues * most);
-    let mut page = page
+    let (all, busiest, share) =
+        (Unit::Count.show(flows), Unit::Count.show(most), Unit::Share.show(most / flows));
+    let row = |share: &Share| {
+        let numbers =
+            [f64::from(share.queue), f64::from(share.slots), share.flows as f64].map(|n| (n, Unit::Count));
+        amounts(None, &[&numbers[..], &[(share.flows as f64 / flows, Unit::Share)]].concat())
+    };
+    Ok(page
         .answer(match least == most {
-            true => format!("{} flows spread evenly: {} for each of {queues} queues.", Unit::Count.show(flows), Unit::Count.show(most)),
+            true => format!("{all} flows spread evenly: {busiest} for each of {queues} queues."),
             false => format!(
-                "The busiest of {queues} queues gets {} of {} flows; when it is full, all together do {} of what even queues would.",
-                Unit::Share.show(most / flows),
-                Unit::Count.show(flows),
+                "The busiest of {queues} queues gets {share} of {all} flows; when it is full, all together do {} of what even queues would.",
                 Unit::Share.show(even)
             ),
         })
         .result("flows of the busiest queue", most, Unit::Count)
         .result("flows of the idlest queue", least, Unit::Count)
         .result("share of the busiest queue", most / flows, Unit::Share)
-        .result("rate of even queues", even, Unit::Share);
-    let row = |share: &Share| {
-        let shown = [f64::from(share.queue), f64::from(share.slots), share.flows as f64];
-        let shown = shown.into_iter().map(|n| Amount::number(n, Unit::Count));
-        shown.chain([Amount::number(share.flows as f64 / flows, Unit::Share)]).collect()
-    };
-    page.table = Some(Grid {
-        columns: vec!["queue", "slots", "flows", "share"],
-        rows: shares.iter().map(row).collect(),
-    });
-    Ok(page)
+        .result("rate of even queues", even, Unit::Share)
+        .table(&["queue", "slots", "flows", "share"], shares.iter().map(row).collect()))
 }
 
 /// A flow space that this card spreads evenly, and the proof of it.

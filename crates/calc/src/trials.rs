@@ -1,6 +1,6 @@
 //! How many trials show a difference of so many percent, and which difference so many trials can show.
 
-use crate::{Amount, CalcError, Calculation, Grid, Unit, within};
+use crate::{CalcError, Calculation, Unit, amounts, within};
 use linerate_stats::means::{Moments, POWER, least_for_ranks, smallest_difference, trials_needed};
 
 /// The question about trials of two variants.
@@ -32,7 +32,7 @@ pub fn trials(asked: Asked, deviation: f64, confidence: f64) -> Result<Calculati
         .given("standard deviation of a trial", deviation, Unit::Share)
         .given("confidence", confidence, Unit::Share)
         .given("power", POWER, Unit::Share);
-    let mut page = match asked {
+    let page = match asked {
         Asked::Difference(difference) => {
             within("a difference", difference, 1e-9, 10.0, Unit::Share)?;
             let many = || {
@@ -63,20 +63,18 @@ pub fn trials(asked: Asked, deviation: f64, confidence: f64) -> Result<Calculati
         }
     };
     let least = least_for_ranks(alpha) as f64;
-    page = page
+    let differences = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]
+        .into_iter()
+        .filter_map(|difference| Some((difference, needed(difference)?)));
+    let rows =
+        differences.map(|(difference, n)| amounts(None, &[(difference, Unit::Share), (n, Unit::Count)]));
+    Ok(page
         .result("least trials for tests by ranks", least, Unit::Count)
+        .table(&["difference", "trials of each"], rows.collect())
         .formula(&["the least n at which Welch's t test of two sets of n has a power of 80 % (noncentral t distribution)"])
         .source("Welch 1947; Cohen, \"Statistical power analysis for the behavioral sciences\" (1988), section 2.4")
         .note("The deviation is that of trials in one campaign, which `linerate stat` prints. Trials one after the other drift: let them alternate (`linerate run`).")
-        .note("The intervals of `linerate run` assume no distribution and may be looked at several times: they need somewhat more trials.");
-    let differences = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
-    let row = |difference: f64| {
-        let n = needed(difference).map_or(Amount::text("-"), |n| Amount::number(n, Unit::Count));
-        vec![Amount::number(difference, Unit::Share), n]
-    };
-    page.table =
-        Some(Grid { columns: vec!["difference", "trials of each"], rows: differences.map(row).to_vec() });
-    Ok(page)
+        .note("The intervals of `linerate run` assume no distribution and may be looked at several times: they need somewhat more trials."))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! - page: BSD Router Project, "FreeBSD forwarding Performance"
 //! - guide: calomel.org, "Network Tuning and Performance"
 
-use linerate_calc::bus::{Slot, pcie};
+use linerate_calc::bus::Slot;
 use linerate_calc::ethernet::{
     Headers, Load, Processors, Rate, budget, convert, imix, ip_length, line_rate, objective, overhead,
 };
@@ -47,15 +47,15 @@ fn line_rates() {
     let page = |link| line_rate(Load::Link(link), &[frames(64)]).unwrap();
     let (one, ten) = (page(1e9), page(1e10));
     // 2018, introduction: 1.48 and 14.8 Mfps, both cut off; full duplex "3 Mpps" and "30 Mpps", rounded.
-    assert!(printed(number(&one, "frames in each direction") / 1e6, "1.48"));
-    assert!(printed(number(&ten, "frames in each direction") / 1e6, "14.8"));
-    assert!(printed(number(&one, "frames in both directions") / 1e6, "3"));
-    assert!(printed(number(&ten, "frames in both directions") / 1e6, "30"));
+    assert!(printed(number(&one, "each direction") / 1e6, "1.48"));
+    assert!(printed(number(&ten, "each direction") / 1e6, "14.8"));
+    assert!(printed(number(&one, "both directions") / 1e6, "3"));
+    assert!(printed(number(&ten, "both directions") / 1e6, "30"));
     // 82580: "1.488Mpps (the maximum rate for GigaEthernet)"; page: "receiving 14Mpps (10G line-rate)", cut off.
-    assert!(printed(number(&one, "frames in each direction") / 1e6, "1.488"));
-    assert!(printed(number(&ten, "frames in each direction") / 1e6, "14"));
+    assert!(printed(number(&one, "each direction") / 1e6, "1.488"));
+    assert!(printed(number(&ten, "each direction") / 1e6, "14"));
     // 2018, II.F: "the throughput of a simple gigabit NIC (1.44Mpps)": it errs, 1.488 was meant.
-    assert!(!printed(number(&one, "frames in each direction") / 1e6, "1.44"));
+    assert!(!printed(number(&one, "each direction") / 1e6, "1.44"));
     // The reverse; 82580 counted 1,488,142 frames in a second, 32 millionths above line rate: two clocks.
     let back = line_rate(Load::Frames(1_488_142.0), &[frames(64)]).unwrap();
     assert!(
@@ -272,7 +272,7 @@ fn pci_express() {
         (slot(3, 16), 128e9),
         (slot(4, 16), 256e9),
     ] {
-        assert!((number(&pcie(Some(slot), 256.0, None, 1).unwrap(), "transfers") / gt - 1.0).abs() < 1e-12);
+        assert!(slot.transfers() == gt);
     }
     // "20% bandwidth overhead" of 8b/10b, "approximately 1.5%" of 128b/130b.
     let lost = |generation, transfers: f64| 100.0 * (1.0 - slot(generation, 1).bytes() * 8.0 / transfers);

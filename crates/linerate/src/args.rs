@@ -20,11 +20,11 @@ use std::time::Duration;
 #[derive(Debug, Clone, Args)]
 pub struct Printed {
     /// How to print the result. json gives the whole record, the others what a person reads
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: &'static dyn Format,
 
     /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
+    #[arg(long, global = true, conflicts_with = "format")]
     json: bool,
 }
 

@@ -188,7 +188,7 @@ impl Command {
             Command::Import(args) => import::run(&args),
             Command::History(args) => history::run(&args),
             Command::Rules(args) => rules::run(&args),
-            Command::Calc(args) => calc::run(&args),
+            Command::Calc(args) => calc::run(args),
             Command::Agent => agent::run(),
             Command::Documents(args) => documents::run(&args, Cli::command()),
         }

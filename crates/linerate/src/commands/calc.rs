@@ -38,226 +38,231 @@ bit/s, bytes, nanoseconds, shares from 0 to 1. Frame lengths count the FCS, as R
 pub struct Calc {
     #[command(subcommand)]
     what: What,
+
+    #[command(flatten)]
+    printed: Printed,
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
     /// Frames a second of a full link, for each frame length; or the link that a rate fills
-    LineRate(Asking<LineRate>),
-    /// A mix of frame lengths: rate of a full link, or bits of a rate and the links that a router carries
-    Imix(Asking<Imix>),
-    /// What headers take of frames, and what a full link carries in them
-    Overhead(Asking<Overhead>),
-    /// Time, cycles and cache misses for each frame at a rate; or the rate of so many cycles
-    Budget(Asking<Budget>),
-    /// Bandwidth of PCI, PCI-X and PCIe slots, and the links that they carry in both directions
-    Pcie(Asking<Pcie>),
-    /// pf: limit of states, size of its hash, memory
-    PfStates(Asking<PfStates>),
-    /// ipfw: dyn_max and dyn_buckets
-    IpfwStates(Asking<IpfwStates>),
-    /// Linux' connection tracking: nf_conntrack_max, nf_conntrack_buckets, memory
-    Conntrack(Asking<Conntrack>),
-    /// FreeBSD's entropy harvest mask: number, bits and names; without the sources that cost a router time
-    HarvestMask(Asking<HarvestMask>),
-    /// Queues of a network card, and how evenly its RSS table spreads over them
-    Queues(Asking<Queues>),
-    /// RSS: the Toeplitz hash and queue of a flow, the spread of many flows, and flows that spread evenly
-    Rss(Asking<RssArgs>),
-    /// Bandwidth-delay product: of link, round-trip time and window, two give the third
-    Bdp(Asking<Bdp>),
-    /// Trials that show a difference of so many percent, or the difference that so many trials show
-    Trials(Asking<Trials>),
-    /// A rate in frames/s, bit/s at layers 1, 2 and 3, and bytes/s
-    Convert(Asking<Convert>),
-}
-
-/// A calculator's arguments, and how to print its result.
-#[derive(Debug, Args)]
-struct Asking<A: Args> {
-    #[command(flatten)]
-    about: A,
-    #[command(flatten)]
-    printed: Printed,
-}
-
-trait Calculator {
-    fn calculate(&self) -> Result<Calculation, CalcError>;
-}
-
-impl<A: Args + Calculator> Asking<A> {
-    fn answer(&self) -> Result<ExitCode> {
-        let answer = self.about.calculate().map_err(usage)?;
-        result(&self.printed, || &answer, || pages::calculation(&answer))
-    }
-}
-
-/// Runs the verb.
-///
-/// # Errors
-/// Numbers that are impossible.
-pub fn run(args: &Calc) -> Result<ExitCode> {
-    match &args.what {
-        What::LineRate(asking) => asking.answer(),
-        What::Imix(asking) => asking.answer(),
-        What::Overhead(asking) => asking.answer(),
-        What::Budget(asking) => asking.answer(),
-        What::Pcie(asking) => asking.answer(),
-        What::PfStates(asking) => asking.answer(),
-        What::IpfwStates(asking) => asking.answer(),
-        What::Conntrack(asking) => asking.answer(),
-        What::HarvestMask(asking) => asking.answer(),
-        What::Queues(asking) => asking.answer(),
-        What::Rss(asking) => asking.answer(),
-        What::Bdp(asking) => asking.answer(),
-        What::Trials(asking) => asking.answer(),
-        What::Convert(asking) => asking.answer(),
-    }
-}
-
-/// Line rate.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
+    #[command(after_help = "Examples:
   linerate calc line-rate 1G                        all lengths of RFC 2544
   linerate calc line-rate 100G --sizes 64,imix      of these
   linerate calc line-rate 1.488Mpps --sizes 64      the link that this rate fills")]
-struct LineRate {
-    /// Speed of a link, or a rate: 10G, 1.488Mpps
-    #[arg(value_parser = load)]
-    load: Load,
-    /// Frame lengths with FCS, and mixes of them: 64,1518,imix,genome:aaafg
-    #[arg(long, value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
-    sizes: Sizes,
-}
-
-impl Calculator for LineRate {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        line_rate(self.load, &self.sizes.0)
-    }
-}
-
-/// A mix of frame lengths.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
+    LineRate {
+        /// Speed of a link, or a rate: 10G, 1.488Mpps
+        #[arg(value_parser = load)]
+        load: Load,
+        /// Frame lengths with FCS, and mixes of them: 64,1518,imix,genome:aaafg
+        #[arg(long, value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
+        sizes: Sizes,
+    },
+    /// A mix of frame lengths: rate of a full link, or bits of a rate and the links that a router carries
+    #[command(after_help = "Examples:
   linerate calc imix 10G                            what a 10-gigabit IMIX router must forward
   linerate calc imix 7Mpps                          the links that a router of this rate carries
   linerate calc imix 10G --size genome:aaafg        another mix, as a genome of RFC 6985
 
 A router's rate counts the frames that it forwards in both directions together.")]
-struct Imix {
-    /// Speed of a link, or a router's rate: 10G, 7Mpps
-    #[arg(value_parser = load)]
-    load: Load,
-    /// The mix: imix (7:4:1 of 64, 594 and 1518 B), a genome, or mix:64x7+594x4
-    #[arg(long, value_name = "MIX", default_value = "imix")]
-    size: FrameMix,
-}
-
-impl Calculator for Imix {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        imix(self.load, &self.size)
-    }
-}
-
-/// Overhead of headers.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
+    Imix {
+        /// Speed of a link, or a router's rate: 10G, 7Mpps
+        #[arg(value_parser = load)]
+        load: Load,
+        /// The mix: imix (7:4:1 of 64, 594 and 1518 B), a genome, or mix:64x7+594x4
+        #[arg(long, value_name = "MIX", default_value = "imix")]
+        size: FrameMix,
+    },
+    /// What headers take of frames, and what a full link carries in them
+    #[command(after_help = "Examples:
   linerate calc overhead                                      UDP over IPv4, all lengths of RFC 2544
   linerate calc overhead --sizes 1518 --tcp --options 12      a TCP stream with timestamps at 10 Gbit/s
   linerate calc overhead --sizes 128 -6 --vlans 1             IPv6 with a VLAN tag")]
-struct Overhead {
-    /// Frame lengths with FCS, and mixes of them
-    #[arg(long, value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
-    sizes: Sizes,
-    /// Speed of the link
-    #[arg(long, value_name = "SPEED", default_value = "10G", value_parser = parse_link_speed)]
-    link: f64,
-    /// IPv6 instead of IPv4
-    #[arg(short = '6', long)]
-    ipv6: bool,
-    /// TCP instead of UDP
-    #[arg(long)]
-    tcp: bool,
-    /// VLAN tags
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    vlans: u8,
-    /// Bytes of options and tunnels: 12 for TCP's timestamps
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    options: u16,
-}
-
-impl Calculator for Overhead {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        let Overhead { ipv6, tcp, vlans, options, .. } = *self;
-        overhead(self.link, &self.sizes.0, Headers { ipv6, tcp, vlans, options })
-    }
-}
-
-/// Budget of a frame.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
+    Overhead {
+        /// Frame lengths with FCS, and mixes of them
+        #[arg(long, value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
+        sizes: Sizes,
+        /// Speed of the link
+        #[arg(long, value_name = "SPEED", default_value = "10G", value_parser = parse_link_speed)]
+        link: f64,
+        /// IPv6 instead of IPv4
+        #[arg(short = '6', long)]
+        ipv6: bool,
+        /// TCP instead of UDP
+        #[arg(long)]
+        tcp: bool,
+        /// VLAN tags
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        vlans: u8,
+        /// Bytes of options and tunnels: 12 for TCP's timestamps
+        #[arg(long, value_name = "BYTES", default_value_t = 0)]
+        options: u16,
+    },
+    /// Time, cycles and cache misses for each frame at a rate; or the rate of so many cycles
+    #[command(after_help = "Examples:
   linerate calc budget 10G --clock 3GHz                        64-byte frames at line rate, one core
   linerate calc budget 1.49Mpps --clock 2.4GHz --cores 4       a rate, and several cores
   linerate calc budget --cycles 1200 --clock 2.4GHz            the reverse: the rate of so many cycles")]
-#[command(group = clap::ArgGroup::new("asked").required(true).args(["load", "cycles"]))]
-struct Budget {
-    /// Speed of a full link, or a rate: 10G, 1.49Mpps
-    #[arg(value_parser = load)]
-    load: Option<Load>,
-    /// Instead: cycles that a frame takes
-    #[arg(long, value_name = "N", value_parser = count)]
-    cycles: Option<f64>,
-    /// Frame length with FCS, or a mix
-    #[arg(long, value_name = "SIZE", default_value = "64")]
-    size: FrameMix,
-    /// Cores that handle frames
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    cores: u32,
-    /// Clock of a core
-    #[arg(long, value_name = "HERTZ", default_value = "3GHz", value_parser = hertz)]
-    clock: f64,
-    /// Time of a miss of all caches
-    #[arg(long, value_name = "TIME", default_value = "32ns", value_parser = duration)]
-    miss: Duration,
-}
-
-impl Calculator for Budget {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        let processors =
-            Processors { cores: self.cores, hertz: self.clock, miss_ns: self.miss.as_nanos() as f64 };
-        match self.load {
-            Some(load) => budget(load, &self.size, processors),
-            None => capacity(self.cycles.unwrap_or_default(), &self.size, processors),
-        }
-    }
-}
-
-/// Bandwidth of a slot.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
+    #[command(group = clap::ArgGroup::new("asked").required(true).args(["load", "cycles"]))]
+    Budget {
+        /// Speed of a full link, or a rate: 10G, 1.49Mpps
+        #[arg(value_parser = load)]
+        load: Option<Load>,
+        /// Instead: cycles that a frame takes
+        #[arg(long, value_name = "N", value_parser = count)]
+        cycles: Option<f64>,
+        /// Frame length with FCS, or a mix
+        #[arg(long, value_name = "SIZE", default_value = "64")]
+        size: FrameMix,
+        /// Cores that handle frames
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        cores: u32,
+        /// Clock of a core
+        #[arg(long, value_name = "HERTZ", default_value = "3GHz", value_parser = hertz)]
+        clock: f64,
+        /// Time of a miss of all caches
+        #[arg(long, value_name = "TIME", default_value = "32ns", value_parser = duration)]
+        miss: Duration,
+    },
+    /// Bandwidth of PCI, PCI-X and PCIe slots, and the links that they carry in both directions
+    #[command(after_help = "Examples:
   linerate calc pcie                               all slots
   linerate calc pcie 3x8                           PCIe 3 with 8 lanes
   linerate calc pcie '5GT/s x4' --link 10G --ports 2    as lspci prints it: does it carry two ports?
   linerate calc pcie --link 25G                    which slots carry it?
   linerate calc pcie pcix133x64                    PCI and PCI-X: clock in MHz and bits")]
-struct Pcie {
-    /// The slot: 3x8, '8GT/s x8', pci33x32, pcix133x64 [default: all]
-    slot: Option<Slot>,
-    /// Speed of the card's links: 10G
-    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
-    link: Option<f64>,
-    /// Ports of the card
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    ports: u32,
-    /// Largest payload in bytes: lspci -vv prints MaxPayload
-    #[arg(long, value_name = "BYTES", default_value_t = 256)]
-    payload: u16,
-}
+    Pcie {
+        /// The slot: 3x8, '8GT/s x8', pci33x32, pcix133x64 [default: all]
+        slot: Option<Slot>,
+        /// Speed of the card's links: 10G
+        #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+        link: Option<f64>,
+        /// Ports of the card
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        ports: u32,
+        /// Largest payload in bytes: lspci -vv prints MaxPayload
+        #[arg(long, value_name = "BYTES", default_value_t = 256)]
+        payload: u16,
+    },
+    /// pf: limit of states, size of its hash, memory
+    #[command(after_help = "Examples:
+  linerate calc pf-states 10M                  the hash of 10 million states
+  linerate calc pf-states --flows 5M           the same: pf keeps two states for a forwarded flow
+  linerate calc pf-states 10M --memory 8GiB    the share of the host's memory
+  linerate calc pf-states --hash 32768         the states that suit FreeBSD 11's default")]
+    PfStates {
+        #[command(flatten)]
+        table: Table,
+        /// Memory of the host: 8GiB
+        #[arg(long, value_name = "SIZE", value_parser = bytes)]
+        memory: Option<f64>,
+    },
+    /// ipfw: dyn_max and dyn_buckets
+    #[command(after_help = "Examples:
+  linerate calc ipfw-states 5M               the buckets of 5 million states
+  linerate calc ipfw-states --hash 65536     the states that suit the most buckets of FreeBSD 11")]
+    IpfwStates {
+        #[command(flatten)]
+        table: Table,
+    },
+    /// Linux' connection tracking: nf_conntrack_max, nf_conntrack_buckets, memory
+    #[command(after_help = "Examples:
+  linerate calc conntrack 1M                  the buckets and the memory of a million connections
+  linerate calc conntrack 1M --memory 4GiB    and the kernel's default for 4 GiB")]
+    Conntrack {
+        #[command(flatten)]
+        table: Table,
+        /// Memory of the host: 4GiB
+        #[arg(long, value_name = "SIZE", value_parser = bytes)]
+        memory: Option<f64>,
+    },
+    /// FreeBSD's entropy harvest mask: number, bits and names; without the sources that cost a router time
+    #[command(after_help = "Examples:
+  linerate calc harvest-mask 511                          without INTERRUPT and NET_ETHER: 351
+  linerate calc harvest-mask 511 --without NET_ETHER      without that source alone
+  linerate calc harvest-mask 351 --without ''             as it is, in bits and by name
+  linerate calc harvest-mask '[UMA],SWI,INTERRUPT'        names as sysctl prints them")]
+    HarvestMask {
+        /// The mask: a number, bits as mask_bin has them, or names as mask_symbolic has them
+        mask: Mask,
+        /// Sources to leave out [default: INTERRUPT,NET_ETHER]
+        #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+        without: Option<Vec<String>>,
+    },
+    /// Queues of a network card, and how evenly its RSS table spreads over them
+    #[command(after_help = "Examples:
+  linerate calc queues --cores 24                                       the number to set
+  linerate calc queues --cores 6 --slots 64                             why not one for each of 6 cores
+  linerate calc queues --cores 24 --rate 14.88Mpps --each 1.36Mpps      queues for line rate")]
+    Queues {
+        /// Cores, without the second threads of cores
+        #[arg(long, value_name = "N")]
+        cores: u32,
+        /// The most queues that the driver makes
+        #[arg(long, value_name = "N", default_value_t = 64)]
+        most: u32,
+        /// Slots of the card's RSS table: ethtool -x prints them
+        #[arg(long, value_name = "N", default_value_t = 128)]
+        slots: u32,
+        /// A rate that is wanted: 14.88Mpps
+        #[arg(long, value_name = "RATE", value_parser = frames, requires = "each")]
+        rate: Option<f64>,
+        /// The rate of one queue, as measured: 1.36Mpps
+        #[arg(long, value_name = "RATE", value_parser = frames, requires = "rate")]
+        each: Option<f64>,
+    },
+    /// RSS: the Toeplitz hash and queue of a flow, the spread of many flows, and flows that spread evenly
+    Rss(RssArgs),
+    /// Bandwidth-delay product: of link, round-trip time and window, two give the third
+    #[command(after_help = "Examples:
+  linerate calc bdp --link 10G --rtt 80ms             the window that fills the link
+  linerate calc bdp --window 64KiB --rtt 80ms         the rate that a window allows
+  linerate calc bdp --window 16MiB --link 10G         the longest way that it fills")]
+    Bdp {
+        /// Speed of the link: 10G
+        #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+        link: Option<f64>,
+        /// Round-trip time: 80ms
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        rtt: Option<Duration>,
+        /// Window or buffer: 16MiB
+        #[arg(long, value_name = "SIZE", value_parser = bytes)]
+        window: Option<f64>,
+    },
+    /// Trials that show a difference of so many percent, or the difference that so many trials show
+    #[command(after_help = "Examples:
+  linerate calc trials --difference 1% --deviation 0.5%     trials that show one percent
+  linerate calc trials --trials 5 --deviation 0.48%         the difference that five trials show")]
+    #[command(group = clap::ArgGroup::new("asked").required(true).args(["difference", "trials"]))]
+    Trials {
+        /// The difference to show: 1%
+        #[arg(long, value_name = "SHARE")]
+        difference: Option<Share>,
+        /// Instead: trials of each variant
+        #[arg(long, value_name = "N")]
+        trials: Option<u32>,
+        /// Standard deviation of a trial, as a share of the rate: 0.5%
+        #[arg(long, value_name = "SHARE")]
+        deviation: Share,
+        /// Confidence of the test
+        #[arg(long, value_name = "SHARE", default_value = "95%")]
+        confidence: Share,
+    },
+    /// A rate in frames/s, bit/s at layers 1, 2 and 3, and bytes/s
+    #[command(after_help = "Examples:
+  linerate calc convert 1.488Mpps                     64-byte frames
+  linerate calc convert 9.41Gbit/s:l3 --size 1518     bits of IP packets
+  linerate calc convert 117MB/s:l2 --size imix        bytes of frames with FCS
 
-impl Calculator for Pcie {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        pcie(self.slot, self.payload.into(), self.link, self.ports)
-    }
+    Layer 1 counts frames with preamble and gap, layer 2 frames with FCS, layer 3 IP packets.")]
+    Convert {
+        /// The rate: 1.488Mpps, 1Gbit/s:l1, 1Gbit/s:l2, 1Gbit/s:l3, 125MB/s:l3
+        #[arg(value_parser = rate)]
+        rate: ethernet::Rate,
+        /// Frame length with FCS, or a mix
+        #[arg(long, value_name = "SIZE", default_value = "64")]
+        size: FrameMix,
+    },
 }
 
 /// One of three numbers about a state table.
@@ -279,118 +284,6 @@ impl Table {
     fn asked(&self) -> Asked {
         let asked = self.states.map(Asked::States).or(self.flows.map(Asked::Flows));
         asked.unwrap_or(Asked::Hash(self.hash.unwrap_or_default()))
-    }
-}
-
-/// pf: limit of states, size of its hash, memory.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate calc pf-states 10M                  the hash of 10 million states
-  linerate calc pf-states --flows 5M           the same: pf keeps two states for a forwarded flow
-  linerate calc pf-states 10M --memory 8GiB    the share of the host's memory
-  linerate calc pf-states --hash 32768         the states that suit FreeBSD 11's default")]
-struct PfStates {
-    #[command(flatten)]
-    table: Table,
-    /// Memory of the host: 8GiB
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
-    memory: Option<f64>,
-}
-
-impl Calculator for PfStates {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        pf_states(self.table.asked(), self.memory)
-    }
-}
-
-/// ipfw: dyn_max and dyn_buckets.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate calc ipfw-states 5M               the buckets of 5 million states
-  linerate calc ipfw-states --hash 65536     the states that suit the most buckets of FreeBSD 11")]
-struct IpfwStates {
-    #[command(flatten)]
-    table: Table,
-}
-
-impl Calculator for IpfwStates {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        ipfw_states(self.table.asked())
-    }
-}
-
-/// Linux' connection tracking: nf_conntrack_max, nf_conntrack_buckets, memory.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate calc conntrack 1M                  the buckets and the memory of a million connections
-  linerate calc conntrack 1M --memory 4GiB    and the kernel's default for 4 GiB")]
-struct Conntrack {
-    #[command(flatten)]
-    table: Table,
-    /// Memory of the host: 4GiB
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
-    memory: Option<f64>,
-}
-
-impl Calculator for Conntrack {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        conntrack(self.table.asked(), self.memory)
-    }
-}
-
-/// FreeBSD's entropy harvest mask.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate calc harvest-mask 511                          without INTERRUPT and NET_ETHER: 351
-  linerate calc harvest-mask 511 --without NET_ETHER      without that source alone
-  linerate calc harvest-mask 351 --without ''             as it is, in bits and by name
-  linerate calc harvest-mask '[UMA],SWI,INTERRUPT'        names as sysctl prints them")]
-struct HarvestMask {
-    /// The mask: a number, bits as mask_bin has them, or names as mask_symbolic has them
-    mask: Mask,
-    /// Sources to leave out [default: INTERRUPT,NET_ETHER]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    without: Option<Vec<String>>,
-}
-
-impl Calculator for HarvestMask {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        let named: Option<Vec<&str>> = self
-            .without
-            .as_ref()
-            .map(|names| names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect());
-        harvest_mask(self.mask, named.as_deref().unwrap_or(&COSTLY))
-    }
-}
-
-/// Queues of a network card.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate calc queues --cores 24                                       the number to set
-  linerate calc queues --cores 6 --slots 64                             why not one for each of 6 cores
-  linerate calc queues --cores 24 --rate 14.88Mpps --each 1.36Mpps      queues for line rate")]
-struct Queues {
-    /// Cores, without the second threads of cores
-    #[arg(long, value_name = "N")]
-    cores: u32,
-    /// The most queues that the driver makes
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    most: u32,
-    /// Slots of the card's RSS table: ethtool -x prints them
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    slots: u32,
-    /// A rate that is wanted: 14.88Mpps
-    #[arg(long, value_name = "RATE", value_parser = frames, requires = "each")]
-    rate: Option<f64>,
-    /// The rate of one queue, as measured: 1.36Mpps
-    #[arg(long, value_name = "RATE", value_parser = frames, requires = "rate")]
-    each: Option<f64>,
-}
-
-impl Calculator for Queues {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        let Queues { cores, most, slots, .. } = *self;
-        queues(Card { cores, most, slots, wanted: self.rate.zip(self.each) })
     }
 }
 
@@ -437,105 +330,74 @@ struct RssArgs {
 }
 
 impl RssArgs {
-    fn family(&self) -> Family {
-        if self.ipv6 { Family::V6 } else { Family::V4 }
-    }
-}
-
-impl Calculator for RssArgs {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
+    fn calculate(self) -> Result<Calculation, CalcError> {
+        let family = if self.ipv6 { Family::V6 } else { Family::V4 };
         let fields = if self.fields == "ports" { Fields::Ports } else { Fields::Addresses };
-        let card = match &self.table {
-            Some(table) => Rss::new(self.key.clone(), fields, table.clone()),
-            None => Rss::in_turn(self.key.clone(), fields, self.queues, self.slots),
+        let card = match self.table {
+            Some(table) => Rss::new(self.key, fields, table),
+            None => Rss::in_turn(self.key, fields, self.queues, self.slots),
         }?;
-        if self.even {
-            return rss_even(&card, self.family(), self.flows as u64);
+        match self.src.zip(self.dst) {
+            _ if self.even => rss_even(&card, family, self.flows as u64),
+            Some((src, dst)) => rss(&card, &FlowSpace::parse(&src, &dst)?),
+            None => rss(&card, &FlowSpace::benchmark(family, self.flows as u32)?),
         }
-        let space = match self.src.as_ref().zip(self.dst.as_ref()) {
-            Some((src, dst)) => FlowSpace::parse(src, dst),
-            None => FlowSpace::benchmark(self.family(), self.flows as u32),
-        };
-        rss(&card, &space?)
     }
 }
 
-/// Bandwidth-delay product.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate calc bdp --link 10G --rtt 80ms             the window that fills the link
-  linerate calc bdp --window 64KiB --rtt 80ms         the rate that a window allows
-  linerate calc bdp --window 16MiB --link 10G         the longest way that it fills")]
-struct Bdp {
-    /// Speed of the link: 10G
-    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
-    link: Option<f64>,
-    /// Round-trip time: 80ms
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    rtt: Option<Duration>,
-    /// Window or buffer: 16MiB
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
-    window: Option<f64>,
+/// Runs the verb.
+///
+/// # Errors
+/// Numbers that are impossible.
+pub fn run(args: Calc) -> Result<ExitCode> {
+    let answer = calculate(args.what).map_err(usage)?;
+    result(&args.printed, || &answer, || pages::calculation(&answer))
 }
 
-impl Calculator for Bdp {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        bdp(self.link, self.rtt.map(|time| time.as_nanos() as f64), self.window)
+fn calculate(what: What) -> Result<Calculation, CalcError> {
+    match what {
+        What::LineRate { load, sizes } => line_rate(load, &sizes.0),
+        What::Imix { load, size } => imix(load, &size),
+        What::Overhead { sizes, link, ipv6, tcp, vlans, options } => {
+            overhead(link, &sizes.0, Headers { ipv6, tcp, vlans, options })
+        }
+        What::Budget { load, cycles, size, cores, clock, miss } => {
+            let processors = Processors { cores, hertz: clock, miss_ns: nanoseconds(miss) };
+            match load {
+                Some(load) => budget(load, &size, processors),
+                None => capacity(cycles.unwrap_or_default(), &size, processors),
+            }
+        }
+        What::Pcie { slot, link, ports, payload } => pcie(slot, payload.into(), link, ports),
+        What::PfStates { table, memory } => pf_states(table.asked(), memory),
+        What::IpfwStates { table } => ipfw_states(table.asked()),
+        What::Conntrack { table, memory } => conntrack(table.asked(), memory),
+        What::HarvestMask { mask, without } => match without {
+            Some(names) => {
+                let names: Vec<&str> =
+                    names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
+                harvest_mask(mask, &names)
+            }
+            None => harvest_mask(mask, &COSTLY),
+        },
+        What::Queues { cores, most, slots, rate, each } => {
+            queues(Card { cores, most, slots, wanted: rate.zip(each) })
+        }
+        What::Rss(card) => card.calculate(),
+        What::Bdp { link, rtt, window } => bdp(link, rtt.map(nanoseconds), window),
+        What::Trials { difference, trials: number, deviation, confidence } => {
+            let asked = match difference {
+                Some(difference) => trials::Asked::Difference(difference.0),
+                None => trials::Asked::Trials(number.unwrap_or_default().into()),
+            };
+            trials(asked, deviation.0, confidence.0)
+        }
+        What::Convert { rate, size } => convert(rate, &size),
     }
 }
 
-/// Trials of two variants.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate calc trials --difference 1% --deviation 0.5%     trials that show one percent
-  linerate calc trials --trials 5 --deviation 0.48%         the difference that five trials show")]
-#[command(group = clap::ArgGroup::new("asked").required(true).args(["difference", "trials"]))]
-struct Trials {
-    /// The difference to show: 1%
-    #[arg(long, value_name = "SHARE")]
-    difference: Option<Share>,
-    /// Instead: trials of each variant
-    #[arg(long, value_name = "N")]
-    trials: Option<u32>,
-    /// Standard deviation of a trial, as a share of the rate: 0.5%
-    #[arg(long, value_name = "SHARE")]
-    deviation: Share,
-    /// Confidence of the test
-    #[arg(long, value_name = "SHARE", default_value = "95%")]
-    confidence: Share,
-}
-
-impl Calculator for Trials {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        let asked = match self.difference {
-            Some(difference) => trials::Asked::Difference(difference.0),
-            None => trials::Asked::Trials(self.trials.unwrap_or_default().into()),
-        };
-        trials(asked, self.deviation.0, self.confidence.0)
-    }
-}
-
-/// A rate in other units.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate calc convert 1.488Mpps                     64-byte frames
-  linerate calc convert 9.41Gbit/s:l3 --size 1518     bits of IP packets
-  linerate calc convert 117MB/s:l2 --size imix        bytes of frames with FCS
-
-Layer 1 counts frames with preamble and gap, layer 2 frames with FCS, layer 3 IP packets.")]
-struct Convert {
-    /// The rate: 1.488Mpps, 1Gbit/s:l1, 1Gbit/s:l2, 1Gbit/s:l3, 125MB/s:l3
-    #[arg(value_parser = rate)]
-    rate: ethernet::Rate,
-    /// Frame length with FCS, or a mix
-    #[arg(long, value_name = "SIZE", default_value = "64")]
-    size: FrameMix,
-}
-
-impl Calculator for Convert {
-    fn calculate(&self) -> Result<Calculation, CalcError> {
-        convert(self.rate, &self.size)
-    }
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64
 }
 
 /// A link's speed or a rate of frames: `10G`, `1.5Mpps`.
