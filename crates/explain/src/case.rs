@@ -3,7 +3,7 @@
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, HostFacts, Mode, Row, Slot, SlotFacts, SlotProfile, Summary, TrialRecord,
+    Campaign, HostFacts, LabKind, Mode, Row, Slot, SlotFacts, SlotProfile, Summary, TrialRecord,
 };
 use linerate_profile::Profile;
 use serde_json::Value;
@@ -153,6 +153,11 @@ impl Case<'_> {
         let plan = &self.records.campaign.planned.as_ref()?.plan;
         let lane = plan.pointer(&format!("/cells/{}/lane", self.slot.id))?;
         plan.pointer(&format!("/lanes/{lane}/settings{place}")).filter(|value| !value.is_null())
+    }
+
+    /// Whether the DUT is of the embedded lab.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.records.campaign.asked.lab == LabKind::Namespaces
     }
 
     /// The system of the DUT.

@@ -2,7 +2,9 @@
 
 use crate::case::Spent;
 use crate::{Case, Examined};
+use linerate_measure::experiment::System;
 use linerate_measure::record::{Change, Finding, Strength};
+use serde_json::{Value, json};
 
 macro_rules! rules {
     ($($module:ident = $cause:literal),+ $(,)?) => {
@@ -55,6 +57,34 @@ rules! {
 /// How to change something on a system, and how to undo that.
 fn change(system: &str, commands: impl Into<String>, undo: impl Into<String>) -> Change {
     Change { system: system.into(), commands: commands.into(), undo: undo.into() }
+}
+
+/// The keys of a plan's variant that make a change, or why none do.
+type Tried = (Option<Value>, Option<String>);
+
+/// A change that a command makes in a DUT of the embedded lab, which disappears with all that it was set to.
+fn in_lab(case: &Case<'_>, command: &str) -> Tried {
+    match case.is_embedded() {
+        true => (Some(json!({ "commands": [{ "run": command, "undo": "true" }] })), None),
+        false => (
+            None,
+            Some(
+                "a plan could not put back what the host has there: change it by hand, and measure again"
+                    .into(),
+            ),
+        ),
+    }
+}
+
+/// The interrupts of the inside interface on these CPUs, in turn.
+fn by_interrupts(case: &Case<'_>, cpus: &[u32]) -> Tried {
+    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    match case.system() {
+        System::Linux | System::Vyos => {
+            (Some(json!({ "interface": { "in": { "irq": cpus.join(",") } } })), None)
+        }
+        _ => (None, Some("a plan sets the CPUs of interrupts on Linux only".into())),
+    }
 }
 
 /// `12.3 %`

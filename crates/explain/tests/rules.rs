@@ -4,7 +4,7 @@ use linerate_explain::{Records, explain};
 use linerate_measure::audit::Audit;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{
-    Asked, Campaign, CpuShare, Explanation, HostFacts, Mode, Roles, Slot, Stopped, TrialRecord,
+    Asked, Campaign, CpuShare, Explanation, Finding, HostFacts, Mode, Roles, Slot, Stopped, TrialRecord,
 };
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::Rates;
@@ -57,6 +57,8 @@ fn counted(cpus: &[CpuShare], folded: &str, counters: &[(&str, u64)]) -> Explana
     };
     let mut all = explain(&records);
     assert_eq!(all.len(), 1);
+    let tried = |finding: &Finding| finding.patch.is_some() != finding.untried.is_some();
+    assert!(all[0].findings.iter().all(tried), "an experiment, or why there is none: {:?}", all[0].findings);
     all.remove(0)
 }
 
@@ -120,6 +122,8 @@ fn counters_tell_of_tables_and_budgets() {
     for (name, n, cause) in causes {
         assert_eq!(first(&counted(&[], FORWARDING, &[(name, n)])), Some(cause), "{name}");
     }
+    let clash = counted(&[], FORWARDING, &[("Conntrack.drop", 5_000), ("Conntrack.insert_failed", 5_000)]);
+    assert!(clash.findings[0].statement.contains("no free port"), "{:?}", clash.findings[0]);
     let queues = [("in: rx_queue_0_packets", 990_000), ("in: rx_queue_1_packets", 10_000)];
     assert_eq!(first(&counted(&[], FORWARDING, &queues)), Some("one-queue"));
     let even = [("in: rx_queue_0_packets", 490_000), ("in: rx_queue_1_packets", 510_000)];

@@ -11,6 +11,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         bridged.map(|card| format!("{} belongs to the bridge {}", card.name, card.master.as_deref().unwrap_or_default()))
     });
     let Some(found) = cost_or_setting(case.spent(&["br_handle_frame", "br_dev_xmit", "bridge_input", "bridge_forward", "bridge_transmit"]), 0.01, setting)? else { return Ok(None) };
+    let patch = case.setting("/dut").filter(|dut| *dut == "routed-bridge").map(|_| json!({ "dut": "forwarding" }));
     Ok(Some(Finding {
         // The time contains that of everything that a bridge calls: hooks and drivers.
         weight: 0.5 * found.weight,
@@ -21,7 +22,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
             change("FreeBSD", "ifconfig bridge0 deletem IF, with the bridge's address on IF", "ifconfig bridge0 addm IF"),
         ],
         gain: and_elsewhere(&found.gain, "-62.5 % with if_bridge on a Xeon E5-2650v2 ('Tuning FreeBSD for routing and firewalling', 2018, illustration 29)"),
-        patch: case.setting("/dut").filter(|dut| *dut == "routed-bridge").map(|_| json!({ "dut": "forwarding" })),
+        untried: patch.is_none().then(|| "the DUT is a bridge, and would be another device without it".into()),
+        patch,
         ..found
     }))
 }

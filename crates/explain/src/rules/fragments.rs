@@ -3,6 +3,7 @@
 use super::{change, percent};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let made = case.counted(|name| ["FragCreates", "FragOKs", "ReasmReqds", "FragFails", "InTooBigErrors"].iter().any(|end| name.ends_with(end)));
@@ -14,6 +15,11 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     let refused = made.iter().any(|(name, n)| *n > 0 && (name.ends_with("FragFails") || name.ends_with("InTooBigErrors")));
     let share = spent.as_ref().map_or(frames.min(1.0), |spent| spent.share);
     let counted = made.iter().map(|(name, n)| format!("{name}: {n}"));
+    let set = ["/inside/mtu", "/outside/mtu"].iter().any(|place| case.setting(place).is_some());
+    let (patch, untried) = match set {
+        true => (Some(json!({ "interface": { "mtu": null, "in": { "mtu": null }, "out": { "mtu": null } } })), None),
+        false => (None, Some("the plan sets no MTU of the DUT: the frames are too long for a link behind it".into())),
+    };
     Ok(Some(Finding {
         statement: match refused {
             true => "Frames are longer than the MTU of the link that they are to leave by, and must not be fragmented: the DUT drops them.".into(),
@@ -25,6 +31,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         changes: vec![change("Linux, FreeBSD", "the same MTU on all links: ip link set IF mtu N, ifconfig IF mtu N; or clamp the MSS of TCP", "the former MTU")],
         gain: format!("up to {} of a frame's time", percent(share)),
         weight: share.max(frames.min(1.0)),
+        patch,
+        untried,
         ..Finding::default()
     }))
 }

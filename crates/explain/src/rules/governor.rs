@@ -25,6 +25,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: "depends on the load and the CPU: measure it".into(),
         weight: 0.1,
+        untried: Some("it is set for the whole machine: change it by hand, and measure again".into()),
         ..Finding::default()
     }))
 }

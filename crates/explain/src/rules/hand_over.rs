@@ -1,9 +1,10 @@
 //! Frames are handed over to another CPU, which cannot follow.
 
-use super::{change, percent};
+use super::{change, in_lab, percent};
 use crate::{Case, Examined};
 use linerate_measure::audit::{Cause, Side};
 use linerate_measure::record::{Finding, Mode, Strength};
+use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let card = case.inside()?;
@@ -25,6 +26,11 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         Mode::Inline => " Inline, the load waits for the CPU that sends, and not for the one that forwards: measure it with --mode threaded.",
         _ => "",
     };
+    let (patch, untried) = match (threaded, case.setting("/inside/rps")) {
+        (true, _) => (Some(json!({ "interface": { "in": { "threaded-napi": false } } })), None),
+        (false, Some(_)) => (Some(json!({ "interface": { "in": { "rps": null } } })), None),
+        (false, None) => in_lab(case, "for queue in /sys/class/net/{in}/queues/rx-*; do echo 0 > $queue/rps_cpus; done"),
+    };
     Ok(Some(Finding {
         statement: format!("Frames are handed over to another CPU by {by}, and {} of them find its queue full.{inline}", percent(share)),
         strength: Strength::Observed,
@@ -33,6 +39,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         changes: vec![change("Linux", off, on)],
         gain: format!("up to {} more frames forwarded, if the CPU that receives forwards as well", percent(share / (1.0 - share).max(0.001))),
         weight: share,
+        patch,
+        untried,
         ..Finding::default()
     }))
 }

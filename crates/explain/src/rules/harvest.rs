@@ -3,6 +3,7 @@
 use super::change;
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let spent = case.spent(&["random_harvest_queue*", "random_harvest_fast*"])?;
@@ -17,6 +18,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         changes: vec![change("FreeBSD", "sysrc harvest_mask=351; service random restart", "sysrc harvest_mask=511; service random restart")],
         gain: "+3.1 % on a PC Engines APU2, +4.8 % on a Netgate RCC-VE 4860 ('Tuning FreeBSD for routing and firewalling', 2018, illustration 9)".into(),
         weight: spent.share,
+        patch: Some(json!({ "sysctls": { "kern.random.harvest.mask": 351 } })),
         ..Finding::default()
     }))
 }

@@ -1,6 +1,6 @@
 //! Interrupts of several queues are served by one CPU.
 
-use super::change;
+use super::{by_interrupts, change};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
 use std::collections::BTreeMap;
@@ -20,6 +20,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     if names.len() <= fair + 1 && by_cpu.len() > 1 || names.len() < 2 {
         return Ok(None);
     }
+    let (patch, untried) = by_interrupts(case, &configuration.machine.cpus.iter().map(|cpu| cpu.cpu).collect::<Vec<_>>());
     Ok(Some(Finding {
         statement: format!("CPU {cpu} serves {} of the {number} interrupts of {}.", names.len(), card.name),
         strength: Strength::Inferred,
@@ -31,6 +32,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: "+2 % where the interrupts were spread before ('Tuning FreeBSD for routing and firewalling', 2018, illustration 13); up to the number of CPUs where one had all".into(),
         weight: 1.0 - fair as f64 / names.len() as f64,
+        patch,
+        untried,
         ..Finding::default()
     }))
 }

@@ -1,6 +1,6 @@
 //! Frames pass many rules one after the other.
 
-use super::{and_elsewhere, change, cost_or_setting, logging, percent};
+use super::{and_elsewhere, change, cost_or_setting, locks, logging, percent};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
 use serde_json::json;
@@ -17,10 +17,16 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         let longest = longest.max_by_key(|(_, chain)| chain.rules).filter(|(_, chain)| chain.rules >= MANY);
         longest.map(|(set, chain)| format!("{}: the chain {} has {} rules, {} of them with a set or a map", set.filter, chain.name, chain.rules, chain.lookups))
     });
-    // What a rule logs is a cause of its own.
-    let logging = case.spent(&logging::FUNCTIONS);
-    let spent = case.spent(&["nft_do_chain", "ipt_do_table", "ip6t_do_table", "ipfw_chk", "pf_test_rule", "ipf_check", "fr_check"]).and_then(|spent| Ok(spent.without(&logging?)));
+    // What a rule logs is a cause of its own, and so is waiting for a lock.
+    let others: Vec<&str> = logging::FUNCTIONS.into_iter().chain(locks::SLOW_PATHS).collect();
+    let others = case.spent(&others);
+    let spent = case.spent(&["nft_do_chain", "ipt_do_table", "ip6t_do_table", "ipfw_chk", "pf_test_rule", "ipf_check", "fr_check"]).and_then(|spent| Ok(spent.without(&others?)));
     let Some(found) = cost_or_setting(spent, LEAST, setting)? else { return Ok(None) };
+    // As many entries of a table do the same work, in one lookup.
+    let patch = case.setting("/rules/rules-before").and_then(|rules| rules.as_u64()).filter(|rules| *rules > 0).map(|rules| {
+        let table = case.setting("/rules/table").and_then(|entries| entries.as_u64()).unwrap_or(0);
+        json!({ "rules": { "before": 0, "table": table + rules } })
+    });
     Ok(Some(Finding {
         statement: match found.strength {
             Strength::Observed => format!("The rule set takes {} of a frame's time.", percent(found.weight)),
@@ -33,11 +39,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
             change("OpenBSD, FreeBSD (pf)", "table <NAME> { ... }; quick rules for most frames first", "pfctl -f OLD-RULES"),
         ],
         gain: and_elsewhere(&found.gain, "ipfw and ipf were nearly useless at 1,000 rules, pf, which makes a table of them, was not ('Tuning FreeBSD for routing and firewalling', 2018, illustration 31)"),
-        // As many entries of a table do the same work, in one lookup.
-        patch: case.setting("/rules/rules-before").and_then(|rules| rules.as_u64()).filter(|rules| *rules > 0).map(|rules| {
-            let table = case.setting("/rules/table").and_then(|entries| entries.as_u64()).unwrap_or(0);
-            json!({ "rules": { "before": 0, "table": table + rules } })
-        }),
+        untried: patch.is_none().then(|| "only the author of the rules knows which of them can be one table".into()),
+        patch,
         ..found
     }))
 }

@@ -2,7 +2,9 @@
 
 use super::{change, percent};
 use crate::{Case, Examined};
+use linerate_measure::experiment::System;
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let spent = case.spent(&["srso_*", "__x86_indirect_thunk_*", "retbleed_*", "entry_ibpb", "__x86_return_thunk", "its_return_thunk", "zen_untrain_ret"])?;
@@ -10,6 +12,11 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         return Ok(None);
     }
     let active = case.records.host.mitigations.iter().filter(|(_, state)| state.starts_with("Mitigation")).take(6);
+    let (patch, untried) = match (case.is_embedded(), case.system()) {
+        (true, _) => (None, Some("this machine would have to boot with another command line".into())),
+        (_, System::FreeBsd | System::PfSense | System::OpnSense) => (Some(json!({ "boot": { "vm.pmap.pti": 0, "hw.ibrs_disable": 1 } })), None),
+        _ => (Some(json!({ "boot": { "mitigations": "off" } })), None),
+    };
     Ok(Some(Finding {
         statement: "Mitigations of CPU vulnerabilities take a part of each frame's time.".into(),
         strength: Strength::Observed,
@@ -21,6 +28,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: format!("up to {} of a frame's time, and the predictions beside it: measure it", percent(spent.share)),
         weight: spent.share,
+        patch,
+        untried,
         ..Finding::default()
     }))
 }

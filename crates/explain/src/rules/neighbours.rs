@@ -3,6 +3,7 @@
 use super::{change, percent};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 /// Endings of the counters of /proc/net/stat/arp_cache and ndisc_cache.
 const TROUBLE: [&str; 4] = ["table_fulls", "res_failed", "unresolved_discards", "forced_gc_runs"];
@@ -16,6 +17,15 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     if share < 0.001 {
         return Ok(None);
     }
+    let small = counted.iter().any(|(name, n)| *n > 0 && (name.ends_with("table_fulls") || name.ends_with("forced_gc_runs")));
+    let (patch, untried) = match small {
+        true => {
+            let sizes = [(1, 65_536), (2, 131_072), (3, 262_144)];
+            let larger = ["ipv4", "ipv6"].into_iter().flat_map(|of| sizes.map(|(n, size)| (format!("net.{of}.neigh.default.gc_thresh{n}"), json!(size))));
+            (Some(json!({ "sysctls": larger.collect::<serde_json::Map<_, _>>() })), None)
+        }
+        false => (None, Some("the next hop must answer, and no setting of the DUT makes it answer".into())),
+    };
     Ok(Some(Finding {
         statement: "The DUT does not find the next hop of all frames in its table of neighbours.".into(),
         strength: Strength::Observed,
@@ -29,6 +39,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         )],
         gain: format!("{} of the frames were affected", percent(share)),
         weight: share,
+        patch,
+        untried,
         ..Finding::default()
     }))
 }

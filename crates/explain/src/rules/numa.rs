@@ -1,6 +1,6 @@
 //! The card is on another NUMA node than the CPUs that serve it.
 
-use super::change;
+use super::{by_interrupts, change};
 use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Strength};
 
@@ -15,6 +15,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     if far.is_empty() {
         return Ok(None);
     }
+    let (patch, untried) = by_interrupts(case, near);
     Ok(Some(Finding {
         statement: format!("{} of {} interrupts of {} are served on another NUMA node than the card's.", far.len(), card.interrupts.len(), card.name),
         strength: Strength::Inferred,
@@ -26,6 +27,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: "+11.8 % on 2 x Xeon E5-2650v4 with 12 queues ('Tuning FreeBSD for routing and firewalling', 2018, illustration 18)".into(),
         weight: 0.12 * far.len() as f64 / card.interrupts.len().max(1) as f64,
+        patch,
+        untried,
         ..Finding::default()
     }))
 }

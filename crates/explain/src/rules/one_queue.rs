@@ -4,7 +4,9 @@ use super::{change, percent};
 use crate::balance::by_queue;
 use crate::{Case, Examined};
 use linerate_hosts::configuration::Card;
+use linerate_measure::experiment::System;
 use linerate_measure::record::{Finding, Mode, Strength};
+use serde_json::json;
 
 /// A queue that takes this part of the frames beyond its fair share takes all.
 const UNFAIR: f64 = 0.5;
@@ -32,6 +34,12 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     }
     let flows = case.flows();
     let one_flow = if flows == 1 { " The traffic has one flow, and a flow stays in its queue." } else { "" };
+    let cpus: Vec<String> = case.forwarding_cpus().iter().map(u32::to_string).collect();
+    let (patch, untried) = match (flows, case.system(), cpus.len()) {
+        (1, ..) => (None, Some("the one flow of the traffic stays in its queue: send more flows".into())),
+        (_, System::Linux | System::Vyos, 2..) => (Some(json!({ "interface": { "in": { "rps": cpus.join(",") } } })), None),
+        _ => (None, Some("the CPUs that could take the frames are not known".into())),
+    };
     Ok(Some(Finding {
         statement: format!("Receive queue {busiest} of {number} takes {} of the frames.{one_flow}", percent(share)),
         strength: Strength::Observed,
@@ -43,6 +51,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: format!("up to {:.1} times the rate, if each queue has a CPU", (share / fair).min(f64::from(number))),
         weight: 1.0 - fair / share,
+        patch,
+        untried,
         ..Finding::default()
     }))
 }

@@ -29,6 +29,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         changes: vec![change("Linux", "taskset or systemd's CPUAffinity= keep programs off the CPU; isolcpus= keeps all off", "remove the affinity")],
         gain: format!("up to {}", percent(share / (1.0 - share).max(0.01))),
         weight: share,
+        untried: Some("the program is not of the plan: end it, and measure again".into()),
         ..Finding::default()
     }))
 }

@@ -14,6 +14,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         statement: "A program captures the DUT's frames.".into(),
         mechanism: "The kernel offers each frame to every packet socket: its filter runs, and the frames that it wants are cloned and copied.".into(),
         changes: vec![change("Linux", "ss -0p names the programs; end the capture, or give it a filter or an interface", "start the program again")],
+        untried: Some("the program is not of the plan: end it, and measure again".into()),
         ..found
     }))
 }

@@ -28,6 +28,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         changes: vec![change("any", "put the card into a slot with all its lanes; look at the BIOS for bifurcation and link speed", "the former slot")],
         gain: "unknown; without enough lanes the card cannot reach its line rate".into(),
         weight: if short { 0.5 } else { 0.1 },
+        untried: Some("the card must move to another slot".into()),
         ..Finding::default()
     }))
 }

@@ -4,6 +4,7 @@ use super::{change, percent};
 use crate::{Case, Examined};
 use linerate_measure::audit::{Cause, Side};
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let full = case.row.losses.iter().filter(|loss| loss.side == Side::Dut && loss.cause == Cause::QueueFull);
@@ -24,6 +25,12 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         return Ok(None);
     }
     let evidence = full.iter().map(|loss| format!("{}: {} frames ({})", loss.place, loss.frames, percent(loss.frames as f64 / sent)));
+    let ring = case.inside().ok().map(|card| card.rx_ring);
+    let larger = ring.and_then(|ring| Some((2 * ring.now?).min(ring.most?)).filter(|larger| Some(*larger) > ring.now));
+    let (patch, untried) = match larger {
+        Some(larger) => (Some(json!({ "interface": { "rx-ring": larger } })), None),
+        None => (None, Some("the length of this queue cannot be set, or is the longest already".into())),
+    };
     Ok(Some(Finding {
         statement: format!("A queue of the DUT overflowed: {} of the frames found it full.", percent(share)),
         strength: Strength::Observed,
@@ -35,6 +42,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: format!("up to {} more frames", percent(share)),
         weight: share,
+        patch,
+        untried,
         ..Finding::default()
     }))
 }

@@ -2,7 +2,9 @@
 
 use super::change;
 use crate::{Case, Examined};
+use linerate_measure::experiment::System;
 use linerate_measure::record::{Finding, Strength};
+use serde_json::json;
 
 /// A CPU works from this share of busy time on.
 const WORKS: f64 = 0.5;
@@ -20,6 +22,14 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     let shared = machine.cpus.iter().find(|cpu| cpu.siblings.iter().filter(works).count() > 1);
     let Some(core) = shared else { return Ok(None) };
     let names: Vec<String> = core.siblings.iter().map(u32::to_string).collect();
+    let (patch, untried) = match (case.is_embedded(), case.system()) {
+        (true, _) => (None, Some("it is set for the whole machine: change it by hand, and measure again".into())),
+        (_, System::FreeBsd | System::PfSense | System::OpnSense) => (Some(json!({ "boot": { "machdep.hyperthreading_allowed": 0 } })), None),
+        _ => {
+            let smt = "/sys/devices/system/cpu/smt/control";
+            (Some(json!({ "commands": [{ "run": format!("echo off > {smt}"), "undo": format!("echo on > {smt}") }] })), None)
+        }
+    };
     Ok(Some(Finding {
         statement: format!("CPUs {} worked under load and are hyper-threads of one core.", names.join(" and ")),
         strength: Strength::Inferred,
@@ -31,6 +41,8 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         ],
         gain: "+24 % on a Xeon E5-2650 with 8 queues ('Tuning FreeBSD for routing and firewalling', 2018, illustration 5); measure it: other CPUs lost".into(),
         weight: 0.2,
+        patch,
+        untried,
         ..Finding::default()
     }))
 }

@@ -22,6 +22,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         changes: vec![change("hypervisor", "CPUs of its own for the router (pinning, no overcommitment)", "the former placement")],
         gain: format!("up to {}", percent(most / (1.0 - most).max(0.01))),
         weight: most,
+        untried: Some("the hypervisor decides it, and not the DUT".into()),
         ..Finding::default()
     }))
 }

@@ -21,6 +21,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         changes: vec![change("linerate", "linerate bench --mode threaded, or more generator CPUs or hosts", "nothing to undo")],
         gain: "unknown until the tester is clearly faster than the DUT (RFC 2544, section 6)".into(),
         weight: 1.0,
+        untried: Some("the tester must change, and not the DUT".into()),
         ..Finding::default()
     }))
 }

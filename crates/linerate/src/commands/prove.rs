@@ -165,12 +165,17 @@ fn one(mut plan: Plan, name: String, base: &Path, budget: Option<Duration>) -> R
         return Err(failure);
     }
     let expected = finished.summary.expectations.first().context("the plan expects something")?;
-    let ratio = expected.pairs.first().and_then(|pair| pair.estimate);
+    let pair = expected.pairs.first();
+    let ratio = pair.and_then(|pair| pair.estimate);
+    let rate = |cell: usize| Some(finished.summary.rows.iter().find(|row| row.slot == cell)?.received);
+    let rates = pair.and_then(|pair| Some((rate(pair.than?)?, rate(pair.of)?)));
     let records = finished.directory.display().to_string();
     let unmeasured = finished.summary.unmeasured.iter().map(|u| format!("{} {}", u.name, u.why));
     let reasons: Vec<String> = expected.reasons.iter().cloned().chain(unmeasured).collect();
+    let of_nothing = rates.and_then(|(before, after)| Proof::of_nothing(before, after, records.clone()));
+    let not_run = || Proof { records: Some(records.clone()), ..Proof::not_run(reasons.join("; ")) };
     Ok(match ratio {
         Some(ratio) => Proof::of(ratio, records),
-        None => Proof { records: Some(records), ..Proof::not_run(reasons.join("; ")) },
+        None => of_nothing.unwrap_or_else(not_run),
     })
 }

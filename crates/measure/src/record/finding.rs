@@ -85,6 +85,9 @@ pub struct Finding {
     /// The change as keys of a plan's variant (docs/plans.md), merged into those of the slot as `from` does it; `null` removes a
     /// key. `None` where a plan cannot make it.
     pub patch: Option<Value>,
+    /// Why a plan cannot make it; `None` with a patch.
+    #[serde(default)]
+    pub untried: Option<String>,
     /// The answer of the experiment with this change; `None` before it.
     pub proof: Option<Proof>,
 }
@@ -94,11 +97,11 @@ pub struct Finding {
 pub struct Proof {
     /// The answer.
     pub verdict: Verdict,
-    /// The rate with the change divided by that without, paired by block; `None` where it was not measured.
+    /// The rate with the change divided by that without, paired by block; `None` where it was not measured, or one is 0.
     pub ratio: Option<Estimate>,
     /// The folder of its records.
     pub records: Option<String>,
-    /// Why it was not measured.
+    /// Why it was not measured; or the rates, where one is 0.
     pub reason: Option<String>,
 }
 
@@ -128,6 +131,16 @@ impl Proof {
             _ => Verdict::Undecided,
         };
         Proof { verdict, ratio: Some(ratio), records: Some(records), reason: None }
+    }
+
+    /// The answer where the DUT forwards nothing without the change: both rates, received frames/s. `None` unless their intervals
+    /// say so.
+    pub fn of_nothing(before: Estimate, after: Estimate, records: String) -> Option<Proof> {
+        let proven = before.n > 0 && before.high == Some(0.0) && after.low > Some(0.0);
+        let rate = after.median;
+        let reason = format!("the DUT forwards no frame as measured, and {rate:.0} frames/s with the change");
+        let of = |records| Proof { verdict: Verdict::Proven, ratio: None, records, reason: Some(reason) };
+        proven.then(|| of(Some(records)))
     }
 
     /// No answer.

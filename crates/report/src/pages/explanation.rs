@@ -159,13 +159,15 @@ fn finding_in_full(page: &mut Document, campaign: &Campaign, finding: &Finding, 
     }
     page.fact("gain", &finding.gain);
     finding.proof.iter().for_each(|proof| page.fact("proof", proven(proof)));
+    finding.untried.iter().for_each(|why| page.fact("proof", format!("no plan can try it: {why}")));
 }
 
 /// `proven: 61.3 % more frames with the change, 95 % interval +58.9..+63.1 %; records in X`
 fn proven(proof: &Proof) -> String {
     let records = proof.records.iter().map(|records| format!("; records in {records}")).collect::<String>();
     let Some(ratio) = proof.ratio else {
-        return format!("not run: {}{records}", proof.reason.as_deref().unwrap_or_default());
+        let known = if proof.verdict == Verdict::Proven { "proven" } else { "not run" };
+        return format!("{known}: {}{records}", proof.reason.as_deref().unwrap_or_default());
     };
     // From twice the rate on, percentages are hard to read.
     let times = ratio.median >= 2.0;
@@ -272,6 +274,11 @@ mod tests {
         assert!(proof(0.97, 0.01).starts_with("refuted, no gain of 2 % or more: 3.0 % fewer frames"));
         assert!(proof(1.02, 0.05).starts_with("not decided: 2.0 % more frames"));
         assert_eq!(proven(&Proof::not_run("the DUT was simulated")), "not run: the DUT was simulated");
+        let rate = |fps: f64| Estimate { median: fps, low: Some(fps), high: Some(fps), n: 6 };
+        let nothing = Proof::of_nothing(rate(0.0), rate(7e5), "r".into()).unwrap();
+        let said = "proven: the DUT forwards no frame as measured, and 700000 frames/s with the change; records in r";
+        assert_eq!(proven(&nothing), said);
+        assert_eq!(Proof::of_nothing(rate(0.0), rate(0.0), "r".into()), None);
     }
 
     fn finding(cause: &str, strength: Strength, weight: f64) -> Finding {
