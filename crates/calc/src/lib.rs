@@ -104,7 +104,9 @@ impl Unit {
                 scaled(&steps.map(|(bits, name)| (2f64.powi(bits), name)), "")
             }
             Unit::Share => format!("{} %", short(100.0 * value)),
-            Unit::Count if value.fract() == 0.0 && (0.0..1e18).contains(&value) => grouped(value as u64),
+            Unit::Count if (value.fract() == 0.0 && value >= 0.0 || value >= 1e3) && value < 1e18 => {
+                grouped(value.round() as u64)
+            }
             Unit::Count => short(value),
         }
     }
@@ -325,6 +327,7 @@ mod tests {
             (Unit::Share, 0.0715, "7.15 %"),
             (Unit::Count, 33_554_432.0, "33,554,432"),
             (Unit::Count, 0.5, "0.5"),
+            (Unit::Count, 6442.95, "6,443"),
             (Unit::ByteRate, 984.615e6, "984.6 MB/s"),
         ] {
             assert_eq!(unit.show(value), text);
