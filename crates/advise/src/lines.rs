@@ -27,6 +27,17 @@ pub fn files<'a>(items: &[&'a Item]) -> BTreeMap<&'a str, Vec<&'a Lasting>> {
     files
 }
 
+/// The text of a file after these changes; `None`: it is not there yet. Lines with a key go, the new ones come at the end.
+pub fn changed(text: Option<&str>, lines: &[&Lasting]) -> String {
+    let bare = |line: &str| line.replace([' ', '\t'], "");
+    let keys: Vec<String> = lines.iter().map(|lasting| bare(&lasting.key)).collect();
+    let heading = || lines.iter().find_map(|lasting| lasting.heading.clone());
+    let text = text.map_or_else(|| heading().unwrap_or_default(), String::from);
+    let stays = |line: &&str| !keys.iter().any(|key| bare(line).starts_with(key.as_str()));
+    let new = lines.iter().filter_map(|lasting| lasting.line.as_deref());
+    text.lines().filter(stays).chain(new).flat_map(|line| [line, "\n"]).collect()
+}
+
 /// A word that every shell takes as it is.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);

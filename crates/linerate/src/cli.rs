@@ -1,8 +1,8 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    advise, agent, bench, calc, compare, conduct, documents, explain, facts, flame, history, import, lab,
-    plan_file, profile, receive, reproduce, rules, run, send, show, stat, tune, watch,
+    advise, agent, apply, bench, calc, compare, conduct, documents, explain, facts, flame, history, import,
+    lab, plan_file, profile, receive, reproduce, rules, run, send, show, stat, tune, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -117,6 +117,13 @@ pub enum Command {
     /// flame graph. `stages` follows one frame in 61 through the stack and prints how long each step takes. `locks` measures how long
     /// CPUs and tasks wait for locks, by the functions that want them. `drops` counts the frames that the kernel drops, with its reason.
     Profile(profile::Profile),
+    /// Carry out recommendations of `linerate advise`
+    ///
+    /// Shows what would change in the running system and in which files, asks, and does it. Each change is written down with the value
+    /// before it, so that `linerate revert` restores everything: also after a reboot, or if linerate was killed in between.
+    Apply(apply::Apply),
+    /// Take back what `linerate apply` changed
+    Revert(apply::Revert),
     /// Find which of many settings make a DUT faster, and prove it
     ///
     /// Takes a plan whose variants each change one setting. A screening measures a few combinations of all of them; fresh trials confirm
@@ -183,6 +190,8 @@ impl Command {
             Command::Advise(args) => advise::run(&args),
             Command::Flame(args) => flame::run(&args),
             Command::Profile(args) => profile::run(&args),
+            Command::Apply(args) => apply::apply(&args),
+            Command::Revert(args) => apply::revert(&args),
             Command::Tune(args) => tune::run(&args),
             Command::Watch(args) => watch::run(&args),
             Command::Import(args) => import::run(&args),

@@ -1,7 +1,7 @@
 //! The BSDs. OpenBSD has pf as a part of it, and nearly always on; pfSense and OPNsense are made of FreeBSD.
 
 use super::shared::writable;
-use super::{Family, Form, Input, List, Modules, Program, WAS};
+use super::{Family, Form, Input, List, Modules, Program, Read, Step, WAS};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
@@ -89,6 +89,18 @@ fn flags(system: System, feature: Feature) -> &'static [Flag] {
         (_, Feature::VlanTso) => &[(&["VLAN_HWTSO"], "vlanhwtso")],
         _ => &[],
     }
+}
+
+/// A flag of an interface, as ifconfig is given it: `lro`, `-lro`; `None` for one that it does not show.
+pub(super) fn ifconfig(system: System, name: &str, given: &str) -> Option<Step> {
+    let plain = given.trim_start_matches('-');
+    use Feature::{Lro, RxChecksum, Tso, TxChecksum, VlanOffload, VlanTso};
+    let all = [Lro, RxChecksum, Tso, TxChecksum, VlanOffload, VlanTso].into_iter();
+    let (shown, plain) =
+        all.flat_map(|feature| flags(system, feature)).copied().find(|(_, known)| *known == plain)?;
+    let read = Read { program: Program::new(["ifconfig", name]), form: Form::Flag { shown, given: plain } };
+    let set = |to: &str| Program::new(["ifconfig", name, to]);
+    Some(Step::value(format!("{plain} of {name}"), read, set, given))
 }
 
 fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {

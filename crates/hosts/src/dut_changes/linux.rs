@@ -1,6 +1,6 @@
 //! Linux: `ip`, `ethtool`, `sysctl`, `nft` and `iptables`, and the kernel's files for settings without a tool.
 
-use super::{Family, Form, Input, List, Modules, Program};
+use super::{Family, Form, Input, List, Modules, Program, Read, Step};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Part, RuleSet};
 use linerate_plan::settings::{Feature, Interface};
@@ -32,7 +32,7 @@ for i in $(ls "/sys/class/net/$if/device/msi_irqs" 2>/dev/null); do
 done
 [ "$done" = 1 ] || { echo "$if has no interrupts that can be moved" >&2; exit 1; }"#;
 /// Restores files from lines of a name and its content.
-const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done; exit 0"#;
+pub(super) const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done; exit 0"#;
 /// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
 const ADAPTIVE_TX: &str = "Adaptive RX/TX";
 /// Takes our table away, whether or not it is there.
@@ -90,32 +90,61 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
         );
     }
     let wait = wanted.rx_wait_ns.map(|ns| (ns / 1000) as u32);
-    for (value, what, options, shown, given) in [
-        (wanted.queues, "queues", CHANNELS, "Combined", "combined"),
-        (wanted.rx_ring, "receive ring", RINGS, "RX", "rx"),
-        (wanted.tx_ring, "transmit ring", RINGS, "TX", "tx"),
-        (wait, "receive interrupt wait", COALESCING, "rx-usecs", "rx-usecs"),
-        (wanted.rx_wait_frames, "frames per receive interrupt", COALESCING, "rx-frames", "rx-frames"),
+    for (value, what, option, given) in [
+        (wanted.queues, "queues", CHANNELS, "combined"),
+        (wanted.rx_ring, "receive ring", RINGS, "rx"),
+        (wanted.tx_ring, "transmit ring", RINGS, "tx"),
+        (wait, "receive interrupt wait", COALESCING, "rx-usecs"),
+        (wanted.rx_wait_frames, "frames per receive interrupt", COALESCING, "rx-frames"),
     ] {
         if let Some(value) = value {
-            ethtool(list, format!("{what} of {name}"), name, options, [shown, given], &value.to_string());
+            list.steps.steps.push(ethtool(
+                format!("{what} of {name}"),
+                option,
+                name,
+                given,
+                &value.to_string(),
+            ));
         }
     }
     steering(list, name, wanted);
 }
 
-/// Options of ethtool that show and set something.
-const OFFLOADS: [&str; 2] = ["-k", "-K"];
-const CHANNELS: [&str; 2] = ["-l", "-L"];
-const RINGS: [&str; 2] = ["-g", "-G"];
-const COALESCING: [&str; 2] = ["-c", "-C"];
-const PAUSE: [&str; 2] = ["-a", "-A"];
+/// Options of ethtool that set something. The one that shows it is the small letter.
+const OFFLOADS: &str = "-K";
+const CHANNELS: &str = "-L";
+const RINGS: &str = "-G";
+const COALESCING: &str = "-C";
+const PAUSE: &str = "-A";
 
-/// A value that ethtool shows under one name and is given by another.
-fn ethtool(list: &mut List<'_>, what: String, name: &str, options: [&str; 2], names: [&str; 2], to: &str) {
-    let [[show, set], [shown, given]] = [options, names];
-    let set = |value: &str| Program::new(["ethtool", set, name, given, value]);
-    list.value(what, Program::new(["ethtool", show, name]), Form::Line(shown.into()), set, to);
+/// The name by which ethtool shows what it is given by another.
+fn shown<'a>(option: &str, given: &'a str) -> &'a str {
+    match (option, given) {
+        (OFFLOADS, "gro") => "generic-receive-offload",
+        (OFFLOADS, "gso") => "generic-segmentation-offload",
+        (OFFLOADS, "tso") => "tcp-segmentation-offload",
+        (OFFLOADS, "lro") => "large-receive-offload",
+        (OFFLOADS, "rx") => "rx-checksumming",
+        (OFFLOADS, "tx") => "tx-checksumming",
+        (OFFLOADS, "rxvlan") => "rx-vlan-offload",
+        (OFFLOADS, "txvlan") => "tx-vlan-offload",
+        (OFFLOADS, "ntuple") => "ntuple-filters",
+        (OFFLOADS, "rxhash") => "receive-hashing",
+        (CHANNELS, "combined") => "Combined",
+        (CHANNELS | RINGS | PAUSE, "rx") => "RX",
+        (CHANNELS | RINGS | PAUSE, "tx") => "TX",
+        (PAUSE, "autoneg") => "Autonegotiate",
+        (COALESCING, "adaptive-rx") => "Adaptive RX",
+        (COALESCING, "adaptive-tx") => ADAPTIVE_TX,
+        (_, given) => given,
+    }
+}
+
+/// A value that ethtool sets.
+pub(super) fn ethtool(what: String, option: &str, name: &str, given: &str, to: &str) -> Step {
+    let set = |value: &str| Program::new(["ethtool", option, name, given, value]);
+    let program = Program::new(["ethtool", &option.to_lowercase(), name]);
+    Step::value(what, Read { program, form: Form::Line(shown(option, given).into()) }, set, to)
 }
 
 /// Steers the work of queues to CPUs.
@@ -169,19 +198,17 @@ fn on_off(on: bool) -> &'static str {
 }
 
 fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
-    let (options, names): ([&str; 2], &[[&str; 2]]) = match feature {
-        Feature::Gro => (OFFLOADS, &[["generic-receive-offload", "gro"]]),
-        Feature::Gso => (OFFLOADS, &[["generic-segmentation-offload", "gso"]]),
-        Feature::Tso => (OFFLOADS, &[["tcp-segmentation-offload", "tso"]]),
-        Feature::Lro => (OFFLOADS, &[["large-receive-offload", "lro"]]),
-        Feature::RxChecksum => (OFFLOADS, &[["rx-checksumming", "rx"]]),
-        Feature::TxChecksum => (OFFLOADS, &[["tx-checksumming", "tx"]]),
-        Feature::VlanOffload => (OFFLOADS, &[["rx-vlan-offload", "rxvlan"], ["tx-vlan-offload", "txvlan"]]),
-        Feature::UdpGroForwarding => (OFFLOADS, &[["rx-udp-gro-forwarding", "rx-udp-gro-forwarding"]]),
-        Feature::FlowControl => (PAUSE, &[["RX", "rx"], ["TX", "tx"]]),
-        Feature::AdaptiveInterrupts => {
-            (COALESCING, &[["Adaptive RX", "adaptive-rx"], [ADAPTIVE_TX, "adaptive-tx"]])
-        }
+    let (option, all): (&str, &[&str]) = match feature {
+        Feature::Gro => (OFFLOADS, &["gro"]),
+        Feature::Gso => (OFFLOADS, &["gso"]),
+        Feature::Tso => (OFFLOADS, &["tso"]),
+        Feature::Lro => (OFFLOADS, &["lro"]),
+        Feature::RxChecksum => (OFFLOADS, &["rx"]),
+        Feature::TxChecksum => (OFFLOADS, &["tx"]),
+        Feature::VlanOffload => (OFFLOADS, &["rxvlan", "txvlan"]),
+        Feature::UdpGroForwarding => (OFFLOADS, &["rx-udp-gro-forwarding"]),
+        Feature::FlowControl => (PAUSE, &["rx", "tx"]),
+        Feature::AdaptiveInterrupts => (COALESCING, &["adaptive-rx", "adaptive-tx"]),
         Feature::ThreadedNapi => {
             let path = format!("/sys/class/net/{name}/threaded");
             return list.kernel_file(format!("threaded NAPI of {name}"), &path, if on { "1" } else { "0" });
@@ -190,13 +217,12 @@ fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
             return list.refuse("vlan-tso", "Linux has no such switch: tso is for tagged frames as well");
         }
     };
-    for names in names {
-        let given = names[1];
-        let what = match options == OFFLOADS {
-            true => format!("{given} of {name}"),
-            false => format!("{} ({given}) of {name}", feature.key()),
+    for given in all {
+        let what = match option {
+            OFFLOADS => format!("{given} of {name}"),
+            _ => format!("{} ({given}) of {name}", feature.key()),
         };
-        ethtool(list, what, name, options, *names, on_off(on));
+        list.steps.steps.push(ethtool(what, option, name, given, on_off(on)));
     }
 }
 

@@ -8,9 +8,12 @@
 mod bsd;
 mod linux;
 mod shared;
+mod single;
 mod tables;
 #[cfg(test)]
 mod tests;
+
+pub use single::{Single, content, content_of};
 
 use linerate_measure::experiment::System;
 use linerate_plan::placeholders::fill;
@@ -155,6 +158,16 @@ pub struct Undoing {
 }
 
 impl Step {
+    /// A change whose undoing takes the text that was read before.
+    fn change(what: impl Into<String>, read: Read, apply: Program, back: Program) -> Step {
+        Step { what: what.into(), read: Some(read), apply, undo: Undo::Run(back), within_ns: None }
+    }
+
+    /// A value that is set in the same form as it is restored.
+    fn value(what: impl Into<String>, read: Read, set: impl Fn(&str) -> Program, to: &str) -> Step {
+        Step::change(what, read, set(to), set(WAS))
+    }
+
     /// The undoing, with `was` as the recorded state; `None` if the change stays.
     pub fn undoing(&self, was: &str) -> Option<Undoing> {
         let (argv, input) = match &self.undo {
@@ -301,7 +314,7 @@ impl List<'_> {
 
     /// A change whose undoing takes the text that was read before.
     fn change(&mut self, what: impl Into<String>, read: Program, form: Form, apply: Program, back: Program) {
-        self.add(what, Some(Read { program: read, form }), apply, Undo::Run(back));
+        self.steps.steps.push(Step::change(what, Read { program: read, form }, apply, back));
     }
 
     /// A value that is set in the same form as it is restored.

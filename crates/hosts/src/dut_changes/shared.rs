@@ -1,6 +1,6 @@
 //! Changes that all systems have: sysctls, files, commands, modules.
 
-use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Undo, WAS};
+use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Read, Step, Undo, WAS};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, RuleSet};
@@ -28,9 +28,9 @@ done
 pub(super) use writable;
 
 /// Prints whether a file exists, then its content.
-const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; else echo absent; fi"#;
+pub(super) const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; else echo absent; fi"#;
 /// Writes its input, by way of a second file, so that the file is never incomplete. An existing file keeps its owner and mode.
-const FILE_WRITE: &str = concat!(
+pub(super) const FILE_WRITE: &str = concat!(
     writable!(),
     r#"set -e
 umask 077
@@ -67,6 +67,18 @@ fi; } 3>&1 | sh -c "$1""#;
 const NO_KIND: &str = "linerate makes these in the embedded lab only: set it up on the host by the variant's files and commands";
 /// Writes its second argument into the file that is its first: one of the kernel's.
 const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
+
+/// A kernel setting.
+pub(super) fn sysctl(system: System, name: &str, value: &str) -> Step {
+    let options: &[&str] = match system {
+        System::Linux | System::Vyos => &["sysctl", "-q", "-w"],
+        _ => &["sysctl"],
+    };
+    let set =
+        |to: &str| Program::new(options.iter().map(|o| (*o).to_string()).chain([format!("{name}={to}")]));
+    let read = Read { program: Program::new(["sysctl", "-n", name]), form: Form::Trimmed };
+    Step::value(format!("sysctl {name}"), read, set, value)
+}
 
 impl List<'_> {
     /// All that a variant sets after the last boot.
@@ -139,20 +151,8 @@ impl List<'_> {
 
     /// A kernel setting.
     pub fn sysctl(&mut self, name: &str, value: &str) {
-        let (name, value) = (self.target.fill(name), self.target.fill(value));
-        let options: &[&str] = match self.target.system {
-            System::Linux | System::Vyos => &["sysctl", "-q", "-w"],
-            _ => &["sysctl"],
-        };
-        let set =
-            |to: &str| Program::new(options.iter().map(|o| (*o).to_string()).chain([format!("{name}={to}")]));
-        self.value(
-            format!("sysctl {name}"),
-            Program::new(["sysctl", "-n", &name]),
-            Form::Trimmed,
-            set,
-            &value,
-        );
+        let step = sysctl(self.target.system, &self.target.fill(name), &self.target.fill(value));
+        self.steps.steps.push(step);
     }
 
     /// Settings that outlive a boot: files, and the loader's settings. On systems that need a save command, the change is saved,

@@ -6,7 +6,8 @@ use crate::output::{INTERRUPTED, print, print_json, show};
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use linerate_advise::{Demands, Role, advise, lines, version};
+use linerate_advise::{Advice, Demands, Role, advise, lines, version};
+use linerate_hosts::configuration::Configuration;
 use linerate_plan::units::parse_link_speed;
 use linerate_report::format::FORMATS;
 use linerate_report::pages;
@@ -31,6 +32,21 @@ pub struct Advise {
     #[command(flatten)]
     pub source: Source,
 
+    #[command(flatten)]
+    pub purpose: Purpose,
+
+    /// How to print. text is a page, json the record, shell, ansible and diff the lines to change
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
+    pub format: String,
+
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// What the host is for.
+#[derive(Debug, Args)]
+pub struct Purpose {
     /// What the host is for [default: what its forwarding and its rules show]
     #[arg(long, value_enum)]
     pub role: Option<RoleName>,
@@ -50,14 +66,25 @@ pub struct Advise {
     /// Bit rate of an end host's connections [default: that of its fastest link]
     #[arg(long, value_name = "RATE", value_parser = parse_link_speed)]
     pub rate: Option<f64>,
+}
 
-    /// How to print. text is a page, json the record, shell, ansible and diff the lines to change
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
-    pub format: String,
-
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
+impl Purpose {
+    /// The advice for a host with these facts.
+    ///
+    /// # Errors
+    /// Its system is not known.
+    pub fn advice(&self, mut found: Configuration) -> Result<Advice> {
+        let role = self.role.map(|role| match role {
+            RoleName::Router => Role::Router,
+            RoleName::Firewall => Role::Firewall,
+            RoleName::EndHost => Role::EndHost,
+            RoleName::Bridge => Role::Bridge,
+        });
+        found.system.release = self.release.clone().or(found.system.release);
+        let demands =
+            Demands { role, rtt_ns: self.rtt.as_nanos() as f64, rate: self.rate, states: self.states };
+        advise(&found, demands).context("there is no advice for this system")
+    }
 }
 
 /// A role on the command line.
@@ -92,16 +119,7 @@ fn formats() -> impl TypedValueParser<Value = String> {
 /// The host or the folder cannot be read.
 pub fn run(args: &Advise) -> Result<ExitCode> {
     let Some(facts) = args.source.facts()? else { return Ok(ExitCode::from(INTERRUPTED)) };
-    let mut found = configuration(&facts)?;
-    found.system.release = args.release.clone().or(found.system.release);
-    let role = args.role.map(|role| match role {
-        RoleName::Router => Role::Router,
-        RoleName::Firewall => Role::Firewall,
-        RoleName::EndHost => Role::EndHost,
-        RoleName::Bridge => Role::Bridge,
-    });
-    let demands = Demands { role, rtt_ns: args.rtt.as_nanos() as f64, rate: args.rate, states: args.states };
-    let advice = advise(&found, demands).context("there is no advice for this system")?;
+    let advice = args.purpose.advice(configuration(&facts)?)?;
     let form = lines::FORMS.iter().find(|(name, _)| *name == args.format);
     match form {
         Some((_, write)) => print(&write(&lines::with_lines(&advice.items))),

@@ -92,6 +92,25 @@ impl Source {
         interrupt::install();
         let progress = Progress::of_files();
         progress.say(format!("asking {}", self.name()));
+        let stop = Some(&interrupt::INTERRUPTED);
+        let asked = self
+            .target()
+            .and_then(|target| Ok(linerate_remote::facts(&target, self.sudo, &self.interfaces, stop)?));
+        drop(progress);
+        match asked {
+            _ if interrupted() => Ok(None),
+            asked => asked.map(Some),
+        }
+    }
+
+    /// The host, connected.
+    ///
+    /// # Errors
+    /// It cannot be reached, or a folder is named.
+    pub fn target(&self) -> Result<ExecutionTarget> {
+        if self.place.as_deref().is_some_and(|place| place.contains('/') || Path::new(place).exists()) {
+            return Err(usage(format!("{} is a path: name a host", self.name())));
+        }
         let approach = self.ssh.approach();
         let target = |address: &str| Target {
             config: approach.config.clone(),
@@ -99,18 +118,13 @@ impl Source {
             ..Target::new(address)
         };
         let stop = Some(&interrupt::INTERRUPTED);
-        let target = match (&self.place, &self.namespace) {
-            (Some(host), _) => ExecutionTarget::connect(&target(host), stop),
-            (None, Some(name)) => ExecutionTarget::connect(&Target { namespace: true, ..target(name) }, stop),
-            (None, None) => Ok(ExecutionTarget::Here { name: self.name().into(), netns: None }),
-        };
-        let asked =
-            target.and_then(|target| linerate_remote::facts(&target, self.sudo, &self.interfaces, stop));
-        drop(progress);
-        match asked {
-            _ if interrupted() => Ok(None),
-            asked => Ok(Some(asked?)),
-        }
+        Ok(match (&self.place, &self.namespace) {
+            (Some(host), _) => ExecutionTarget::connect(&target(host), stop)?,
+            (None, Some(name)) => {
+                ExecutionTarget::connect(&Target { namespace: true, ..target(name) }, stop)?
+            }
+            (None, None) => ExecutionTarget::Here { name: self.name().into(), netns: None },
+        })
     }
 }
 

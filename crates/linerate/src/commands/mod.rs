@@ -2,6 +2,7 @@
 
 pub mod advise;
 pub mod agent;
+pub mod apply;
 pub mod bench;
 pub mod calc;
 pub mod compare;

@@ -5,7 +5,7 @@ pub mod rehearsal;
 mod site;
 mod tester;
 
-pub use site::{Site, folder, prepare, read, system};
+pub use site::{Site, folder, prepare, read, state, system};
 
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts, after_load};

@@ -161,7 +161,7 @@ impl Site {
             .map(|host| anyhow::Ok((Arc::clone(self.place(host)?), self.kernel(host)?)))
             .transpose()?;
         let place = Arc::clone(self.place(host)?);
-        Ok(RemoteDut::new(known, place, &host.reach.to_string(), &journals()?, witness)?)
+        Ok(RemoteDut::new(known, place, &host.reach.to_string(), &state("hosts")?, witness)?)
     }
 
     /// Restores the settings of the DUT that an interrupted run had changed, if there are any.
@@ -457,12 +457,15 @@ pub fn system(asked: Option<System>, site: &Site, plan: &Plan) -> Result<Option<
     }
 }
 
-/// Where changes of other hosts are written down: with the user's own state, or with this machine's where root does it.
-fn journals() -> Result<PathBuf> {
+/// Where changes of hosts are written down, by their kind: with the user's own state, or with this machine's where root does it.
+///
+/// # Errors
+/// The user has no place for it.
+pub fn state(kind: &str) -> Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let root = || userns::is_root().then(|| PathBuf::from("/var/lib"));
     let base =
         variable("XDG_STATE_HOME").or_else(root).or_else(|| Some(variable("HOME")?.join(".local/state")));
     let base = base.context("HOME is not set: there is no place to write changes of hosts down in")?;
-    Ok(base.join("linerate/hosts"))
+    Ok(base.join("linerate").join(kind))
 }

@@ -1,0 +1,110 @@
+//! Single changes of a host, outside of any variant: each with the question before it, and its undoing.
+
+use super::linux::{LINES_BACK, ethtool};
+use super::shared::{FILE_READ, FILE_WRITE, sysctl, writable};
+use super::{Form, Input, Program, Read, Step};
+use crate::systems::Kernel;
+use linerate_measure::experiment::System;
+
+/// Prints the kernel's files of a pattern, each with its content.
+const FILES_READ: &str = r#"for f in $1; do [ -e "$f" ] && echo "$f $(cat "$f")"; done; exit 0"#;
+/// Writes a value into these files.
+const FILES_PUT: &str = r#"for f in $1; do printf '%s\n' "$2" >"$f" || exit 1; done"#;
+/// Restores the file that [`FILE_READ`] printed, unless someone has changed it since its second argument was written into it.
+const FILE_TAKEN_BACK: &str = concat!(
+    "new=$2\n",
+    writable!(),
+    r#"set -e
+umask 077
+IFS= read -r was
+if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
+cat >"$1.linerate"
+if [ -e "$1" ] && printf %s "$new" | cmp -s - "$1"; then
+	if [ "$was" = present ]; then mv -f "$1.linerate" "$1"; else rm -f "$1" "$1.linerate"; fi
+	exit 0
+fi
+as_it_was=no
+if [ "$was" = present ]; then
+	if cmp -s "$1.linerate" "$1"; then as_it_was=yes; fi
+elif [ ! -e "$1" ]; then as_it_was=yes; fi
+rm -f "$1.linerate"
+[ "$as_it_was" = yes ] || { echo "$1 has been changed since linerate wrote it: take its lines out by hand" >&2; exit 1; }"#
+);
+/// Bytes of a file that is changed: its text becomes an argument.
+const MOST: usize = 96 << 10;
+
+/// A change of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Single {
+    Sysctl {
+        name: String,
+        value: String,
+    },
+    /// A value for one of the kernel's files, or for all that a pattern of the shell means.
+    KernelFiles {
+        pattern: String,
+        value: String,
+    },
+    /// Option, interface, and a name with its value: `-K eth0 lro off`.
+    Ethtool {
+        arguments: Vec<String>,
+    },
+    /// Interface and flag: `ix0 -lro`.
+    Ifconfig {
+        arguments: Vec<String>,
+    },
+    /// A file gets this text.
+    Text {
+        path: String,
+        text: String,
+    },
+}
+
+/// The question for the content of a file.
+pub fn content_of(path: &str) -> Read {
+    Read { program: Program::script(FILE_READ, [path]), form: Form::Whole }
+}
+
+/// The content in the answer; `None` where there is no file.
+pub fn content(answer: &str) -> Option<&str> {
+    answer.strip_prefix("present\n")
+}
+
+impl Single {
+    /// The change as a step.
+    ///
+    /// # Errors
+    /// The reason why its undoing would not be known.
+    pub fn step(&self, kernel: Kernel) -> Result<Step, String> {
+        let system = match kernel {
+            Kernel::FreeBsd => System::FreeBsd,
+            Kernel::OpenBsd => System::OpenBsd,
+            _ => System::Linux,
+        };
+        match self {
+            Single::Sysctl { name, value } => Ok(sysctl(system, name, value)),
+            Single::KernelFiles { pattern, value } => {
+                let read = Read { program: Program::script(FILES_READ, [pattern]), form: Form::Whole };
+                let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
+                Ok(Step::change(pattern, read, Program::script(FILES_PUT, [pattern, value]), back))
+            }
+            Single::Ethtool { arguments } => match &arguments[..] {
+                [option, name, given, value] if option.len() == 2 && option.to_uppercase() == *option => {
+                    Ok(ethtool(format!("{given} of {name}"), option, name, given, value))
+                }
+                _ => Err(format!("the present value of `ethtool {}` cannot be read", arguments.join(" "))),
+            },
+            Single::Ifconfig { arguments } => match &arguments[..] {
+                [name, given] => super::bsd::ifconfig(system, name, given),
+                _ => None,
+            }
+            .ok_or_else(|| format!("the present value of `ifconfig {}` cannot be read", arguments.join(" "))),
+            Single::Text { path, text } if text.len() <= MOST && !text.contains('\0') => {
+                let apply = Program::script(FILE_WRITE, [path]).reading(Input::Text(text.clone()));
+                let back = Program::script(FILE_TAKEN_BACK, [path, text]).reading(Input::Was);
+                Ok(Step::change(path, content_of(path), apply, back))
+            }
+            Single::Text { path, .. } => Err(format!("{path} is larger than {MOST} bytes, or no text")),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `linerate apply` and `linerate revert`: advice carried out, and taken back.
+
+use super::advise::Purpose;
+use super::facts::{Source, configuration};
+use crate::args::Printed;
+use crate::interrupt;
+use crate::output::{INTERRUPTED, result, tell, usage};
+use crate::testbed::hosts::state;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use linerate_advise::{Item, Runtime, State, lines};
+use linerate_hosts::dut_changes::{Read, Single, Step, content, content_of};
+use linerate_hosts::systems::Kernel;
+use linerate_remote::{Changes, ExecutionTarget, Order};
+use linerate_report::pages::{self, Applied, FileChange, ValueChange};
+use serde_json::json;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Carry out recommendations of `linerate advise`, at once and for the next boot.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate apply --item linux-flow-control --dry-run    what would change, in which file
+  sudo linerate apply --item linux-flow-control              shows it, asks, and does it
+  linerate apply root@router --all --yes                     all that is advised, over ssh
+  linerate revert root@router                                everything as it was before
+
+Each change is shown before it is made, with the present value, and written down before it is made, so that
+`linerate revert` restores it: also after a reboot, or if linerate was killed in between. --all leaves out what
+helps some machines and harms others: name such items, and measure them (`linerate tune`).
+
+Exit status: 0 done, or nothing to do; 1 a change failed (those before it are made, and can be reverted);
+2 bad arguments; 130 Ctrl-C.")]
+pub struct Apply {
+    #[command(flatten)]
+    pub source: Source,
+
+    /// Name of a recommendation, as `linerate advise` prints it; can be repeated
+    #[arg(long = "item", value_name = "NAME", required_unless_present = "all")]
+    pub items: Vec<String>,
+
+    /// All recommendations that need no measurement first
+    #[arg(long, conflicts_with = "items")]
+    pub all: bool,
+
+    #[command(flatten)]
+    pub purpose: Purpose,
+
+    /// Show the changes, and make none
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+
+    /// Do not ask
+    #[arg(short, long, conflicts_with = "dry_run")]
+    pub yes: bool,
+
+    /// Change the running system only: no file
+    #[arg(long)]
+    pub until_boot: bool,
+
+    #[command(flatten)]
+    pub printed: Printed,
+}
+
+/// Take back what `linerate apply` changed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate revert --list       the changes of this machine that can be taken back
+  sudo linerate revert              take them back
+  linerate revert root@router       on a host, over ssh
+
+The last change is taken back first. A file that someone has changed since then stays as it is, and is named.
+
+Exit status: 0 everything is as it was; 1 something could not be taken back, and stays written down;
+2 bad arguments.")]
+pub struct Revert {
+    #[command(flatten)]
+    pub source: Source,
+
+    /// List the changes, and take none back
+    #[arg(long)]
+    pub list: bool,
+
+    #[command(flatten)]
+    pub printed: Printed,
+}
+
+/// Runs `apply`.
+///
+/// # Errors
+/// The host cannot be read, an item is unknown, or a change failed.
+pub fn apply(args: &Apply) -> Result<ExitCode> {
+    let place = Arc::new(args.source.target()?);
+    let Some(facts) = args.source.facts()? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let found = configuration(&facts)?;
+    let kernel = Kernel::named(&found.system.kernel).context("the host's system is not known")?;
+    let advice = args.purpose.advice(found)?;
+    let chosen = chosen(args, &advice.items)?;
+    let host = Host { place, sudo: args.source.sudo, kernel };
+    let (steps, applied) = host.planned(args, &chosen)?;
+    if steps.is_empty() || args.dry_run {
+        return result(&args.printed, || &applied, || pages::applied(args.source.name(), &applied));
+    }
+    let ask = !args.yes && std::io::stdin().is_terminal();
+    if !args.yes && !ask {
+        bail_usage!("nobody can be asked here: --yes makes the changes, --dry-run shows them");
+    }
+    result(&args.printed, || &applied, || pages::applied(args.source.name(), &applied))?;
+    if ask && !confirmed()? {
+        tell("nothing is changed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (again, _) = host.planned(args, &chosen)?;
+    if again != steps {
+        bail!("{} has changed since this was shown: nothing is changed, try again", args.source.name());
+    }
+    let mut changes = host.changes(&args.source)?;
+    let stop = Some(&interrupt::INTERRUPTED);
+    let name = revert_of(&args.source);
+    let made = changes.make(&steps, true, stop);
+    made.map_err(|error| anyhow!("{error}; what was changed before can be taken back: {name}"))?;
+    let boot = if applied.at_boot { ", some of them from the next boot on" } else { "" };
+    tell(format!("{} changes made{boot}; to take them back: {name}", steps.len()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `revert`.
+///
+/// # Errors
+/// The host cannot be reached, or a change cannot be taken back.
+pub fn revert(args: &Revert) -> Result<ExitCode> {
+    interrupt::install();
+    let place = Arc::new(args.source.target()?);
+    let host = Host { place, sudo: args.source.sudo, kernel: Kernel::Linux };
+    let mut changes = host.changes(&args.source)?;
+    let what: Vec<String> = changes.pending().iter().rev().map(|undoing| undoing.what.clone()).collect();
+    let name = args.source.name();
+    if !args.list {
+        changes.undo()?;
+    }
+    let record = || json!({ "host": name, "reverted": !args.list, "changes": &what });
+    result(&args.printed, record, || pages::reverted(name, &what, !args.list))
+}
+
+/// The command that takes changes back.
+fn revert_of(source: &Source) -> String {
+    let namespace = source.namespace.as_ref().map(|name| format!(" --namespace {name}"));
+    let place = source.place.as_ref().map(|place| format!(" {place}")).or(namespace);
+    format!("linerate revert{}", place.unwrap_or_default())
+}
+
+fn chosen<'a>(args: &Apply, items: &'a [Item]) -> Result<Vec<&'a Item>> {
+    if args.all {
+        let needs_no_trial = |item: &&Item| item.is_change() && item.state != State::Measure;
+        return Ok(items.iter().filter(needs_no_trial).collect());
+    }
+    let find = |name: &String| {
+        let item = items.iter().find(|item| item.id == *name).ok_or_else(|| {
+            let ids = items.iter().filter(|item| item.is_change()).map(|item| item.id.as_str());
+            usage(format!(
+                "there is no recommendation '{name}' here; there are {}",
+                ids.collect::<Vec<_>>().join(", ")
+            ))
+        })?;
+        match item.is_change() {
+            true => Ok(item),
+            false => Err(usage(format!("'{name}' has nothing to change: linerate advise says why"))),
+        }
+    };
+    args.items.iter().map(find).collect()
+}
+
+fn confirmed() -> Result<bool> {
+    eprint!("linerate: make these changes? [y/N] ");
+    std::io::stderr().flush().context("writing to the terminal")?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).context("reading the terminal")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// A host whose settings are changed.
+struct Host {
+    place: Arc<ExecutionTarget>,
+    sudo: bool,
+    kernel: Kernel,
+}
+
+impl Host {
+    /// The journal of its changes.
+    fn changes(&self, source: &Source) -> Result<Changes> {
+        let folder: PathBuf = state("applied")?;
+        Ok(Changes::open(Arc::clone(&self.place), source.name(), None, &folder, self.sudo)?)
+    }
+
+    /// The steps of items, and what they change, by the host's present values.
+    fn planned(&self, args: &Apply, items: &[&Item]) -> Result<(Vec<Step>, Applied)> {
+        let (mut steps, mut applied) = (Vec::new(), Applied::default());
+        for item in items {
+            applied.items.push((item.id.clone(), item.title.clone()));
+            for setting in &item.settings {
+                let Some(runtime) = &setting.runtime else {
+                    applied.at_boot |= setting.lasting.is_some() && !args.until_boot;
+                    continue;
+                };
+                let single = single(runtime);
+                let step = single.step(self.kernel).map_err(|why| anyhow!("{}: {why}", item.id))?;
+                let now = step.read.as_ref().map(|read| self.ask(read, &step.what)).transpose()?;
+                let now = now.unwrap_or_default();
+                let wanted = setting.wanted.clone().unwrap_or_default();
+                applied.values.push(ValueChange { what: step.what.clone(), now: now.trim().into(), wanted });
+                steps.push(step);
+            }
+        }
+        let files = lines::files(items);
+        for (path, lasting) in files.into_iter().filter(|_| !args.until_boot) {
+            let answer = self.ask(&content_of(path), path)?;
+            let before = content(&answer);
+            let text = lines::changed(before, &lasting);
+            if before == Some(text.as_str()) {
+                continue;
+            }
+            applied.files.push(FileChange::between(path, before, &text));
+            let step = Single::Text { path: path.into(), text }.step(self.kernel);
+            steps.push(step.map_err(|why| anyhow!(why))?);
+        }
+        Ok((steps, applied))
+    }
+
+    fn ask(&self, read: &Read, what: &str) -> Result<String> {
+        let order = Order::program(&read.program.argv).by_sudo(self.sudo);
+        let finished = self.place.run(&order, Some(&interrupt::INTERRUPTED))?;
+        let answer = finished.is_success().then(|| read.form.value(&finished.text())).flatten();
+        answer.with_context(|| {
+            let errors = finished.errors();
+            let said = errors.lines().next().unwrap_or("no value");
+            format!("{what}: the present value cannot be read ({said}), so nothing is changed")
+        })
+    }
+}
+
+fn single(runtime: &Runtime) -> Single {
+    match runtime.clone() {
+        Runtime::Sysctl { name, value } => Single::Sysctl { name, value },
+        Runtime::Ethtool { arguments } => Single::Ethtool { arguments },
+        Runtime::Ifconfig { arguments } => Single::Ifconfig { arguments },
+        Runtime::File { path, value } => Single::KernelFiles { pattern: path, value },
+    }
+}

@@ -1,0 +1,93 @@
+//! Changes of a host's settings: before they are made, and after they were taken back.
+
+use super::numbers::counted;
+use crate::document::{Document, Table, Tone};
+use serde::Serialize;
+
+/// Changes that are to be made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Applied {
+    /// Names and titles of the recommendations.
+    pub items: Vec<(String, String)>,
+    /// Changes of the running system.
+    pub values: Vec<ValueChange>,
+    pub files: Vec<FileChange>,
+    /// Whether some of them take effect at the next boot.
+    pub at_boot: bool,
+}
+
+/// A value of the running system.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ValueChange {
+    pub what: String,
+    pub now: String,
+    pub wanted: String,
+}
+
+/// A file whose lines change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileChange {
+    pub path: String,
+    /// Whether it is made.
+    pub new: bool,
+    pub removed: Vec<String>,
+    pub added: Vec<String>,
+}
+
+impl FileChange {
+    /// The difference of two texts whose lines are the same but for those that go, and those that come at the end.
+    pub fn between(path: &str, before: Option<&str>, after: &str) -> FileChange {
+        let old: Vec<&str> = before.unwrap_or_default().lines().collect();
+        let mut kept = 0;
+        let mut removed = Vec::new();
+        let new: Vec<&str> = after.lines().collect();
+        for line in old {
+            match new.get(kept) == Some(&line) {
+                true => kept += 1,
+                false => removed.push(line.to_string()),
+            }
+        }
+        let added = new[kept..].iter().map(|line| (*line).to_string()).collect();
+        FileChange { path: path.into(), new: before.is_none(), removed, added }
+    }
+}
+
+/// The page of `linerate apply`.
+pub fn applied(host: &str, applied: &Applied) -> Document {
+    let mut page = Document::default();
+    page.heading(format!("Changes of {host}"));
+    if applied.values.is_empty() && applied.files.is_empty() {
+        page.say("Nothing is to be changed.");
+        return page;
+    }
+    for (id, title) in &applied.items {
+        page.item("- ", format!("{id}: {title}"), Tone::Plain);
+    }
+    let values = Table::of(&applied.values)
+        .column("setting", "", |value| value.what.clone())
+        .column("now", "", |value| value.now.replace('\n', "; "))
+        .column("then", "", |value| value.wanted.clone());
+    page.section("At once", values);
+    for file in &applied.files {
+        let is_new = if file.new { " (a new file)" } else { "" };
+        page.heading(format!("{}{is_new}", file.path));
+        file.removed.iter().for_each(|line| page.code(&format!("- {line}"), Tone::Warning));
+        file.added.iter().for_each(|line| page.code(&format!("+ {line}"), Tone::Strong));
+    }
+    if applied.at_boot {
+        page.note("Settings without a value above take effect at the next boot.");
+    }
+    page
+}
+
+/// The page of `linerate revert`. `done`: they were taken back.
+pub fn reverted(host: &str, what: &[String], done: bool) -> Document {
+    let mut page = Document::default();
+    match (what.is_empty(), done) {
+        (true, _) => page.say(format!("linerate has changed nothing of {host} that is not taken back.")),
+        (false, true) => page.say(format!("{host}: {} taken back.", counted(what.len(), "change"))),
+        (false, false) => page.say(format!("{host}: {} can be taken back.", counted(what.len(), "change"))),
+    }
+    what.iter().for_each(|what| page.item("- ", what, Tone::Plain));
+    page
+}
