@@ -1,5 +1,6 @@
 //! Linux: `ip`, `ethtool`, `sysctl`, `nft` and `iptables`, and the kernel's files for settings without a tool.
 
+use super::shared::LINES_BACK;
 use super::{Family, Form, Input, List, Modules, Program, Read, Step};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Part, RuleSet};
@@ -31,8 +32,6 @@ for i in $(ls "/sys/class/net/$if/device/msi_irqs" 2>/dev/null); do
 	cpu=$1; shift; set -- "$@" "$cpu"
 done
 [ "$done" = 1 ] || { echo "$if has no interrupts that can be moved" >&2; exit 1; }"#;
-/// Restores files from lines of a name and its content.
-pub(super) const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done; exit 0"#;
 /// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
 const ADAPTIVE_TX: &str = "Adaptive RX/TX";
 /// Takes our table away, whether or not it is there.

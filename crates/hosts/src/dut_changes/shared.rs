@@ -68,16 +68,43 @@ const NO_KIND: &str = "linerate makes these in the embedded lab only: set it up 
 /// Writes its second argument into the file that is its first: one of the kernel's.
 const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
 
+/// Prints the kernel's files of a pattern, each with its content.
+pub(super) const FILES_READ: &str = r#"for f in $1; do [ -e "$f" ] && echo "$f $(cat "$f")"; done; exit 0"#;
+/// Restores files from lines of a name and its content.
+pub(super) const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done; exit 0"#;
+
+/// Files that Linux changes with a setting, beside its own: those of each interface (`inet_forward_change` in net/ipv4/devinet.c,
+/// `addrconf_forward_change` in net/ipv6/addrconf.c). In the order in which they are restored.
+const WITH_OTHERS: [(&[&str], &str); 2] = [
+    (
+        &["net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"],
+        "/proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/accept_redirects",
+    ),
+    (
+        &["net.ipv6.conf.all.forwarding"],
+        "/proc/sys/net/ipv6/conf/all/forwarding /proc/sys/net/ipv6/conf/*/forwarding",
+    ),
+];
+
 /// A kernel setting.
 pub(super) fn sysctl(system: System, name: &str, value: &str) -> Step {
-    let options: &[&str] = match system {
-        System::Linux | System::Vyos => &["sysctl", "-q", "-w"],
-        _ => &["sysctl"],
-    };
+    let is_linux = matches!(system, System::Linux | System::Vyos);
+    let options: &[&str] = if is_linux { &["sysctl", "-q", "-w"] } else { &["sysctl"] };
     let set =
         |to: &str| Program::new(options.iter().map(|o| (*o).to_string()).chain([format!("{name}={to}")]));
+    let what = format!("sysctl {name}");
+    let others = WITH_OTHERS.iter().find(|(names, _)| is_linux && names.contains(&name));
+    if let Some((_, pattern)) = others {
+        let read = Read { program: Program::script(FILES_READ, [*pattern]), form: Form::Whole };
+        return Step::change(
+            what,
+            read,
+            set(value),
+            Program::script(LINES_BACK, [""; 0]).reading(Input::Was),
+        );
+    }
     let read = Read { program: Program::new(["sysctl", "-n", name]), form: Form::Trimmed };
-    Step::value(format!("sysctl {name}"), read, set, value)
+    Step::value(what, read, set, value)
 }
 
 impl List<'_> {

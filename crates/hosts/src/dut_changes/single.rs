@@ -1,13 +1,11 @@
 //! Single changes of a host, outside of any variant: each with the question before it, and its undoing.
 
-use super::linux::{LINES_BACK, ethtool};
-use super::shared::{FILE_READ, FILE_WRITE, sysctl, writable};
+use super::linux::ethtool;
+use super::shared::{FILE_READ, FILE_WRITE, FILES_READ, LINES_BACK, sysctl, writable};
 use super::{Form, Input, Program, Read, Step};
 use crate::systems::Kernel;
 use linerate_measure::experiment::System;
 
-/// Prints the kernel's files of a pattern, each with its content.
-const FILES_READ: &str = r#"for f in $1; do [ -e "$f" ] && echo "$f $(cat "$f")"; done; exit 0"#;
 /// Writes a value into these files.
 const FILES_PUT: &str = r#"for f in $1; do printf '%s\n' "$2" >"$f" || exit 1; done"#;
 /// Restores the file that [`FILE_READ`] printed, unless someone has changed it since its second argument was written into it.

@@ -207,7 +207,7 @@ impl Host {
                 let single = single(runtime);
                 let step = single.step(self.kernel).map_err(|why| anyhow!("{}: {why}", item.id))?;
                 let now = step.read.as_ref().map(|read| self.ask(read, &step.what)).transpose()?;
-                let now = now.unwrap_or_default();
+                let now = setting.now.clone().or(now).unwrap_or_default();
                 let wanted = setting.wanted.clone().unwrap_or_default();
                 applied.values.push(ValueChange { what: step.what.clone(), now: now.trim().into(), wanted });
                 steps.push(step);

@@ -1,0 +1,105 @@
+//! `linerate apply` and `linerate revert`: a host is afterwards as it was before, wherever they were stopped.
+
+mod common;
+
+use common::lab::Namespace;
+use common::process::Program;
+use common::{Scratch, wait_for};
+use std::fs;
+use std::path::Path;
+
+const APPLY: &str = "apply --all --role router --interface t0 --interface t1 --yes";
+
+/// A host of its own: a network namespace with two interfaces, and a folder as its /etc.
+struct Host {
+    namespace: Namespace,
+    scratch: Scratch,
+}
+
+impl Host {
+    fn new() -> Host {
+        let host = Host { namespace: Namespace::new(), scratch: Scratch::new() };
+        let etc = host.scratch.path().join("etc/sysctl.d");
+        fs::create_dir_all(&etc).unwrap();
+        fs::create_dir(host.scratch.path().join("etc/netns")).unwrap();
+        fs::create_dir(host.scratch.path().join("state")).unwrap();
+        fs::write(etc.join("90-linerate.conf"), "# mine\n net.ipv4.ip_forward=0\nnet.ipv4.tcp_sack = 1")
+            .unwrap();
+        // One interface forwards although the others do not: ip_forward sets all of them.
+        host.exec("echo 1 > /proc/sys/net/ipv4/conf/t0/forwarding").run().ok();
+        host
+    }
+
+    fn exec(&self, line: &str) -> Program {
+        let [etc, state] = ["etc", "state"].map(|name| self.scratch.file(name));
+        let line = format!("mount --bind {etc} /etc && {line}");
+        self.namespace.exec(&["sh", "-c", &line]).env("XDG_STATE_HOME", &state)
+    }
+
+    fn linerate(&self, line: &str) -> Program {
+        self.exec(&format!("exec {} {line}", env!("CARGO_BIN_EXE_linerate")))
+    }
+
+    /// All that could have changed: the kernel's settings, the interfaces, the files with their modes.
+    fn state(&self) -> String {
+        let seen = "cd /proc/sys/net && grep -r . ipv4/ip_forward ipv4/conf ipv6/conf core/netdev_max_backlog bridge 2>/dev/null | sort; \
+             ethtool -k t0; cd /etc && find . | sort | xargs ls -ld --time-style=+; cat sysctl.d/*";
+        self.exec(seen).run().stdout
+    }
+
+    /// Lines of the journal.
+    fn written(&self) -> usize {
+        let folder = self.scratch.path().join("state/linerate/applied");
+        let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        files.map(|file| text(&file.path()).lines().filter(|line| line.starts_with('{')).count()).sum()
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn what_was_applied_is_taken_back_to_the_byte() {
+    let host = Host::new();
+    let before = host.state();
+    let shown = host.linerate(&APPLY.replace("--yes", "--dry-run")).run().ok();
+    assert!(shown.stdout.contains("-  net.ipv4.ip_forward=0"), "{}", shown.stdout);
+    host.linerate(&APPLY.replace("--yes", "")).run().fails(2, &["--yes", "--dry-run"]);
+    assert_eq!(host.state(), before, "neither changes anything");
+    let applied = host.linerate(APPLY).run().ok();
+    assert!(applied.stderr.contains("linerate revert"), "{}", applied.stderr);
+    let after = host.state();
+    assert!(after.contains("ipv4/ip_forward:1") && after.contains("\nnet.ipv4.ip_forward = 1\n"), "{after}");
+    assert!(after.contains("# mine\n") && after.contains("net.ipv4.tcp_sack = 1\n"), "{after}");
+    let changes = host.written();
+    host.linerate("revert").run().ok();
+    assert_eq!(host.state(), before);
+    assert_eq!(host.written(), 0);
+    // Killed when it had begun so many changes.
+    for stop in [1, changes / 2, changes] {
+        let mut running = host.linerate(APPLY).start();
+        wait_for("that many changes", || (host.written() >= stop || !running.runs()).then_some(()));
+        if running.runs() {
+            running.signal(libc::SIGKILL);
+        }
+        drop(running);
+        host.linerate("revert").run().ok();
+        assert_eq!(host.state(), before, "killed after {stop} of {changes}");
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_file_that_someone_has_changed_stays() {
+    let host = Host::new();
+    host.linerate(APPLY).run().ok();
+    let file = host.scratch.path().join("etc/sysctl.d/90-linerate.conf");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.clone() + "kernel.panic = 1\n").unwrap();
+    host.linerate("revert").run().fails(1, &["90-linerate.conf has been changed", "by hand"]);
+    assert!(fs::read_to_string(&file).unwrap().contains("kernel.panic"));
+    assert!(host.state().contains("ipv4/ip_forward:0"), "the rest is taken back");
+    assert!(host.linerate("revert --list").run().ok().stdout.contains("90-linerate.conf"));
+    fs::write(&file, text).unwrap();
+    host.linerate("revert").run().ok();
+    assert!(fs::read_to_string(&file).unwrap().starts_with("# mine\n net.ipv4.ip_forward=0\n"));
+}
