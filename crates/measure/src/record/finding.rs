@@ -134,9 +134,10 @@ impl Proof {
     }
 
     /// The answer where the DUT forwards nothing without the change: both rates, received frames/s. `None` unless their intervals
-    /// say so.
+    /// say so, or their medians where the trials are too few for intervals.
     pub fn of_nothing(before: Estimate, after: Estimate, records: String) -> Option<Proof> {
-        let proven = before.n > 0 && before.high == Some(0.0) && after.low > Some(0.0);
+        let most = before.high.unwrap_or(before.median);
+        let proven = before.n > 0 && most == 0.0 && after.low.unwrap_or(after.median) > 0.0;
         let rate = after.median;
         let reason = format!("the DUT forwards no frame as measured, and {rate:.0} frames/s with the change");
         let of = |records| Proof { verdict: Verdict::Proven, ratio: None, records, reason: Some(reason) };
