@@ -174,4 +174,7 @@ pub struct Lasting {
     pub heading: Option<String>,
     /// The present line, if it is known.
     pub was: Option<String>,
+    /// Whether the line stands before all others: pf.conf has its options before its rules.
+    #[serde(default)]
+    pub first: bool,
 }

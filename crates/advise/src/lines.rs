@@ -27,15 +27,21 @@ pub fn files<'a>(items: &[&'a Item]) -> BTreeMap<&'a str, Vec<&'a Lasting>> {
     files
 }
 
-/// The text of a file after these changes; `None`: it is not there yet. Lines with a key go, the new ones come at the end.
+/// The text of a file after these changes; `None`: it is not there yet. Lines with a key go, the new ones come at the end, or first
+/// where they must.
 pub fn changed(text: Option<&str>, lines: &[&Lasting]) -> String {
     let bare = |line: &str| line.replace([' ', '\t'], "");
     let keys: Vec<String> = lines.iter().map(|lasting| bare(&lasting.key)).collect();
     let heading = || lines.iter().find_map(|lasting| lasting.heading.clone());
     let text = text.map_or_else(|| heading().unwrap_or_default(), String::from);
     let stays = |line: &&str| !keys.iter().any(|key| bare(line).starts_with(key.as_str()));
-    let new = lines.iter().filter_map(|lasting| lasting.line.as_deref());
-    text.lines().filter(stays).chain(new).flat_map(|line| [line, "\n"]).collect()
+    let new = |first: bool| {
+        lines
+            .iter()
+            .filter(move |lasting| lasting.first == first)
+            .filter_map(|lasting| lasting.line.as_deref())
+    };
+    new(true).chain(text.lines().filter(stays)).chain(new(false)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// A word that every shell takes as it is.
@@ -56,6 +62,21 @@ fn head(item: &Item, indent: &str) -> String {
     };
     format!("{indent}# {}: {}{measure}\n", item.id, item.title)
 }
+
+/// Changes a file: the line takes the place of those that begin with the key, blanks aside.
+const KEEP: &str = r#"
+# For the next boot: keep FILE KEY [LINE [first]]
+keep() {
+	[ -e "$1" ] || : >"$1"
+	{
+		[ "${4-}" != first ] || printf '%s\n' "$3"
+		awk -v k="$2" '{ s = $0; gsub(/[ \t]/, "", s); gsub(/[ \t]/, "", k) } index(s, k) != 1' "$1"
+		[ $# -ne 3 ] || printf '%s\n' "$3"
+	} >"$1.new"
+	cat "$1.new" >"$1"
+	rm "$1.new"
+}
+"#;
 
 /// A script for /bin/sh: the changes of the running system, then those of the files. A line takes the place of those with its key.
 pub fn shell(items: &[&Item]) -> String {
@@ -79,16 +100,15 @@ pub fn shell(items: &[&Item]) -> String {
     }
     let files = files(items);
     if !files.is_empty() {
-        out += "\n# For the next boot: keep FILE KEY [LINE] replaces the lines that begin with KEY.\nkeep() {\n\t[ -e \"$1\" ] || : >\"$1\"\n\t";
-        out += "{ awk -v k=\"$2\" '{ s = $0; gsub(/[ \\t]/, \"\", s); gsub(/[ \\t]/, \"\", k) } index(s, k) != 1' \"$1\"; ";
-        out += "[ $# -lt 3 ] || printf '%s\\n' \"$3\"; } >\"$1.new\"\n\tcat \"$1.new\" >\"$1\"\n\trm \"$1.new\"\n}\n";
+        out += KEEP;
     }
     for (file, lines) in files {
         if let Some(heading) = lines.iter().find_map(|lasting| lasting.heading.as_ref()) {
             let _ = writeln!(out, "[ -e {0} ] || printf '%s\\n' {1} >{0}", quoted(file), quoted(heading));
         }
         for lasting in lines {
-            let words: Vec<String> = [Some(file), Some(lasting.key.as_str()), lasting.line.as_deref()]
+            let first = lasting.first.then_some("first");
+            let words: Vec<String> = [Some(file), Some(lasting.key.as_str()), lasting.line.as_deref(), first]
                 .into_iter()
                 .flatten()
                 .map(quoted)
@@ -145,7 +165,10 @@ pub fn ansible(items: &[&Item]) -> String {
                 text(&pattern)
             );
             let _ = match &lasting.line {
-                Some(line) => writeln!(out, "        line: {}\n        create: true", text(line)),
+                Some(line) => {
+                    let place = if lasting.first { "\n        insertbefore: BOF" } else { "" };
+                    writeln!(out, "        line: {}{place}\n        create: true", text(line))
+                }
                 None => writeln!(out, "        state: absent"),
             };
         }

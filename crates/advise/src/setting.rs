@@ -25,6 +25,7 @@ impl Set {
                 line: None,
                 heading: None,
                 was: Some(format!("{variable}={was}")),
+                first: false,
             };
             return Some((
                 Setting { name, now: Some(was.into()), wanted: None, runtime: None, lasting: Some(lasting) },
@@ -99,12 +100,12 @@ impl Set {
         let card = scope.card.map(|card| card.name.clone()).unwrap_or_default();
         let sysctl = || Some(Runtime::Sysctl { name: name.into(), value: wanted.into() });
         let line = |file: &str, key: &str, line: String| {
-            let was = host
-                .found
-                .written(key)
-                .filter(|(known, _)| *known == file)
-                .map(|(_, was)| format!("{key}={was}"));
-            Some(Lasting { file: file.into(), key: format!("{key}="), line: Some(line), heading: None, was })
+            // Where it is written down already, in one of the files that are read for the same purpose.
+            let stem = file.split('.').next().unwrap_or(file);
+            let written = host.found.written(key).filter(|(known, _)| known.starts_with(stem));
+            let was = written.map(|(_, was)| format!("{key}={was}"));
+            let file = written.map_or(file, |(known, _)| known).into();
+            Some(Lasting { file, key: format!("{key}="), line: Some(line), heading: None, was, first: false })
         };
         let is_linux = host.kernel == Kernel::Linux;
         match self.place {
@@ -129,6 +130,7 @@ impl Set {
                     line: Some(text),
                     heading: None,
                     was: None,
+                    first: true,
                 };
                 (None, Some(lasting))
             }
@@ -177,6 +179,7 @@ impl Set {
                     line: Some(format!("w {name} - - - - {wanted}")),
                     heading: None,
                     was: None,
+                    first: false,
                 };
                 (Some(Runtime::File { path: name.into(), value: wanted.into() }), Some(lasting))
             }
@@ -199,6 +202,7 @@ impl Scope<'_> {
             line: Some(format!("{key}={value}")),
             heading: Some(heading),
             was: None,
+            first: false,
         })
     }
 }

@@ -211,6 +211,9 @@ fn state_tables_are_computed_as_in_the_paper() {
     let pf = item(&all, "freebsd-pf-states").unwrap();
     assert_eq!(wanted(pf, "set limit states").as_deref(), Some("10000000"));
     assert_eq!(wanted(pf, "net.pf.states_hashsize").as_deref(), Some("33554432"));
+    let limit = pf.settings.iter().find_map(|setting| setting.lasting.as_ref()).unwrap();
+    let text = linerate_advise::lines::changed(Some("set limit states 5000\npass\n"), &[limit]);
+    assert_eq!(text, "set limit states 10000000\npass\n");
     assert!(pf.computation.as_ref().unwrap().contains("2560.0 MiB of 8.0 GiB"), "{:?}", pf.computation);
 }
 

@@ -1,8 +1,9 @@
 //! Cards of FreeBSD and Linux: queues, rings, limits, offloads, flow control, slots.
 
 use super::{GUIDE, LAB, PAGE, effect, paper};
+use crate::host::Host;
 use crate::item::{Role, Topic};
-use crate::rule::{EVERY, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use crate::rule::{EVERY, Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
 use linerate_calc::queues::best;
 use linerate_hosts::systems::Kernel;
 
@@ -26,7 +27,7 @@ const TSO: [&str; 3] = ["tso", "TCPSegmentationOffload", "tso4"];
 const TSO6: [&str; 3] = ["tso", "TCP6SegmentationOffload", "tso6"];
 const VLAN_TSO: [&str; 3] = ["", "", "vlanhwtso"];
 
-const PROCESS_LIMIT: [crate::rule::Effect; 8] = [
+const PROCESS_LIMIT: &[Effect] = &[
     effect(3.75, "2 x Xeon E5-2650v4, Intel 82599ES", "E5-2650v4", "ix", paper!("20")),
     effect(22.66, "Atom C2758, Intel 82599ES", "C2758", "ix", paper!("20")),
     effect(1.65, "Atom C2558, Intel I354", "C2558", "igb", paper!("20")),
@@ -34,7 +35,6 @@ const PROCESS_LIMIT: [crate::rule::Effect; 8] = [
     effect(1.25, "PC Engines APU2 (AMD GX-412TC), igb", "GX-412TC", "igb", PAGE),
     effect(1.72, "Netgate RCC-VE 4860 (Atom C2558), igb", "C2558", "igb", PAGE),
     effect(6.1, "Xeon L5630, Intel 82580, one queue", "L5630", "igb", LAB),
-    effect(0.0, "other cards: not measured", "", "", PAGE),
 ];
 
 pub const RULES: &[Rule] = &[
@@ -50,7 +50,7 @@ pub const RULES: &[Rule] = &[
             loader("hw.ix.rx_process_limit", "-1"),
         ],
         why: "The driver leaves after 100 (igb, em) or 256 (ix) frames and has to be scheduled again.",
-        measured: PROCESS_LIMIT.split_at(7).0,
+        measured: PROCESS_LIMIT,
         cost: "Under overload the CPUs of the queues do nothing else.",
         plan: "lab/receive-limit",
         ..CARD
@@ -340,7 +340,7 @@ pub const RULES: &[Rule] = &[
         ..CARD
     },
     Rule {
-        id: "slot",
+        id: "freebsd-slot",
         kind: Kind::ByHand,
         roles: EVERY,
         drivers: &["*"],
@@ -482,7 +482,7 @@ pub const RULES: &[Rule] = &[
         ..QUEUE
     },
     Rule {
-        id: "mtu",
+        id: "linux-mtu",
         on: Kernel::Linux,
         topic: Topic::EndHost,
         roles: &[Role::EndHost],
@@ -523,12 +523,12 @@ const MORE_QUEUES: Rule = Rule {
     plan: "lab/queues",
     ..QUEUE
 };
-const CXGBE: &[crate::rule::Effect] =
+const CXGBE: &[Effect] =
     &[effect(29.45, "2 x Xeon E5-2650v4, Chelsio T520, 8 to 24 queues", "E5-2650v4", "cxl", paper!("12"))];
-const IX: &[crate::rule::Effect] =
+const IX: &[Effect] =
     &[effect(21.34, "2 x Xeon E5-2650v4, Intel 82599ES, 8 to 24 queues", "E5-2650v4", "ix", paper!("12"))];
 
-fn many_cores(host: &crate::host::Host) -> Option<String> {
+fn many_cores(host: &Host) -> Option<String> {
     let cores = host.cores().filter(|cores| *cores > 8)?;
     Some(format!("{cores} cores, drivers make 8 queues"))
 }
@@ -549,7 +549,7 @@ fn pause(scope: &Scope, rx: bool) -> Option<String> {
 }
 
 /// Bit/s of a lane after its encoding: 8b/10b up to 5 GT/s, 128b/130b above.
-fn slot(host: &crate::host::Host) -> Option<String> {
+fn slot(host: &Host) -> Option<String> {
     host.found.cards.iter().find_map(|card| {
         let (lanes, speed, link) = (card.pci.width?, card.pci.speed?, card.speed?);
         let share = if speed <= 5.0 { 0.8 } else { 128.0 / 130.0 };

@@ -1,13 +1,14 @@
 //! CPUs: threads of a core, NUMA, frequency.
 
 use super::{PAGE, effect, paper};
+use crate::host::Host;
 use crate::item::{Role, Topic};
-use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Set, Want};
+use crate::rule::{EVERY, Effect, FORWARDING, Kind, Place, RULE, Rule, Set, Want};
 use linerate_hosts::systems::Kernel;
 
 const CPU: Rule = Rule { topic: Topic::Cpus, ..RULE };
 
-const THREADS: &[crate::rule::Effect] = &[
+const THREADS: &[Effect] = &[
     effect(24.45, "Xeon E5-2650 (8 cores), Chelsio, 8 queues", "E5-2650", "cxl", paper!("5")),
     effect(23.24, "Xeon E5-2650L (10 cores), Chelsio, 8 queues", "E5-2650L", "cxl", PAGE),
     // 8,734,750 with 16 queues on the threads, 5,372,493 without threads.
@@ -157,7 +158,7 @@ fn single_threaded(model: &str) -> bool {
     ["GX-412TC", "G-T40E", "C2558", "C2758"].iter().any(|name| model.contains(name))
 }
 
-fn numa(host: &crate::host::Host) -> Option<String> {
+fn numa(host: &Host) -> Option<String> {
     let sockets: std::collections::BTreeSet<_> =
         host.found.machine.cpus.iter().filter_map(|cpu| cpu.socket).collect();
     if host.found.machine.nodes.len() < 2 && sockets.len() < 2 {

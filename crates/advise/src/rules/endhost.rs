@@ -51,7 +51,6 @@ pub const RULES: &[Rule] = &[
         why: BUFFERS,
         measured: TWEAKS,
         cost: MEMORY,
-        plan: "tcp-endhost",
         ..END
     },
     Rule {
@@ -65,7 +64,6 @@ pub const RULES: &[Rule] = &[
         why: "A connection that pauses need not start anew; a bad moment of one connection need not slow the next ones to the same host.",
         prior: 0.05,
         cost: "A burst after a pause may meet a full queue.",
-        plan: "tcp-endhost",
         ..END
     },
     Rule {
@@ -86,7 +84,6 @@ pub const RULES: &[Rule] = &[
         why: "H-TCP grows faster on long fast paths. The guide is of the time before cubic was refined and bbr (Linux 4.9) came: compare with both.",
         prior: 0.02,
         cost: "Fairness to other connections differs.",
-        plan: "tcp-endhost",
         ..END
     },
     Rule {
@@ -167,7 +164,6 @@ pub const RULES: &[Rule] = &[
         why: BUFFERS,
         measured: TWEAKS,
         cost: MEMORY,
-        plan: "tcp-endhost",
         ..END
     },
 ];

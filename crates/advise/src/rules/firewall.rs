@@ -111,7 +111,7 @@ pub const RULES: &[Rule] = &[
         ..FIREWALL
     },
     Rule {
-        id: "pf-keep-state",
+        id: "openbsd-keep-state",
         on: Kernel::OpenBsd,
         kind: Kind::ByHand,
         title: "Keep state in every rule that passes TCP",
@@ -162,7 +162,7 @@ pub const RULES: &[Rule] = &[
         title: "Let established connections pass by the rules: a flowtable of nftables",
         when: |host| {
             let set = host.filter("nftables").filter(|set| set.tracks() && set.flow_tables.is_empty())?;
-            Some(format!("{} chains, no flowtable", set.chains.len()))
+            Some(format!("{} rules, no flowtable", set.chains.iter().map(|chain| chain.rules).sum::<u64>()))
         },
         why: "Packets of a known flow skip routing and all chains.",
         prior: 0.3,
@@ -181,9 +181,11 @@ pub const RULES: &[Rule] = &[
             Set { name: "net.bridge.bridge-nf-call-arptables", place: Place::Sysctl, want: Want::Is("0") },
         ],
         when: |host| {
-            host.value("net.bridge.bridge-nf-call-iptables")
-                .filter(|value| *value == "1")
-                .map(|_| "br_netfilter is loaded".into())
+            let names = host.found.links.iter().map(|link| link.kind.as_str());
+            let bridged = names.chain(host.found.cards.iter().filter_map(|card| card.master_kind.as_deref()));
+            let on = host.value("net.bridge.bridge-nf-call-iptables") == Some("1");
+            (on && bridged.into_iter().any(|kind| kind == "bridge"))
+                .then(|| "br_netfilter is loaded, and there is a bridge".into())
         },
         why: "Each bridged frame passes the rules and connection tracking of IP.",
         prior: 0.3,
@@ -283,8 +285,12 @@ fn dynamic(scope: &Scope) -> Option<(u64, String)> {
 
 fn dyn_buckets(scope: &Scope) -> Option<Worked> {
     let (states, _) = dynamic(scope)?;
-    let buckets = ipfw_buckets(states);
-    let how = format!("{states} / 64, rounded up to a power of two, at most 65536: {buckets}");
+    // From 12.0 on the hash may have as many buckets as connections, as in the paper's last bench (illustration 36).
+    let (buckets, how) = match scope.host.since((12, 0)) {
+        Some(true) => (states, format!("a bucket for each of {states} connections")),
+        _ => (ipfw_buckets(states), format!("{states} / 64, rounded up to a power of two, at most 65536")),
+    };
+    let how = format!("{how}: {buckets}");
     Some(Worked { value: buckets.to_string(), how })
 }
 

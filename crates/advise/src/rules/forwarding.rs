@@ -1,6 +1,7 @@
 //! The way of a packet through FreeBSD: fast path, entropy, redirects.
 
 use super::{P2015, effect, paper};
+use crate::host::Host;
 use crate::item::{Role, Topic};
 use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
 use linerate_calc::harvest::{COSTLY, Mask};
@@ -100,6 +101,7 @@ pub const RULES: &[Rule] = &[
             },
         ],
         covers: &["gateway_enable", "ipv6_gateway_enable"],
+        when: |host| idle(host, ["net.inet.ip.forwarding", "net.inet6.ip6.forwarding"]),
         why: "A router forwards only when it is told to.",
         prior: 1.0,
         ..RULE
@@ -214,6 +216,7 @@ pub const RULES: &[Rule] = &[
             Set { name: "net.ipv4.ip_forward", place: Place::Sysctl, want: Want::Is("1") },
             Set { name: "net.ipv6.conf.all.forwarding", place: Place::Sysctl, want: Want::Is("1") },
         ],
+        when: |host| idle(host, ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"]),
         why: "A router forwards only when it is told to.",
         prior: 1.0,
         cost: "Router advertisements no longer configure its IPv6 addresses.",
@@ -226,12 +229,20 @@ pub const RULES: &[Rule] = &[
         roles: FORWARDING,
         title: "Forward packets",
         sets: &[Set { name: "net.inet.ip.forwarding", place: Place::Sysctl, want: Want::Is("1") }],
+        when: |host| idle(host, ["net.inet.ip.forwarding", "net.inet6.ip6.forwarding"]),
         why: "A router forwards only when it is told to.",
         prior: 1.0,
         plan: "lab/forwarding",
         ..RULE
     },
 ];
+
+/// Nothing is said where one family is forwarded: the other is then off on purpose.
+fn idle(host: &Host, names: [&str; 2]) -> Option<String> {
+    let yes = ["gateway_enable", "ipv6_gateway_enable"].iter().any(|name| host.is_yes(name));
+    let on = yes || names.iter().any(|name| host.value(name).is_some_and(|value| value != "0"));
+    (!on).then(|| "it forwards neither IPv4 nor IPv6".into())
+}
 
 /// Without the sources that cost something with each frame. The symbolic mask is surer than the number: 13.2 shows 991.
 fn harvest(scope: &Scope) -> Option<Worked> {

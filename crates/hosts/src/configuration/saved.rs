@@ -119,7 +119,10 @@ fn kernel(files: &BTreeMap<String, String>) -> Option<Kernel> {
     })
     .or_else(|| (sysctl("net.ipv4.") || sysctl("net.core.")).then_some(Kernel::Linux))
     .or_else(|| (sysctl("kern.random.harvest") || sysctl("dev.")).then_some(Kernel::FreeBsd))
-    .or_else(|| has("pciconf").then_some(Kernel::FreeBsd))
+    .or_else(|| {
+        let said = |(path, text): (&String, &String)| path.starts_with("dmesg") && text.contains("FreeBSD");
+        (has("pciconf") || files.iter().any(said)).then_some(Kernel::FreeBsd)
+    })
 }
 
 struct Saved {
@@ -247,7 +250,10 @@ impl Saved {
             found.iter().filter_map(|name| Some((name.clone(), device(name)?))).collect();
         let settings = std::mem::take(&mut self.settings);
         match self.kernel {
-            Kernel::Linux => self.add("sysctl", &chosen(&settings, asked_of_linux)),
+            Kernel::Linux => {
+                let osrelease = |name: &str| asked_of_linux(name) || name == "kernel.osrelease";
+                self.add("sysctl", &chosen(&settings, osrelease));
+            }
             kernel => {
                 let osrelease = |name: &str| asked(name) || name == "kern.osrelease";
                 // Before the cards, which correct it.
@@ -305,11 +311,14 @@ impl Saved {
                 }
             }
         }
-        for line in lines(answer("interfaces")) {
-            if let Some((name, _)) =
-                line.strip_prefix("/sys/class/net/").and_then(|rest| rest.split_once("/device/"))
-            {
-                see(name);
+        // Those with a device; without any, all.
+        for with in ["/device/", "/"] {
+            for line in lines(answer("interfaces")) {
+                let of = line.strip_prefix("/sys/class/net/").and_then(|rest| rest.split_once(with));
+                of.into_iter().for_each(|(name, _)| see(name));
+            }
+            if answer("interfaces").contains("/device/") {
+                break;
             }
         }
         for (question, _) in &self.answers {
