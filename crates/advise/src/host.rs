@@ -80,6 +80,19 @@ impl<'a> Host<'a> {
         card.settings.get(rest).or(card.coalescing.get(rest)).map(String::as_str)
     }
 
+    /// Whether the host was asked for this sysctl, and does not have it. A saved folder with a few settings was not.
+    pub fn lacks(&self, name: &str) -> bool {
+        const FEW: usize = 20;
+        let asked = match name.strip_prefix("dev.") {
+            Some(_) => self.found.cards.iter().any(|card| {
+                let node = linerate_hosts::systems::question::device(&card.name).unwrap_or_default();
+                !card.settings.is_empty() && name.starts_with(&format!("{node}."))
+            }),
+            None => self.found.sysctls.len() > FEW,
+        };
+        asked && !self.found.sysctls.contains_key(name) && self.of_device(name).is_none()
+    }
+
     pub fn number(&self, name: &str) -> Option<i64> {
         self.value(name)?.parse().ok()
     }

@@ -82,6 +82,8 @@ pub struct Item {
     pub measured: Vec<Measured>,
     /// The expected growth of the rate as a share: 0.24 is +24 %.
     pub gain: f64,
+    /// Where it comes from.
+    pub basis: Basis,
     /// How certain that is, from 0 to 1.
     pub certainty: f64,
     /// What it costs or breaks.
@@ -104,6 +106,22 @@ impl Item {
     pub fn is_change(&self) -> bool {
         matches!(self.state, State::Change | State::Measure | State::Undo) && !self.settings.is_empty()
     }
+}
+
+/// Where an expected gain comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// Measured on the same CPU and card.
+    Same,
+    /// Measured on the same CPU, or the same card.
+    Similar,
+    /// Measured on other hardware.
+    Other,
+    /// Computed with this host's values.
+    Computed,
+    /// Nobody measured it.
+    Guess,
 }
 
 /// A measured effect.

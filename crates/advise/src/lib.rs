@@ -13,7 +13,7 @@ mod rules;
 mod setting;
 
 pub use host::{Demands, Host, version};
-pub use item::{Item, Lasting, Measured, ROLES, Role, Runtime, Setting, State, Topic};
+pub use item::{Basis, Item, Lasting, Measured, ROLES, Role, Runtime, Setting, State, Topic};
 pub use rules::{EXCLUDED, all};
 
 use linerate_hosts::configuration::{Configuration, Release};

@@ -1,7 +1,7 @@
 //! A rule as data, and what it says about a host.
 
 use crate::host::{Host, Version, driver};
-use crate::item::{Item, Measured, Role, Setting, State, Topic};
+use crate::item::{Basis, Item, Measured, Role, Runtime, Setting, State, Topic};
 use crate::setting::patch;
 use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel;
@@ -33,6 +33,8 @@ pub struct Rule {
     pub measured: &'static [Effect],
     /// The expected gain where nobody measured it, as a share.
     pub prior: f64,
+    /// The expected gain by the arithmetic of this host's own values, which counts for more than what others measured.
+    pub computed: fn(&Host) -> Option<f64>,
     pub cost: &'static str,
     /// Remarks for releases from this one on; the last that fits is said.
     pub notes: &'static [(Version, &'static str)],
@@ -160,6 +162,7 @@ pub const RULE: Rule = Rule {
     why: "",
     measured: &[],
     prior: 0.01,
+    computed: |_| None,
     cost: "",
     notes: &[],
     plan: "",
@@ -167,6 +170,8 @@ pub const RULE: Rule = Rule {
 
 /// How certain a gain is that was measured elsewhere: on other hardware, the same driver, the same CPU, or both.
 const CERTAINTY: [f64; 4] = [0.3, 0.5, 0.6, 0.9];
+/// One that this host's values show.
+const COMPUTED: f64 = 0.5;
 /// And one that nobody measured.
 const UNMEASURED: f64 = 0.2;
 
@@ -209,7 +214,15 @@ impl Rule {
         if self.kind == Kind::Undo {
             return (!written.is_empty()).then(|| self.judged(host, State::Undo, written, None, evidence));
         }
-        let (settings, computation) = self.settings(host, &cards, false);
+        let (mut settings, computation) = self.settings(host, &cards, false);
+        let lacking: Vec<String> =
+            settings.iter().filter(|setting| is_lacking(host, setting)).map(|s| s.name.clone()).collect();
+        settings.retain(|setting| !is_lacking(host, setting));
+        if settings.is_empty() && !lacking.is_empty() {
+            let note = format!("This host does not have {}.", lacking.join(", "));
+            let (state, gain, certainty) = (State::Absent, 0.0, 1.0);
+            return Some(Item { state, gain, certainty, note: Some(note), ..self.plain(host) });
+        }
         if self.kind == Kind::ByHand {
             return Some(self.judged(host, State::ByHand, settings, computation, evidence));
         }
@@ -258,6 +271,7 @@ impl Rule {
             why: self.why.into(),
             measured: Vec::new(),
             gain: self.prior,
+            basis: Basis::Guess,
             certainty: UNMEASURED,
             cost: self.cost.into(),
             note: note.map(|(_, text)| (*text).into()).or(unsure).map(|text: String| text.trim().into()),
@@ -283,9 +297,22 @@ impl Rule {
         let plain = self.plain(host);
         let mixed = measured.iter().any(|e| e.change > Some(0.005))
             && measured.iter().any(|e| e.change.is_some_and(|c| c < -0.005));
-        let (gain, mut certainty) = match like.len() {
-            0 => (plain.gain, plain.certainty),
-            n => ((like[n / 2] + like[(n - 1) / 2]) / 2.0, CERTAINTY[usize::from(best)]),
+        let (gain, basis) = match ((self.computed)(host), like.len()) {
+            (Some(gain), _) => (gain, Basis::Computed),
+            (None, 0) => (plain.gain, Basis::Guess),
+            (None, n) => {
+                let basis = match best {
+                    3 => Basis::Same,
+                    1 | 2 => Basis::Similar,
+                    _ => Basis::Other,
+                };
+                ((like[n / 2] + like[(n - 1) / 2]) / 2.0, basis)
+            }
+        };
+        let mut certainty = match basis {
+            Basis::Computed => COMPUTED,
+            Basis::Guess => UNMEASURED,
+            _ => CERTAINTY[usize::from(best)],
         };
         if host.release.is_none() && !self.span().is_empty() {
             certainty /= 2.0;
@@ -298,7 +325,7 @@ impl Rule {
             }
         }
         let patch = patch(&settings);
-        Item { state, settings, evidence, computation, measured, gain, certainty, patch, ..plain }
+        Item { state, settings, evidence, computation, measured, gain, basis, certainty, patch, ..plain }
     }
 
     /// The settings on a host, and their computation. `gone`: those that are written down, to be taken away.
@@ -347,6 +374,11 @@ impl Rule {
         }
         (all, Some(how.join("; ")).filter(|text| !text.is_empty()))
     }
+}
+
+/// A sysctl that the host was asked for and does not have.
+fn is_lacking(host: &Host, setting: &Setting) -> bool {
+    matches!(&setting.runtime, Some(Runtime::Sysctl { name, .. }) if host.lacks(name))
 }
 
 impl Effect {

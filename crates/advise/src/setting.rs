@@ -32,6 +32,11 @@ impl Set {
                 None,
             ));
         }
+        if let (Place::Offload { feature, .. }, Some(card)) = (self.place, scope.card)
+            && card.fixed.iter().any(|fixed| fixed == feature)
+        {
+            return None;
+        }
         let (wanted, how, least) = match self.want {
             Want::Is(value) => (value.to_string(), None, false),
             Want::Least(value) => (value.to_string(), None, true),
@@ -40,6 +45,8 @@ impl Set {
             Want::Gone => return None,
         };
         let now = self.now(scope, &name);
+        let wanted =
+            if least { now.as_deref().map_or(wanted.clone(), |now| larger(now, &wanted)) } else { wanted };
         let label = match self.place {
             Place::Offload { ethtool, ifconfig, .. } => match host.kernel {
                 Kernel::Linux => format!("ethtool -K {of_card} {ethtool}"),
@@ -48,10 +55,7 @@ impl Set {
             Place::Ethtool { letter, word, .. } => format!("ethtool {letter} {of_card} {word}"),
             _ => name.clone(),
         };
-        let enough = |now: &String| match least {
-            true => at_least(now, &wanted),
-            false => same(now, &wanted),
-        };
+        let enough = |now: &String| same(now, &wanted);
         let mut setting =
             Setting { name: label, now, wanted: Some(wanted.clone()), runtime: None, lasting: None };
         if !setting.now.as_ref().is_some_and(enough) {
@@ -190,7 +194,8 @@ impl Set {
 impl Scope<'_> {
     /// A line of systemd.link(5) for the card. A file of its own takes the place of the default one, so it repeats that one's policies.
     fn link(&self, key: &str, value: &str) -> Option<Lasting> {
-        let card = self.card.filter(|_| !key.is_empty())?;
+        // Virtual interfaces are made anew by those who need them.
+        let card = self.card.filter(|card| !key.is_empty() && card.kind.is_none())?;
         let slot = card.pci.slot.as_deref().filter(|slot| slot.contains(':'));
         let matches = slot.map_or(format!("OriginalName={}", card.name), |slot| format!("Path=pci-{slot}"));
         let heading = format!(
@@ -212,16 +217,17 @@ fn same(now: &str, wanted: &str) -> bool {
     now.split_ascii_whitespace().eq(wanted.split_ascii_whitespace())
 }
 
-/// Each number of the present value is at least the wanted one.
-fn at_least(now: &str, wanted: &str) -> bool {
+/// The larger of each two numbers of two lists; the wanted text where they are none, or not equally many.
+fn larger(now: &str, wanted: &str) -> String {
     let numbers = |text: &str| {
         text.split_ascii_whitespace().map(|word| word.parse::<i128>().ok()).collect::<Option<Vec<_>>>()
     };
     match (numbers(now), numbers(wanted)) {
-        (Some(now), Some(wanted)) => {
-            now.len() == wanted.len() && now.iter().zip(&wanted).all(|(a, b)| a >= b)
+        (Some(now), Some(wanted)) if now.len() == wanted.len() => {
+            let larger = now.iter().zip(&wanted).map(|(a, b)| a.max(b).to_string());
+            larger.collect::<Vec<_>>().join(" ")
         }
-        _ => same(now, wanted),
+        _ => wanted.into(),
     }
 }
 

@@ -198,6 +198,39 @@ fn what_is_done_is_not_proposed() {
 }
 
 #[test]
+fn settings_that_the_host_lacks_are_not_proposed() {
+    let mut found = router("13.2", "AMD GX-412TC SOC", 4, 1, "igb", 1e9);
+    found.cards[0].settings.insert("debug".into(), "-1".into());
+    found.sysctls.extend((0..30).map(|nth| (format!("net.inet.ip.x{nth}"), "0".into())));
+    found.sysctls.insert("net.inet.ip.redirect".into(), "1".into());
+    let all = advice(&found);
+    let redirect = item(&all, "freebsd-redirect").unwrap();
+    assert_eq!((redirect.state, redirect.settings.len()), (State::Change, 1));
+    let mask = item(&all, "freebsd-harvest").unwrap();
+    assert!(
+        mask.state == State::Absent && mask.note.as_ref().unwrap().contains("kern.random.harvest.mask"),
+        "{mask:?}"
+    );
+    // igb0 has told its settings, igb1 has not.
+    let pause = item(&all, "freebsd-flow-control").unwrap();
+    assert_eq!(pause.settings.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["dev.igb.1.fc"]);
+}
+
+#[test]
+fn slots_are_compared_with_the_ports() {
+    let mut found = router("13.2", "Xeon", 8, 1, "cxl", 1e10);
+    for (nth, card) in found.cards.iter_mut().enumerate() {
+        card.pci.slot = Some(format!("pci0:1:0:{nth}"));
+        (card.pci.width, card.pci.speed) = (Some(4), Some(5.0));
+    }
+    // PCIe 2 x4: 16 Gbit/s after 8b/10b, less in packets; two ports have 20.
+    let slow = advice(&found);
+    assert!(item(&slow, "freebsd-slot").unwrap().evidence.as_ref().unwrap().contains("PCIe 2 x4"));
+    found.cards.iter_mut().for_each(|card| card.pci.width = Some(8));
+    assert!(item(&advice(&found), "freebsd-slot").is_none());
+}
+
+#[test]
 fn state_tables_are_computed_as_in_the_paper() {
     let mut found = router("11.1", "Xeon E5-2650 v2", 8, 1, "cxl", 1e10);
     found.machine.memory = Some(8 << 30);
@@ -236,6 +269,17 @@ fn end_hosts_get_the_guides_buffers_and_routers_do_not() {
     assert_eq!(wanted(buffers, "net.core.rmem_max").as_deref(), Some("16777216"));
     assert_eq!(wanted(buffers, "net.ipv4.tcp_rmem").as_deref(), Some("4096 524288 16777216"));
     assert!(buffers.computation.as_ref().unwrap().contains("12500000 bytes"), "{:?}", buffers.computation);
+    // A larger present limit stays; a window of 4 MiB carries a third of the product.
+    found.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 33554432".into());
+    found.sysctls.insert("net.ipv4.tcp_wmem".into(), "4096 16384 4194304".into());
+    let grown = advise(&found, end).unwrap();
+    let buffers = item(&grown, "linux-tcp-buffers").unwrap();
+    assert_eq!(wanted(buffers, "net.ipv4.tcp_rmem").as_deref(), Some("4096 524288 33554432"));
+    assert!(
+        (buffers.gain - (12.5e6 / 4_194_304.0 - 1.0)).abs() < 1e-9 && buffers.certainty == 0.5,
+        "{buffers:?}"
+    );
+    found.sysctls.clear();
     // 10 Gbit/s x 80 ms = 100 MB.
     let far = advise(&found, Demands { rate: Some(1e10), rtt_ns: 80e6, ..end }).unwrap();
     assert_eq!(
@@ -266,4 +310,14 @@ fn end_hosts_get_the_guides_buffers_and_routers_do_not() {
     let router = advise(&found, Demands { role: Some(Role::Router), ..Demands::default() }).unwrap();
     assert!(router.items.iter().all(|item| !item.id.starts_with("linux-tcp")), "{:?}", router.items);
     assert!(item(&router, "linux-offloads").is_none());
+    // `off [fixed]` of ethtool: nobody can turn it on.
+    found.cards[0].features =
+        [("large-receive-offload".into(), false), ("generic-receive-offload".into(), false)].into();
+    found.cards[0].fixed = vec!["large-receive-offload".into()];
+    let all = advise(&found, end).unwrap();
+    let offloads = item(&all, "linux-offloads").unwrap();
+    assert!(
+        wanted(offloads, "ethtool -K eth0 gro").is_some()
+            && wanted(offloads, "ethtool -K eth0 lro").is_none()
+    );
 }

@@ -159,6 +159,41 @@ fn a_tree_of_a_real_linux_machine() {
 }
 
 #[test]
+fn outputs_of_linux_commands() {
+    let found = files(&[
+        (
+            "lscpu.txt",
+            "CPU(s):                             40\nThread(s) per core:  2\nCore(s) per socket: 10\nSocket(s): 2\n\
+          Model name: Intel(R) Xeon(R) CPU E5-2650L v2 @ 1.70GHz\nNUMA node(s): 2\nNUMA node0 CPU(s): 0-9,20-29\nNUMA node1 CPU(s): 10-19,30-39\n",
+        ),
+        (
+            "ethtool-k-enp1s0f0.txt",
+            "Features for enp1s0f0:\nrx-checksumming: on\nlarge-receive-offload: on\n",
+        ),
+        (
+            "ethtool-g-enp1s0f0.txt",
+            "Pre-set maximums:\nRX:\t\t4096\nCurrent hardware settings:\nRX:\t\t512\n",
+        ),
+        (
+            "sysctl-a.txt",
+            "net.ipv4.ip_forward = 1\nnet.ipv4.tcp_rmem = 4096\t131072\t6291456\nkernel.hostname = box\n",
+        ),
+    ]);
+    assert_eq!((found.machine.cpus.len(), found.machine.cores()), (40, Some(20)));
+    assert_eq!(
+        (found.machine.cpus[3].siblings.as_slice(), found.machine.nodes[&1].len()),
+        ([3, 23].as_slice(), 20)
+    );
+    let card = found.card("enp1s0f0").unwrap();
+    assert_eq!(
+        (card.features["large-receive-offload"], card.rx_ring.now, card.rx_ring.most),
+        (true, Some(512), Some(4096))
+    );
+    assert_eq!(found.sysctls["net.ipv4.tcp_rmem"], "4096 131072 6291456");
+    assert!(!found.sysctls.contains_key("kernel.hostname"));
+}
+
+#[test]
 fn secrets_are_left_out() {
     let all = [
         (

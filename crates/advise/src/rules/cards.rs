@@ -4,7 +4,9 @@ use super::{GUIDE, LAB, PAGE, effect, paper};
 use crate::host::Host;
 use crate::item::{Role, Topic};
 use crate::rule::{EVERY, Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use linerate_calc::bus::Slot;
 use linerate_calc::queues::best;
+use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel;
 
 const CARD: Rule = Rule { topic: Topic::Cards, ..RULE };
@@ -41,7 +43,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-rx-process-limit",
         until: Some((11, 4)),
-        outside: "The drivers of iflib have a budget of their own from 12.0 on.",
+        outside: "From 12.0 on the drivers use iflib: dev.igb.0.iflib.rx_budget is its limit, and 65535 its most.",
         drivers: &["igb", "em", "ix"],
         title: "Let Intel's drivers process all received frames at once",
         sets: &[
@@ -59,7 +61,7 @@ pub const RULES: &[Rule] = &[
         id: "freebsd-cxgbe-queues",
         since: None,
         until: Some((11, 4)),
-        outside: "The names are hw.cxgbe.nrxq and hw.cxgbe.ntxq from 12.0 on: see freebsd-cxgbe-queues-12.",
+        outside: "The names are hw.cxgbe.nrxq and hw.cxgbe.ntxq from 12.0 on, which still reads the old ones: see freebsd-cxgbe-queues-12.",
         drivers: &["cxl", "cc"],
         title: "Give Chelsio's card more than 8 queues, a power of two",
         sets: &[
@@ -273,6 +275,24 @@ pub const RULES: &[Rule] = &[
         ],
         cost: "Connections of the router itself use more CPU time.",
         plan: "lab/offloads",
+        ..CARD
+    },
+    Rule {
+        id: "freebsd-endhost-offloads",
+        topic: Topic::EndHost,
+        roles: &[Role::EndHost],
+        drivers: &["*"],
+        title: "Let the card compute checksums, join and cut packets",
+        sets: &[
+            offload("rx-checksumming", ["rx", "", "rxcsum"], "on"),
+            offload("tx-checksumming", ["tx", "", "txcsum"], "on"),
+            offload("tcp-segmentation-offload", TSO, "on"),
+            offload("large-receive-offload", LRO, "on"),
+        ],
+        when: |host| host.found.cards.iter().any(|card| !card.features.is_empty()).then(String::new),
+        why: "An end host has one owner of each connection: fewer, larger packets pass its stack.",
+        prior: 0.1,
+        cost: "Wrong as soon as the host forwards. Cards without the offload refuse it.",
         ..CARD
     },
     Rule {
@@ -548,19 +568,21 @@ fn pause(scope: &Scope, rx: bool) -> Option<String> {
     (if rx { pause.rx } else { pause.tx }).map(|on| if on { "on".into() } else { "off".into() })
 }
 
-/// Bit/s of a lane after its encoding: 8b/10b up to 5 GT/s, 128b/130b above.
+/// A slot that carries less than the ports of its card, in writes of 256 bytes.
 fn slot(host: &Host) -> Option<String> {
+    const PAYLOAD: f64 = 256.0;
     host.found.cards.iter().find_map(|card| {
         let (lanes, speed, link) = (card.pci.width?, card.pci.speed?, card.speed?);
-        let share = if speed <= 5.0 { 0.8 } else { 128.0 / 130.0 };
-        let carries = f64::from(lanes) * speed * 1e9 * share;
-        let ports = host.found.cards.iter().filter(|other| {
-            let of = |card: &linerate_hosts::configuration::Card| card.pci.slot.as_deref().and_then(|slot| slot.rsplit_once(['.', ':'])).map(|(slot, _)| slot.to_string());
-            other.name == card.name || of(other).is_some() && of(other) == of(card)
-        });
-        let needs: f64 = ports.filter_map(|port| port.speed).sum::<f64>().max(link);
+        let generation = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0].iter().position(|of| *of == speed)? + 1;
+        let slot = Slot::express(generation as u8, u8::try_from(lanes).ok()?).ok()?;
+        let carries = 8.0 * slot.usable(PAYLOAD);
+        // Ports of a card are functions of its slot.
+        let place = |card: &Card| Some(card.pci.slot.as_deref()?.rsplit_once(['.', ':'])?.0.to_string());
+        let others = host.found.cards.iter().filter(|other| other.name != card.name && place(other).is_some() && place(other) == place(card));
+        let needs = link + others.filter_map(|other| other.speed).sum::<f64>();
         (carries < needs).then(|| {
-            format!("{}: {lanes} lanes x {speed} GT/s x {share:.3} = {:.1} Gbit/s in each direction, the ports have {:.0} Gbit/s", card.name, carries / 1e9, needs / 1e9)
+            let (carries, needs) = (carries / 1e9, needs / 1e9);
+            format!("{}: PCIe {generation} x{lanes} carries {carries:.1} Gbit/s in each direction, the ports have {needs:.0} Gbit/s (linerate calc pcie)", card.name)
         })
     })
 }

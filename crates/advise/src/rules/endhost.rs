@@ -50,6 +50,7 @@ pub const RULES: &[Rule] = &[
         ],
         why: BUFFERS,
         measured: TWEAKS,
+        computed: idle,
         cost: MEMORY,
         ..END
     },
@@ -163,6 +164,7 @@ pub const RULES: &[Rule] = &[
         ],
         why: BUFFERS,
         measured: TWEAKS,
+        computed: idle,
         cost: MEMORY,
         ..END
     },
@@ -175,6 +177,15 @@ fn product(host: &Host) -> (f64, String) {
     let (rate, rtt) = (rate.unwrap_or(1e9), host.demands.rtt_ns);
     let bytes = bdp_bytes(rate, rtt);
     (bytes, format!("{} Gbit/s{assumed} x {} ms / 8 = {bytes:.0} bytes", rate / 1e9, rtt / 1e6))
+}
+
+/// By how much more a connection carries with a window that is large enough: the product against the smallest present limit.
+fn idle(host: &Host) -> Option<f64> {
+    const LIMITS: [&str; 4] =
+        ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"];
+    let last = |name: &str| host.value(name)?.split_ascii_whitespace().next_back()?.parse::<f64>().ok();
+    let least = LIMITS.into_iter().filter_map(last).filter(|bytes| *bytes > 0.0).min_by(f64::total_cmp)?;
+    Some((product(host).0 / least - 1.0).clamp(0.0, 100.0))
 }
 
 /// A power of two that holds it: at least the guide's 16 MiB, which carry 1 Gbit/s over 134 ms; at most 1 GiB.

@@ -286,8 +286,8 @@ fn dynamic(scope: &Scope) -> Option<(u64, String)> {
 fn dyn_buckets(scope: &Scope) -> Option<Worked> {
     let (states, _) = dynamic(scope)?;
     // From 12.0 on the hash may have as many buckets as connections, as in the paper's last bench (illustration 36).
-    let (buckets, how) = match scope.host.since((12, 0)) {
-        Some(true) => (states, format!("a bucket for each of {states} connections")),
+    let (buckets, how) = match (scope.host.since((12, 0)), scope.host.demands.states) {
+        (Some(true), Some(_)) => (states, format!("a bucket for each of {states} connections")),
         _ => (ipfw_buckets(states), format!("{states} / 64, rounded up to a power of two, at most 65536")),
     };
     let how = format!("{how}: {buckets}");

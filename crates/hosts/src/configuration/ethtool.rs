@@ -46,6 +46,8 @@ fn information(card: &mut Card, text: &str) -> bool {
 }
 
 fn features(card: &mut Card, text: &str) -> bool {
+    let fixed = pairs(text, ':').filter(|(_, value)| value.ends_with("[fixed]")).map(|(name, _)| shown(name));
+    card.fixed = fixed.take(MOST).collect();
     let known = pairs(text, ':').filter_map(|(name, value)| {
         let on = match value.split_ascii_whitespace().next()? {
             "on" => true,

@@ -167,6 +167,8 @@ pub struct Card {
     pub coalescing: BTreeMap<String, String>,
     /// Offloads, by the names of ethtool(8) where it has one: `large-receive-offload`.
     pub features: BTreeMap<String, bool>,
+    /// Those that the driver does not let anybody change.
+    pub fixed: Vec<String>,
     /// The fields of a frame that choose its receive queue, by flow type: `udp4` -> `IP SA`, `IP DA`.
     pub hash_fields: BTreeMap<String, Vec<String>>,
     /// The receive queue of each hash.

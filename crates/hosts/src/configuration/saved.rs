@@ -3,7 +3,7 @@
 
 use super::questions::{asked, asked_at_boot, asked_of_linux};
 use super::{MOST_BYTES, VERSION, interfaces, is_secret, kept};
-use crate::systems::text::{lines, sections};
+use crate::systems::text::{self, lines, sections};
 use crate::systems::{Kernel, is_name, question::device};
 use linerate_measure::record::{Collected, SlotFacts};
 use std::collections::BTreeMap;
@@ -40,9 +40,9 @@ const TREE: [&str; 15] = [
 ];
 
 /// Programs whose outputs are read.
-const PROGRAMS: [&str; 17] = [
+const PROGRAMS: [&str; 21] = [
     "sysctl", "ifconfig", "pciconf", "vmstat", "kldstat", "dmesg", "uname", "cpuset", "netstat", "arp",
-    "pfctl", "ipfw", "ipfstat", "ip", "ethtool", "nft", "iptables",
+    "pfctl", "ipfw", "ipfstat", "ip", "ethtool", "nft", "iptables", "lscpu", "cpuinfo", "meminfo", "tc",
 ];
 
 /// Whether a file of a saved directory is of use, by its path in it.
@@ -109,7 +109,7 @@ fn kernel(files: &BTreeMap<String, String>) -> Option<Kernel> {
     };
     let mut by_file = files.keys().filter_map(|path| boot_file(path));
     said.or_else(|| {
-        (has("proc/") || has("sys/") || has("etc/os-release") || has("ethtool") || has("nft"))
+        (has("proc/") || has("sys/") || has("etc/os-release") || has("ethtool") || has("nft") || has("lscpu"))
             .then_some(Kernel::Linux)
     })
     .or_else(|| {
@@ -181,6 +181,9 @@ impl Saved {
             ("ipfw", "show" | "list" | "ashow" | "alist") => self.add("ipfw list", text),
             ("ipfstat", "io") => self.add("ipfstat -io", text),
             ("ip", rest) if rest.contains("link") => self.add("ip -d -j link show", text),
+            ("lscpu", _) => self.add("cpus", &lscpu(text)),
+            ("cpuinfo" | "meminfo", _) => self.tree(&format!("proc/{}", words[0]), text),
+            ("tc", rest) if rest.contains("qdisc") => self.add("tc", &format!("==> qdisc <==\n{text}\n")),
             ("nft", _) => self.add("nft", text),
             ("iptables", "save") => self.add("iptables", &format!("==> ip <==\n{text}\n")),
             ("ethtool", _) => {
@@ -368,6 +371,38 @@ fn chosen(settings: &str, wanted: impl Fn(&str) -> bool) -> String {
 /// Without lines that may hold a key or a password.
 fn plain(text: &str) -> String {
     lines(text).filter(|line| !is_secret(line)).map(|line| format!("{line}\n")).collect()
+}
+
+/// The output of lscpu(1) as files of the kernel.
+fn lscpu(text: &str) -> String {
+    let value = |key: &str| text::pairs(text, ':').find(|(name, _)| *name == key).map(|(_, value)| value);
+    let number =
+        |key: &str| value(key).and_then(|n| n.parse::<u32>().ok()).filter(|n| (1..=8192).contains(n));
+    let mut out: String =
+        value("Model name").map(|model| format!("/proc/cpuinfo:model name: {model}\n")).unwrap_or_default();
+    if let Some(kind) = value("Hypervisor vendor") {
+        out += &format!("/proc/cpuinfo:flags: hypervisor\n/sys/hypervisor/type:{kind}\n");
+    }
+    let cpu = "/sys/devices/system/cpu";
+    let (threads, cores) =
+        (number("Thread(s) per core").unwrap_or(1), number("Core(s) per socket").unwrap_or(1));
+    let all = number("CPU(s)").unwrap_or(0);
+    // The usual order of Linux: first one thread of each core, then the others.
+    for nth in 0..all {
+        let core = nth % (all / threads).max(1);
+        let siblings: Vec<String> =
+            (0..threads).map(|thread| (core + thread * (all / threads)).to_string()).collect();
+        out += &format!(
+            "{cpu}/cpu{nth}/topology/physical_package_id:{}\n{cpu}/cpu{nth}/topology/core_id:{core}\n{cpu}/cpu{nth}/topology/thread_siblings_list:{}\n",
+            core / cores,
+            siblings.join(",")
+        );
+    }
+    for node in 0..number("NUMA node(s)").unwrap_or(0).min(64) {
+        let cpus = value(&format!("NUMA node{node} CPU(s)")).unwrap_or_default();
+        out += &format!("/sys/devices/system/node/node{node}/cpulist:{cpus}\n");
+    }
+    out
 }
 
 /// How many routes `netstat -rn` lists, by family.

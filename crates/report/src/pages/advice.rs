@@ -2,7 +2,7 @@
 
 use super::facts::named;
 use crate::document::{Document, Tone};
-use linerate_advise::{Advice, Item, Runtime, Setting, State};
+use linerate_advise::{Advice, Basis, Item, Runtime, Setting, State};
 
 /// Measured effects of an item that are shown. The JSON has all.
 const EFFECTS: usize = 4;
@@ -44,21 +44,18 @@ fn article(advice: &Advice) -> &'static str {
 
 fn one(page: &mut Document, nth: usize, item: &Item) {
     page.gap();
-    let expected = match item.state {
-        State::Undo => "outdated or harmful".to_string(),
+    let (gain, by) = (format!("{:+.1} %", item.gain * 100.0), item.basis);
+    let expected = match (item.state, by) {
+        (State::Undo, _) => "outdated or harmful".to_string(),
         _ if item.gain == 0.0 => "no gain in speed".into(),
-        _ if item.measured.is_empty() => format!("a guess: {:+.0} %", item.gain * 100.0),
-        _ => format!("expected {:+.1} %", item.gain * 100.0),
-    };
-    let certain = match item.certainty {
-        _ if item.state == State::Undo || item.gain == 0.0 => "",
-        c if c >= 0.8 => ", measured on hardware like this",
-        c if c >= 0.5 => ", measured on similar hardware",
-        _ if item.measured.is_empty() => "",
-        _ => ", measured on other hardware",
+        (_, Basis::Guess) => format!("a guess: {:+.0} %", item.gain * 100.0),
+        (_, Basis::Computed) => format!("computed {gain}"),
+        (_, Basis::Same) => format!("expected {gain}, measured on hardware like this"),
+        (_, Basis::Similar) => format!("expected {gain}, measured on similar hardware"),
+        (_, Basis::Other) => format!("expected {gain}, measured on other hardware"),
     };
     let measure = if item.state == State::Measure { "; measure it" } else { "" };
-    page.answer(format!("{nth}. {} ({expected}{certain}{measure})", item.title));
+    page.answer(format!("{nth}. {} ({expected}{measure})", item.title));
     let note =
         |page: &mut Document, mark: &str, text: &str| page.item(&format!("   {mark:<9}"), text, Tone::Plain);
     for setting in &item.settings {
