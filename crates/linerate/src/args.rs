@@ -146,7 +146,8 @@ pub struct CampaignArgs {
     #[arg(long, conflicts_with = "simulate")]
     pub profile: bool,
 
-    /// Leave the embedded lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it)
+    /// Leave the embedded lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it). `tune`: leave the changes
+    /// that help on the router of a real lab (`linerate revert` takes them back)
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 

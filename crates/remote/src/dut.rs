@@ -440,7 +440,7 @@ fn answers(place: &ExecutionTarget) -> bool {
 
 /// Identifies a boot of a host: a number that Linux draws at each, or the time of it by this machine's clock, from how long the
 /// host's first process has run: its own clock may be set at any time.
-fn mark(place: &ExecutionTarget, kernel: Kernel) -> Option<String> {
+pub fn mark(place: &ExecutionTarget, kernel: Kernel) -> Option<String> {
     let argv: &[&str] = match kernel {
         Kernel::Linux => &["cat", "/proc/sys/kernel/random/boot_id"],
         _ => &["ps", "-o", "etime=", "-p", "1"],

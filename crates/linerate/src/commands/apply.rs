@@ -11,6 +11,7 @@ use clap::Args;
 use linerate_advise::{Item, Runtime, State, lines};
 use linerate_hosts::dut_changes::{Read, Single, Step, content, content_of};
 use linerate_hosts::systems::Kernel;
+use linerate_remote::dut::mark;
 use linerate_remote::{Changes, ExecutionTarget, Order};
 use linerate_report::pages::{self, Applied, FileChange, ValueChange};
 use serde_json::json;
@@ -64,7 +65,7 @@ pub struct Apply {
     pub printed: Printed,
 }
 
-/// Take back what `linerate apply` changed.
+/// Take back what `linerate apply` and `linerate tune --keep` changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   sudo linerate revert --list       the changes of this machine that can be taken back
@@ -133,8 +134,13 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
 pub fn revert(args: &Revert) -> Result<ExitCode> {
     interrupt::install();
     let place = Arc::new(args.source.target()?);
-    let host = Host { place, sudo: args.source.sudo, kernel: Kernel::Linux };
+    let uname = place.run(&Order::new("uname -s"), Some(&interrupt::INTERRUPTED))?.text().to_lowercase();
+    let kernel = Kernel::named(uname.trim()).context("the host's system is not known")?;
+    let boot = mark(&place, kernel);
+    let host = Host { place, sudo: args.source.sudo, kernel };
     let mut changes = host.changes(&args.source)?;
+    // Those that a boot has undone are gone.
+    changes.in_boot(boot)?;
     let what: Vec<String> = changes.pending().iter().rev().map(|undoing| undoing.what.clone()).collect();
     let name = args.source.name();
     if !args.list {

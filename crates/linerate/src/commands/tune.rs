@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::records::{make_folder, write_document};
 use linerate_measure::experiment::{Interest, Trials};
-use linerate_measure::record::Proof;
+use linerate_measure::record::{Proof, Verdict as Proven};
 use linerate_measure::tuning::{MOST, Stage, Tuned, VERSION, confirming_runs, screening_runs};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::tuning::{Candidate, Combined, Tuning};
@@ -44,7 +44,8 @@ against the mean of all others. Fresh trials of the changes that may matter then
 combinations, with a correction for their number. At last the DUT with the changes that help is measured
 beside the DUT as it is. docs/tuning.md has the method and its limits.
 
-Every change is undone. The folder of the records has kept.toml, a plan of the result.
+Every change is undone; with --keep, those that help stay on the router of a real lab until `linerate revert`.
+The folder of the records has kept.toml, a plan of the result.
 
 Exit status: 0 measured, whether or not a change helps; 1 an error; 2 bad arguments, or a plan that names no
 changes; 4 the machine cannot measure it; 130 interrupted.")]
@@ -64,13 +65,18 @@ pub struct Tune {
 /// The reason why it could not measure.
 pub fn run(args: &Tune) -> Result<ExitCode> {
     let how = &args.campaign;
-    if how.keep || how.fail_if_slower.is_some() {
-        bail_usage!("--keep and --fail-if-slower are for `linerate run`: a tuning has three campaigns");
+    if how.fail_if_slower.is_some() {
+        bail_usage!("--fail-if-slower is for `linerate run`");
     }
     run::begin(how);
     let name = args.plan.display().to_string();
     let simulated = how.simulate.is_some();
     let (plan, site) = chosen(&args.which, &args.plan, simulated)?;
+    if how.keep && site.is_none() {
+        bail_usage!(
+            "--keep is for the router of a real lab: this lab is gone with the tuning, and kept.toml has its result"
+        );
+    }
     let tuning = Tuning::of(&plan).map_err(|faults| faulty(&name, &faults))?;
     if tuning.changes.len() > MOST {
         bail_usage!("{name} has {} changes, and one tuning has at most {MOST}", tuning.changes.len());
@@ -80,9 +86,9 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     let folder = make_folder(Path::new("linerate-results"), &stem, how.out.as_deref())?;
     let changes = tuning.changes.iter().map(|change| (change.name.clone(), change.keys()));
     let tuned = Tuned::new(plan.experiment.title.clone(), name, changes);
-    let mut tuner = Tuner { args, plan, site, tuning, tuned, folder };
+    let mut tuner = Tuner { args, plan, kept: None, site, tuning, tuned, folder };
     let ended = tuner.tune();
-    let Tuner { mut tuned, folder, .. } = tuner;
+    let Tuner { mut tuned, folder, kept, .. } = tuner;
     if tuned.stages.is_empty() && !interrupted() {
         // Nothing was measured: the folder goes, unless there are trials in it.
         let _ = fs::remove_dir(&folder);
@@ -97,6 +103,12 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     if !how.quiet {
         result(&how.printed, || &tuned, || pages::tuning(&tuned))?;
         print_place(&how.printed, &folder);
+    }
+    let proven = tuned.together.as_ref().is_some_and(|proof| proof.verdict == Proven::Proven);
+    if let (true, true, Some((plan, lane))) = (how.keep, ended.is_ok() && proven && !interrupted(), &kept) {
+        let site = chosen(&args.which, &args.plan, false)?.1.context("the lab has no hosts")?;
+        let revert = site.keep(plan, *lane)?;
+        tell(format!("the changes that help stay; to take them back: {revert}"));
     }
     match ended {
         Ok(_) if interrupted() => Ok(ExitCode::from(INTERRUPTED)),
@@ -127,6 +139,8 @@ pub fn read(folder: &Path) -> Result<Option<Tuned>> {
 struct Tuner<'a> {
     args: &'a Tune,
     plan: Plan,
+    /// The plan of the last campaign, and the lane of the kept changes in it.
+    kept: Option<(Plan, usize)>,
     /// The hosts, for the first campaign.
     site: Option<Site>,
     tuning: Tuning,
@@ -199,7 +213,8 @@ impl Tuner<'_> {
             .experiment(&self.plan, [&title, &question], &whole, variant, &trials)
             .map_err(|faults| faulty(format!("{}, {name}", self.args.plan.display()), &faults))?;
         if together {
-            self.keep(&text)?;
+            self.write_kept(&text)?;
+            self.kept = Some((plan.clone(), plan.cells[cells[1]].lane));
         }
         let site = match self.site.take() {
             None if how.simulate.is_none() => chosen(&self.args.which, &self.args.plan, false)?.1,
@@ -214,7 +229,7 @@ impl Tuner<'_> {
             return Ok(None);
         }
         let records = self.folder.join(name);
-        let alone = CampaignArgs { out: Some(records.clone()), ..how.clone() };
+        let alone = CampaignArgs { out: Some(records.clone()), keep: false, ..how.clone() };
         let Some(mut measured) = session.measure(&alone, name.into(), &self.folder)? else {
             bail!("{name} was interrupted before its first trial");
         };
@@ -238,7 +253,7 @@ impl Tuner<'_> {
     }
 
     /// Writes the plan of the result, with its rule files beside it.
-    fn keep(&self, text: &str) -> Result<()> {
+    fn write_kept(&self, text: &str) -> Result<()> {
         let named =
             |name: &str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         let files = self.tuning.files.iter().map(|(name, text)| (name.as_str(), text.as_str()));

@@ -15,13 +15,13 @@ use linerate_measure::experiment::{Reboot, System, Trials};
 use linerate_measure::record::{HostFacts, Mode, Roles, VERSION};
 use linerate_measure::trial::Timing;
 use linerate_plan::campaign::{Campaign, Requirement};
-use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES};
+use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES, Reach};
 use linerate_plan::names::Named;
 use linerate_plan::settings::{Dut, End};
 use linerate_plan::{Backend, Diagnostic, Plan};
-use linerate_remote::dut::{Known, RemoteDut};
+use linerate_remote::dut::{Known, RemoteDut, mark};
 use linerate_remote::survey::{self, Approach, Frames};
-use linerate_remote::{ExecutionTarget, Order, RemoteError};
+use linerate_remote::{Changes, ExecutionTarget, Order, RemoteError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -274,6 +274,30 @@ impl Site {
             }
         };
         Ok((0..plan.lanes.len()).map(of_lane).collect())
+    }
+
+    /// Makes the changes of a lane on the DUT for good. Returns the command that takes them back.
+    ///
+    /// # Errors
+    /// The DUT cannot be set up so, or a change failed; those before it can be taken back.
+    pub fn keep(&self, plan: &Campaign, lane: usize) -> Result<String> {
+        let host = self.lab.dut().context("the lab has no device under test")?;
+        let steps = self.steps(plan)?.swap_remove(lane).map_err(|why| anyhow!(why.join("; ")))?;
+        let (address, command) = match &host.reach {
+            Reach::Ssh(ssh) => (ssh.to_string(), format!("linerate revert {ssh}")),
+            Reach::Namespace(name) => (name.clone(), format!("linerate revert --namespace {name}")),
+        };
+        let place = Arc::clone(self.place(host)?);
+        let boot = mark(&place, self.kernel(host)?);
+        let mut changes = Changes::open(place, &address, None, &state("applied")?, host.sudo)?;
+        let (lasting, others) = steps.steps.split_at(steps.lasting);
+        changes.make(lasting, true, Some(&STOP))?;
+        changes.in_boot(boot)?;
+        changes.make(others, false, Some(&STOP))?;
+        if steps.reboot {
+            tell(format!("{}: some changes count from its next boot on", host.name));
+        }
+        Ok(command)
     }
 
     fn target(&self, dut: &Host, system: System) -> Result<Target> {
