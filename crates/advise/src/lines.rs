@@ -1,4 +1,4 @@
-//! Advice as lines for files: a shell script, an Ansible playbook, a diff.
+//! Advice as lines for files: a shell script, an Ansible playbook, a diff; and as a plan that tests it.
 
 use crate::item::{Item, Lasting, Runtime, State};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 type Form = fn(&[&Item]) -> String;
 
 /// Ways to write the lines, with their names.
-pub const FORMS: [(&str, Form); 3] = [("shell", shell), ("ansible", ansible), ("diff", diff)];
+pub const FORMS: [(&str, Form); 4] = [("shell", shell), ("ansible", ansible), ("diff", diff), ("plan", plan)];
 
 /// The items that have lines.
 pub fn with_lines(items: &[Item]) -> Vec<&Item> {
@@ -203,5 +203,54 @@ pub fn diff(items: &[&Item]) -> String {
             let _ = lasting.line.iter().try_for_each(|line| writeln!(out, "+{line}"));
         }
     }
+    out
+}
+
+/// A plan for `linerate tune`: the DUT with the present values, and a variant for each item that a plan can make. Items of other
+/// systems than Linux need the hosts of a lab file.
+pub fn plan(items: &[&Item]) -> String {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let table = |values: &serde_json::Map<String, serde_json::Value>| {
+        let pairs: Vec<String> =
+            values.iter().map(|(name, value)| format!("{} = {value}", text(name))).collect();
+        format!("{{ {} }}", pairs.join(", "))
+    };
+    let system = items.first().and_then(|item| item.id.split('-').next()).unwrap_or("linux");
+    let mut out = String::from(
+        "title = \"Recommended settings\"\nquestion = \"Which of them make this DUT faster?\"\nsource = \"linerate advise\"\n",
+    );
+    if system != "linux" {
+        let _ = writeln!(out, "\n[lab]\nfile = \"lab.toml\"\nsystems = [{}]", text(system));
+    }
+    let changes = items.iter().filter_map(|item| Some((item, item.patch.as_ref()?.as_object()?)));
+    let changes: Vec<_> = changes.collect();
+    // The present values of what the variants change.
+    let now =
+        changes.iter().flat_map(|(item, _)| &item.settings).filter_map(|setting| match &setting.runtime {
+            Some(Runtime::Sysctl { name, .. }) => {
+                let value = setting.now.as_ref()?;
+                Some((
+                    name.clone(),
+                    value.parse::<i64>().map_or_else(|_| value.as_str().into(), serde_json::Value::from),
+                ))
+            }
+            _ => None,
+        });
+    let now: serde_json::Map<_, _> = now.collect();
+    out += "\n[variants.as-it-is]\nabout = \"the present values\"\n";
+    if !now.is_empty() {
+        let _ = writeln!(out, "sysctls = {}", table(&now));
+    }
+    for (item, patch) in changes {
+        let _ = writeln!(out, "\n[variants.{}]\nfrom = \"as-it-is\"\nabout = {}", item.id, text(&item.title));
+        for (key, values) in patch.iter().filter_map(|(key, values)| Some((key, values.as_object()?))) {
+            let _ = writeln!(out, "{key} = {}", table(values));
+        }
+    }
+    // In a lab of hosts a trial is long, and loader tunables need boots.
+    out += match system {
+        "linux" => "\n[trials]\nduration = \"100 ms\"\nbudget = \"4 min\"\n",
+        _ => "\n[trials]\nduration = \"30 s\"\nblocks = 10\npause = \"5 s\"\nreboot = \"when-needed\"\n",
+    };
     out
 }

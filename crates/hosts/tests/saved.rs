@@ -115,6 +115,14 @@ fn outputs_that_the_documents_print() {
     assert_eq!(found.card("cxl0").unwrap().pci.node, Some(1), "{line}");
     assert_eq!((found.machine.cpus.len(), found.machine.cores()), (48, Some(24)));
     assert_eq!(found.machine.cpus[47].siblings, [46, 47]);
+    for (line, threads, cores) in [
+        ("FreeBSD/SMP: 2 package(s) x 8 core(s) x 2 SMT threads", 32, 16),
+        ("FreeBSD/SMP: 1 package(s) x 2 cache groups x 4 core(s) x 2 hardware threads", 16, 8),
+        ("FreeBSD/SMP: 1 package(s) x 4 core(s)", 4, 4),
+    ] {
+        let machine = files(&[("dmesg.boot", line)]).machine;
+        assert_eq!((machine.cpus.len(), machine.cores()), (threads, Some(cores)), "{line}");
+    }
     // The guide: /etc/sysctl.conf of OpenBSD, with its comments.
     let guide = text("004");
     let begin = guide.find("### Calomel.org  OpenBSD v5.1 and later").unwrap();

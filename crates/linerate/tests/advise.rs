@@ -106,6 +106,24 @@ fn limits_of_pf_stand_before_its_rules() {
 }
 
 #[test]
+fn the_advice_as_a_plan_is_one_for_tune() {
+    let folder = Scratch::new();
+    let linux = format!("{TESTDATA}/facts/linux-firewall");
+    for (place, release, expected) in [
+        (linux.as_str(), "6.18", "[variants.linux-rp-filter]\nfrom = \"as-it-is\""),
+        (&apu2(), "10.3", "[variants.freebsd-rx-process-limit]\nfrom = \"as-it-is\""),
+    ] {
+        let plan = output(&["advise", place, "--release", release, "--format", "plan"]);
+        assert!(plan.contains(expected), "{plan}");
+        let file = folder.file("plan.toml");
+        fs::write(&file, &plan).unwrap();
+        let checked = linerate(["plan", "check", &file]).run();
+        assert!(checked.status.success(), "{checked:?}\n{plan}");
+    }
+    assert!(output(&["advise", &linux, "--format", "plan"]).contains("\"net.ipv4.conf.all.rp_filter\" = 1"));
+}
+
+#[test]
 fn plans_of_recommendations_are_shipped_and_rules_documented() {
     let root = Path::new(TESTDATA).join("..");
     let page = fs::read_to_string(root.join("docs/advise.md")).unwrap();

@@ -81,8 +81,10 @@ impl Configuration {
                 words.get(at.checked_sub(1)?)?.parse::<u32>().ok().filter(|n| (1..=1024).contains(n))
             };
             if line.starts_with("FreeBSD/SMP: ") && line.contains("core(s)") {
-                let threads = number("hardware").unwrap_or(1);
-                let (sockets, cores) = (number("package(s)").unwrap_or(1), number("core(s)").unwrap_or(1));
+                // `2 package(s) x 8 core(s) x 2 SMT threads`; `1 package(s) x 2 cache groups x 4 core(s)`.
+                let threads = number("hardware").or(number("SMT")).unwrap_or(1);
+                let sockets = number("package(s)").unwrap_or(1);
+                let cores = number("core(s)").unwrap_or(1) * number("cache").unwrap_or(1);
                 self.topology(sockets, cores, threads);
             } else if let Some(model) = line.strip_prefix("CPU: ") {
                 let model = model.rsplit_once(" (").map_or(model, |(model, _)| model);

@@ -65,7 +65,12 @@ fn words(path: &str) -> Vec<&str> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let name =
         [".txt", ".out", ".log", ".json"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    name.split(['-', '_', ' ']).filter(|word| !word.is_empty()).collect()
+    let mut words: Vec<&str> = name.split(['-', '_', ' ']).filter(|word| !word.is_empty()).collect();
+    // `dmesg.boot`, `sysctl.all`.
+    if let Some(first) = words.first_mut() {
+        *first = first.split('.').next().unwrap_or_default();
+    }
+    words
 }
 
 /// The answers of a saved directory, by the paths and texts of its files. Only answers to the [`questions`](super::questions) are

@@ -23,6 +23,7 @@ use std::time::Duration;
   linerate advise --role endhost --rtt 80ms --rate 10Gbps    TCP buffers of an end host
   linerate advise router --format shell            the commands, and the lines for each file
   linerate advise router --format diff             the lines that change in each file
+  linerate advise --format plan >plan.toml         a plan that measures them: sudo linerate tune plan.toml
 
 Recommendations are sorted by expected gain x certainty. A gain was measured on other machines, which are named
 with their source; those with your CPU and card count most. Nothing is changed. docs/advise.md has all rules.
@@ -35,7 +36,7 @@ pub struct Advise {
     #[command(flatten)]
     pub purpose: Purpose,
 
-    /// How to print. text is a page, json the record, shell, ansible and diff the lines to change
+    /// How to print. text is a page, json the record; shell, ansible and diff are the lines to change, plan is for `linerate tune`
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     pub format: String,
 
