@@ -301,6 +301,9 @@ impl Configuration {
             if text.ends_with(CUT) {
                 found.lacks(command, &format!("only the first {} KiB are known", MOST_BYTES / 1024));
             }
+            if command.starts_with("sysctl") && crate::systems::text::sysctls(text).is_empty() {
+                found.lacks(command, text.lines().next_back().unwrap_or("it printed nothing"));
+            }
             match (kernel, command.as_str()) {
                 (_, "system") => found.system(text),
                 (_, "boot") => found.boot(text),

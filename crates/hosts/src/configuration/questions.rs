@@ -203,7 +203,7 @@ pub fn label(argv: &[String]) -> String {
 fn linux(interfaces: &[String]) -> Vec<Vec<String>> {
     let names: Vec<&str> = valid(interfaces);
     let mut sysctl: Vec<String> =
-        ["sysctl", "-e"].iter().chain(SYSCTLS).chain(&OF_MACHINE).map(|w| (*w).into()).collect();
+        ["-e"].iter().chain(SYSCTLS).chain(&OF_MACHINE).map(|w| (*w).into()).collect();
     for name in &names {
         // With slashes, a dot of a name is one.
         sysctl.extend(OF_INTERFACE.iter().map(|setting| format!("net/ipv4/conf/{name}/{setting}")));
@@ -212,7 +212,7 @@ fn linux(interfaces: &[String]) -> Vec<Vec<String>> {
         script(SYSTEM, "system", &[]),
         script(CPUS, "cpus", &[]),
         script(INTERFACES, "interfaces", &names),
-        sysctl,
+        sysctls(sysctl),
         ["ip", "-d", "-j", "link", "show"].map(String::from).into(),
         script(QUEUEING, "tc", &names),
         script(NEIGHBOURS, "neighbours", &[]),
@@ -253,7 +253,7 @@ const MESSAGES: &str = r#"f=/var/run/dmesg.boot
 grep -E '^(CPU: |FreeBSD/SMP: |real memory)|numa-domain|RSS table size' $f; :"#;
 
 /// FreeBSD's settings that bear on forwarding; a name stands for all that begin with it.
-const FREEBSD: &str = "sysctl -i hw.model hw.ncpu hw.physmem hw.clockrate hw.ibrs_disable hw.ibrs_active hw.mds_disable \
+const FREEBSD: &str = "-i hw.model hw.ncpu hw.physmem hw.clockrate hw.ibrs_disable hw.ibrs_active hw.mds_disable \
     hw.mds_disable_state hw.spec_store_bypass_disable hw.spec_store_bypass_disable_active hw.intrbalance hw.pci.honor_msi_blacklist \
     hw.em hw.igb hw.ix hw.ixl hw.ice hw.cxgbe hw.mlx5 hw.vtnet hw.intr_storm_threshold kern.ident kern.osrelease kern.hz kern.vm_guest kern.smp \
     kern.sched.name kern.sched.topology_spec kern.timecounter.hardware kern.eventtimer.timer kern.eventtimer.periodic \
@@ -264,7 +264,7 @@ const FREEBSD: &str = "sysctl -i hw.model hw.ncpu hw.physmem hw.clockrate hw.ibr
     net.fibs net.bpf.optimize_writers net.bpf.bufsize net.add_addr_allfibs";
 
 /// The same for OpenBSD and NetBSD.
-const OPENBSD: &str = "sysctl hw.model hw.ncpu hw.ncpuonline hw.physmem hw.vendor hw.smt hw.cpuspeed hw.setperf hw.perfpolicy \
+const OPENBSD: &str = "hw.model hw.ncpu hw.ncpuonline hw.physmem hw.vendor hw.smt hw.cpuspeed hw.setperf hw.perfpolicy \
     kern.osrelease kern.hz kern.timecounter kern.netlivelocks kern.pool_debug machdep.lidaction net.inet.ip net.inet6.ip6 \
     net.inet.icmp net.inet.tcp net.inet.udp net.inet.carp net.inet.ipcomp net.bpf.bufsize net.pipex kern.bufcachepercent \
     kern.maxclusters ddb.panic machdep.allowaperture machdep.kbdreset vm.swapencrypt";
@@ -272,9 +272,9 @@ const OPENBSD: &str = "sysctl hw.model hw.ncpu hw.ncpuonline hw.physmem hw.vendo
 fn freebsd(interfaces: &[String]) -> Vec<Vec<String>> {
     let words = |line: &str| line.split_ascii_whitespace().map(String::from).collect::<Vec<_>>();
     let names = valid(interfaces);
-    let devices = names.iter().filter_map(|name| device(name)).map(|device| format!("sysctl -i {device}"));
-    let mut all = vec![script(SYSTEM, "system", &[]), words(FREEBSD)];
-    all.extend(devices.map(|line| words(&line)));
+    let devices = names.iter().filter_map(|name| device(name));
+    let mut all = vec![script(SYSTEM, "system", &[]), sysctls(words(FREEBSD))];
+    all.extend(devices.map(|device| sysctls(vec!["-i".into(), device])));
     let plain = [
         "ifconfig -a",
         "pciconf -lvc",
@@ -303,7 +303,7 @@ fn openbsd() -> Vec<Vec<String>> {
     let plain = ["ifconfig -a", "vmstat -i", "pfctl -s info", "pfctl -s memory", "pfctl -s rules"];
     let scripts =
         [script(ROUTES, "routes", &[]), script(BSD_NEIGHBOURS, "neighbours", &[]), script(BOOT, "boot", &[])];
-    [script(SYSTEM, "system", &[]), words(OPENBSD)]
+    [script(SYSTEM, "system", &[]), sysctls(words(OPENBSD))]
         .into_iter()
         .chain(plain.map(words))
         .chain(scripts)
@@ -393,6 +393,13 @@ pub(super) fn asked_of_linux(name: &str) -> bool {
         (parts.next(), parts.next(), parts.next()) == (Some("net"), Some("ipv4"), Some("conf"))
             && OF_INTERFACE.contains(&parts.next_back().unwrap_or_default())
     }
+}
+
+/// Settings. sysctl(8) fails if one of them is not there, or is for root alone; the others are answers all the same.
+fn sysctls(arguments: Vec<String>) -> Vec<String> {
+    const ALL: &str = "command -v sysctl >/dev/null || exit 127\nsysctl \"$@\"; :";
+    let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    script(ALL, "sysctl", &names)
 }
 
 /// Names that neither a shell nor a program takes for anything else.
