@@ -29,15 +29,13 @@ fn the_functions_of_a_firewall_explain_its_time() {
         let stacks = scratch.file(&format!("records/{}", profile["stacks"].as_str().unwrap()));
         assert_eq!(Profile::of_folded(&fs::read_to_string(stacks).unwrap()).samples(), samples);
     }
-    // Each function where its work is done, and nowhere else.
-    let takes_time =
-        |slot: usize, name| with_called(slot, name) * 50 > profiles[slot]["samples"].as_u64().unwrap();
-    assert_eq!([0, 1, 2].map(|slot| takes_time(slot, "veth_xmit")), [false, true, true], "{profiles:#?}");
-    assert_eq!(
-        [0, 1, 2].map(|slot| takes_time(slot, "nf_conntrack_in")),
-        [false, false, true],
-        "{profiles:#?}"
-    );
+    // Each function where its work is done. Elsewhere the samples may have some of another lab on the same CPU.
+    let share = |slot: usize, name| {
+        with_called(slot, name) as f64 / profiles[slot]["samples"].as_f64().unwrap()
+    };
+    let much = |slot: usize, name, than: usize| share(slot, name) > (2.0 * share(than, name)).max(0.01);
+    assert!(much(1, "veth_xmit", 0) && much(2, "veth_xmit", 0), "{profiles:#?}");
+    assert!(much(2, "nf_conntrack_in", 0) && much(2, "nf_conntrack_in", 1), "{profiles:#?}");
     // What the firewall does before the route lookup takes longer than forwarding alone.
     let before_routing = |slot: usize| {
         let stages = &profiles[slot]["stages"];
