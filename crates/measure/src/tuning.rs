@@ -81,6 +81,8 @@ pub enum Verdict {
     NotConfirmed,
     /// The screening saw no effect.
     NoEffect,
+    /// No run that makes it has a valid trial, and runs without it have: frames do not pass.
+    Breaks,
     /// It was not measured to the end.
     #[default]
     Unknown,
@@ -136,6 +138,30 @@ impl Stage {
         let counted = rates.iter().flatten().flatten().count();
         self.trials = [trials.iter().filter(|t| slots.contains(&t.slot)).count(), counted];
         self.levels = levels(&rates);
+    }
+
+    /// The changes without which there would be valid trials, indices into its own.
+    fn breaking(&self) -> Vec<usize> {
+        let runs = || self.runs.iter().zip(&self.levels);
+        let breaks = |change: &usize| runs().all(|(run, level)| !run[*change] || level.is_none());
+        let breaking: Vec<usize> = (0..self.changes.len()).filter(breaks).collect();
+        let others = runs().filter(|(run, _)| breaking.iter().all(|change| !run[*change]));
+        let (all, valid) =
+            others.fold((0, 0), |(all, n), (_, level)| (all + 1, n + usize::from(level.is_some())));
+        // Where most other runs fail as well, it is something else.
+        if 2 * valid > all { breaking } else { Vec::new() }
+    }
+
+    /// The same without these of its changes, and without the runs that make them.
+    fn without(&self, breaking: &[usize]) -> Stage {
+        let works = |run: &[bool]| breaking.iter().all(|change| !run[*change]);
+        let others = |all: &[bool]| -> Vec<bool> {
+            (0..all.len()).filter(|at| !breaking.contains(at)).map(|at| all[at]).collect()
+        };
+        let kept = self.runs.iter().zip(&self.levels).filter(|(run, _)| works(run));
+        let (runs, levels) = kept.map(|(run, level)| (others(run), *level)).unzip();
+        let changes = self.changes.iter().enumerate().filter(|(at, _)| !breaking.contains(at));
+        Stage { changes: changes.map(|(_, change)| *change).collect(), runs, levels, ..self.clone() }
     }
 
     /// Effects of the changes and of their pairs; `None` if the runs do not show them.
@@ -213,8 +239,11 @@ impl Tuned {
 
     /// Adds a campaign. Returns the effect of each of its changes.
     fn add(&mut self, stage: Stage) -> Option<Vec<(usize, Measured)>> {
-        let found = stage.effects();
-        let at = |number: usize| stage.changes[number];
+        let breaking = stage.breaking();
+        breaking.iter().for_each(|at| self.changes[stage.changes[*at]].verdict = Verdict::Breaks);
+        let working = stage.without(&breaking);
+        let found = working.effects();
+        let at = |number: usize| working.changes[number];
         let mut own = Vec::new();
         let mut together = Vec::new();
         for Effect { of: (a, b), ratio, p } in found.iter().flatten().copied() {
@@ -290,6 +319,26 @@ mod tests {
         let of = |change: usize| tuned.changes[change].confirmed.unwrap().ratio;
         assert!((of(1).median - 1.2).abs() < 0.01 && (of(3).median - 0.5).abs() < 0.01);
         assert_eq!(tuned.interactions, []);
+    }
+
+    #[test]
+    fn a_change_that_lets_no_frame_pass_is_named_and_left_out() {
+        let factors = [1.0, 1.2, 1.0, 0.5, 1.0];
+        let names = (0..5).map(|n| (format!("change {n}"), Vec::new()));
+        let mut tuned = Tuned::new("t".into(), "p".into(), names);
+        let mut screening = stage("screening", (0..5).collect(), screening_runs(5), &factors);
+        let broken = screening.runs.iter().map(|run| run[4]);
+        screening
+            .levels
+            .iter_mut()
+            .zip(broken)
+            .filter(|(_, broken)| *broken)
+            .for_each(|(level, _)| *level = None);
+        assert_eq!(tuned.screened(screening).unwrap(), [1, 3]);
+        assert_eq!(
+            (tuned.changes[4].verdict, tuned.changes[0].verdict),
+            (Verdict::Breaks, Verdict::NoEffect)
+        );
     }
 
     #[test]

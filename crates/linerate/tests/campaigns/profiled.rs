@@ -30,9 +30,8 @@ fn the_functions_of_a_firewall_explain_its_time() {
         assert_eq!(Profile::of_folded(&fs::read_to_string(stacks).unwrap()).samples(), samples);
     }
     // Each function where its work is done. Elsewhere the samples may have some of another lab on the same CPU.
-    let share = |slot: usize, name| {
-        with_called(slot, name) as f64 / profiles[slot]["samples"].as_f64().unwrap()
-    };
+    let share =
+        |slot: usize, name| with_called(slot, name) as f64 / profiles[slot]["samples"].as_f64().unwrap();
     let much = |slot: usize, name, than: usize| share(slot, name) > (2.0 * share(than, name)).max(0.01);
     assert!(much(1, "veth_xmit", 0) && much(2, "veth_xmit", 0), "{profiles:#?}");
     assert!(much(2, "nf_conntrack_in", 0) && much(2, "nf_conntrack_in", 1), "{profiles:#?}");

@@ -23,6 +23,13 @@ pub fn tuning(tuned: &Tuned) -> Document {
     if !harmful.is_empty() {
         page.say(format!("{} make the DUT slower: leave it as it is.", listed(&harmful)));
     }
+    let broken = named(Verdict::Breaks);
+    if !broken.is_empty() {
+        page.warn(format!(
+            "With {} no frame passes: no run that makes it has a valid trial.",
+            listed(&broken)
+        ));
+    }
     if let Some(stopped) = &tuned.stopped {
         page.warn(format!("This tuning did not come to its end: {stopped}."));
     }
@@ -101,6 +108,7 @@ fn changes(tuned: &Tuned) -> Table {
         Verdict::Harmful => "costs",
         Verdict::NotConfirmed => "not confirmed",
         Verdict::NoEffect => "no effect seen",
+        Verdict::Breaks => "no frame passes",
         Verdict::Unknown => "not decided",
     };
     Table::of(&tuned.changes)
