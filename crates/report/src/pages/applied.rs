@@ -35,19 +35,16 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// The difference of two texts whose lines are the same but for those that go, and those that come at the end.
+    /// The lines that go, and those that come. Lines that only move are neither.
     pub fn between(path: &str, before: Option<&str>, after: &str) -> FileChange {
-        let old: Vec<&str> = before.unwrap_or_default().lines().collect();
-        let mut kept = 0;
-        let mut removed = Vec::new();
-        let new: Vec<&str> = after.lines().collect();
-        for line in old {
-            match new.get(kept) == Some(&line) {
-                true => kept += 1,
-                false => removed.push(line.to_string()),
-            }
-        }
-        let added = new[kept..].iter().map(|line| (*line).to_string()).collect();
+        let mut added: Vec<&str> = after.lines().collect();
+        let mut stays = |line: &str| {
+            let at = added.iter().position(|new| *new == line);
+            at.map(|at| added.remove(at)).is_some()
+        };
+        let removed =
+            before.unwrap_or_default().lines().filter(|line| !stays(line)).map(String::from).collect();
+        let added = added.into_iter().map(String::from).collect();
         FileChange { path: path.into(), new: before.is_none(), removed, added }
     }
 }
@@ -90,4 +87,16 @@ pub fn reverted(host: &str, what: &[String], done: bool) -> Document {
     }
     what.iter().for_each(|what| page.item("- ", what, Tone::Plain));
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_go_and_come() {
+        let change = FileChange::between("f", Some("a\nb\na\n"), "new\na\nb\n");
+        assert_eq!((change.removed, change.added, change.new), (vec!["a".into()], vec!["new".into()], false));
+        assert_eq!(FileChange::between("f", None, "a\n").added, ["a"]);
+    }
 }
