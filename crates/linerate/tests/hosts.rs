@@ -9,8 +9,6 @@ mod lab;
 mod linux;
 #[path = "hosts/mixed.rs"]
 mod mixed;
-#[path = "hosts/namespaces.rs"]
-mod namespaces;
 #[path = "hosts/site.rs"]
 mod site;
 #[path = "../../remote/tests/common/sshd.rs"]

@@ -8,6 +8,8 @@ mod common;
 mod lab;
 #[path = "hosts/lost.rs"]
 mod lost;
+#[path = "hosts/namespaces.rs"]
+mod namespaces;
 #[path = "hosts/rules.rs"]
 mod rules;
 #[path = "hosts/site.rs"]

@@ -86,9 +86,9 @@ fn a_stateful_router_has_seen_both_directions_of_each_connection() {
     let plan = gentle().replace("stateless", "stateful").replace("[trials]", collect);
     let plan = plan.replace("blocks = 8", "blocks = 2");
     let ended = lab.run(&plan, &[]);
-    // How even its rate is, is this machine's: other tests run.
+    // How even its rate is, is this machine's: other tests run, and a trial of another rate is not valid.
     let page = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.contains("states established"), "{page}");
+    assert!(page.contains("states established") || page.contains("offered as asked"), "{page}");
     let stateful: Vec<Value> = lab.trials().into_iter().filter(|t| !t["connections"].is_null()).collect();
     assert_eq!(stateful.len(), 2);
     for trial in &stateful {

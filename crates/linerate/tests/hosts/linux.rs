@@ -122,8 +122,8 @@ fn collectors_run_under_load_and_end_with_it() {
         let [counted, flood, failed, done, after] = collected(trial)[..] else { unreachable!() };
         let lines: Vec<&str> = counted.lines().collect();
         // The load takes a second at least.
-        assert!((10..400).contains(&lines.len()), "{} lines", lines.len());
-        assert!(lines[0] == "1 in0" && lines[9] == "10 in0", "{lines:?}");
+        assert!((4..400).contains(&lines.len()), "{} lines", lines.len());
+        assert!(lines[0] == "1 in0" && lines[3] == "4 in0", "{lines:?}");
         assert!(flood.len() < 70_000 && flood.starts_with("flood\n") && flood.contains("bytes are missing"));
         assert_eq!([failed, done, after], ["it ended with status 3: why", "done\n", "after out0\n"]);
     }
