@@ -49,7 +49,7 @@ fn the_change_that_helps_is_found_and_proven() {
     // The plan of the result can be carried out, and each campaign is a record like any other.
     let show = |line: &str| linerate_line(line).dir(scratch.path()).run().ok().stdout;
     assert!(show("plan check tuned/kept.toml").contains("no faults"));
-    assert!(show("show tuned").contains("What the kept changes set"));
+    assert!(show("show tuned").contains("Settings of the kept changes"));
     assert!(show("show tuned/screening").contains("run-7"));
 }
 

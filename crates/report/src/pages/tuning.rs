@@ -1,8 +1,7 @@
 //! Which changes make a DUT faster.
 
-use super::numbers::{counted, listed};
+use super::numbers::counted;
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::record::Proof;
 use linerate_measure::tuning::{Change, Interaction, Measured, Stage, Tuned, Verdict};
 use linerate_stats::Estimate;
 
@@ -21,21 +20,18 @@ pub fn tuning(tuned: &Tuned) -> Document {
     let (kept, harmful, open) = (named(Verdict::Kept), named(Verdict::Harmful), named(Verdict::Unknown));
     page.answer(answer(tuned, &kept, open.is_empty()));
     if !harmful.is_empty() {
-        page.say(format!("{} make the DUT slower: leave it as it is.", listed(&harmful)));
+        page.say(format!("Proven to make it slower: {}.", harmful.join(", ")));
     }
     let broken = named(Verdict::Breaks);
     if !broken.is_empty() {
-        page.warn(format!(
-            "With {} no frame passes: no run that makes it has a valid trial.",
-            listed(&broken)
-        ));
+        page.warn(format!("With {} no frame passes: no run with it has a valid trial.", broken.join(", ")));
     }
     if let Some(stopped) = &tuned.stopped {
         page.warn(format!("This tuning did not come to its end: {stopped}."));
     }
     page.section("Changes", changes(tuned));
     page.list(
-        "What the kept changes set",
+        "Settings of the kept changes",
         "- ",
         tuned
             .changes
@@ -67,37 +63,41 @@ fn answer(tuned: &Tuned, kept: &[String], whole: bool) -> String {
     match (kept, &tuned.together) {
         ([], _) if !whole => format!("No verdict yet on {all}."),
         ([], _) => format!("None of {all} makes the DUT faster."),
-        (kept, Some(Proof { ratio: Some(ratio), .. })) => format!(
-            "{} of {all} make the DUT faster, together by {}: {}.",
-            kept.len(),
-            change(ratio),
-            listed(kept)
-        ),
-        (kept, _) => format!("{} of {all} make the DUT faster: {}.", kept.len(), listed(kept)),
+        (kept, together) => {
+            let make = if kept.len() == 1 { "makes" } else { "make" };
+            let ratio = together.as_ref().and_then(|proof| proof.ratio);
+            let by = ratio.map_or(String::new(), |ratio| format!(" by {}", change(&ratio)));
+            format!("{} of {all} {make} the DUT faster{by}: {}.", kept.len(), kept.join(", "))
+        }
     }
 }
 
 /// `+12.3 % (95 % interval +10.1..+14.6 %)`
 fn change(ratio: &Estimate) -> String {
-    let percent = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0));
+    let percent = |ratio: f64| signed(100.0 * (ratio - 1.0));
     let interval = ratio.low.zip(ratio.high);
     let interval =
         interval.map(|(low, high)| format!(" (95 % interval {}..{} %)", percent(low), percent(high)));
     format!("{} %{}", percent(ratio.median), interval.unwrap_or_default())
 }
 
+/// One decimal; no sign for what rounds to nothing.
+fn signed(percent: f64) -> String {
+    if percent.abs() < 0.05 { "0.0".into() } else { format!("{percent:+.1}") }
+}
+
 fn changes(tuned: &Tuned) -> Table {
     let effect = |measured: Option<&Measured>| {
         measured.map(|m| {
             let percent = 100.0 * (m.ratio.median - 1.0);
-            Cell::number(percent, format!("{percent:+.1}"))
+            Cell::number(percent, signed(percent))
         })
     };
     let interval = |measured: Option<&Measured>| {
         let [low, high] = measured.map_or([None, None], |m| [m.ratio.low, m.ratio.high]);
         low.zip(high).map(|(low, high)| {
             let [low, high] = [low, high].map(|end| 100.0 * (end - 1.0));
-            Cell::Interval { low, high, text: format!("{low:+.1}..{high:+.1}") }
+            Cell::Interval { low, high, text: format!("{}..{}", signed(low), signed(high)) }
         })
     };
     let p = |measured: Option<&Measured>| {
