@@ -13,7 +13,7 @@ pub struct Demands {
     pub rtt_ns: f64,
     /// Bit/s of these connections; `None`: the fastest link.
     pub rate: Option<f64>,
-    /// Connections that a firewall must keep; `None`: those that it may keep now.
+    /// Connections that a firewall must keep; `None`: as many as its present limit allows.
     pub states: Option<u64>,
 }
 

@@ -224,7 +224,7 @@ pub fn plan(items: &[&Item]) -> String {
     }
     let changes = items.iter().filter_map(|item| Some((item, item.patch.as_ref()?.as_object()?)));
     let changes: Vec<_> = changes.collect();
-    // The present values of what the variants change.
+    // The present values of the settings that variants change.
     let now =
         changes.iter().flat_map(|(item, _)| &item.settings).filter_map(|setting| match &setting.runtime {
             Some(Runtime::Sysctl { name, .. }) => {

@@ -112,7 +112,7 @@ impl FromStr for Mask {
                 None if off.is_some_and(|name| !name.is_empty()) => {}
                 None => {
                     let shown: String = name.chars().take(40).collect();
-                    return Err(wrong(format!("'{shown}' is no source of entropy")));
+                    return Err(wrong(format!("there is no entropy source '{shown}'")));
                 }
             }
         }
@@ -128,7 +128,9 @@ pub fn harvest_mask(mask: Mask, without: &[&str]) -> Result<Calculation, CalcErr
     for name in without {
         if Mask::bit(name).is_none() {
             let known = SOURCES.map(|(name, _)| name).join(", ");
-            return Err(CalcError::new(format!("'{name}' is no source of entropy: the names are {known}")));
+            return Err(CalcError::new(format!(
+                "there is no entropy source '{name}': the names are {known}"
+            )));
         }
     }
     let reduced = mask.without(without);

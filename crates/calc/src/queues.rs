@@ -40,7 +40,7 @@ pub struct Card {
 /// How many queues to set for a card.
 ///
 /// # Errors
-/// No core, queue or slot, or absurdly many; rates that are none.
+/// A number of cores, queues or slots is 0 or too large, or a rate is not positive.
 pub fn queues(card: Card) -> Result<Calculation, CalcError> {
     let Card { cores, most, slots, wanted } = card;
     within("a number of cores", cores.into(), 1.0, 8192.0, Unit::Count)?;

@@ -296,7 +296,7 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
         .answer(match least == most {
             true => format!("{all} flows spread evenly: {busiest} for each of {queues} queues."),
             false => format!(
-                "The busiest of {queues} queues gets {share} of {all} flows; when it is full, all together do {} of what even queues would.",
+                "The busiest of {queues} queues gets {share} of {all} flows; when it is full, all together carry {} of an even load.",
                 Unit::Share.show(even)
             ),
         })

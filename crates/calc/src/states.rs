@@ -160,7 +160,7 @@ pub fn pf_states(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
     let page = match hash.is_power_of_two() {
         true => page,
         false => page.note(format!(
-            "{} is no power of two, as pf demands: it takes {}.",
+            "pf needs a power of two: instead of {} it takes {}.",
             count(hash),
             count(power_of_two(hash))
         )),

@@ -308,7 +308,7 @@ fn state_tables() {
     assert_eq!((ipfw_buckets(16_384), ipfw_buckets(5_000_000)), (256, 65_536));
     // "theoretically the maximum number of states should be about 4M".
     assert_eq!(number(&ipfw_states(Asked::Hash(IPFW_MOST_BUCKETS as f64)).unwrap(), "states"), 4_194_304.0);
-    // Its configuration errs: "net.inet.ip.fw.dyn_buckets=65535" is no power of two, and 65,536 was meant.
+    // Its configuration errs: 65,536, a power of two, was meant by "net.inet.ip.fw.dyn_buckets=65535".
     let page = ipfw_states(Asked::States(5e6)).unwrap();
     assert_eq!(number(&page, "buckets"), 65_536.0);
     // Illustration 34: 10,000 and 32,768, 2.5 MB; 10,000,000 and 33,554,432, 2.5 GB: both are 2^20 and 2^30.
