@@ -29,6 +29,10 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(number) = commands::calc::negative() {
+        eprintln!("linerate: {number} is negative: calculators take numbers above 0");
+        return ExitCode::from(output::USAGE);
+    }
     let code = match cli::Cli::try_parse() {
         Ok(cli) => run(cli),
         Err(wrong) if wrong.use_stderr() => wrong.exit(),

@@ -84,6 +84,10 @@ fn plans_without_changes_are_refused() {
         "both set rules.before",
     );
     refused(&PLAN.replace("[traffic]", "[traffic]\nflos = 1"), "did you mean 'flows'");
+    // One block of the screening takes longer.
+    refused(&PLAN.replace("blocks = 6", "budget = \"300 ms\""), "takes at least");
+    let unknown = linerate_line("tune tunee").run();
+    unknown.fails(2, &["did you mean 'tune'?"]);
 }
 
 /// Twenty tunings of the plan that comes with linerate: three of its ten settings matter, two of them for the better.

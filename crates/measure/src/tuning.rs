@@ -34,6 +34,9 @@ pub struct Tuned {
     pub title: String,
     /// The plan's file.
     pub plan: String,
+    /// The DUT as it is, before any change: its variant's name, with its settings.
+    #[serde(default)]
+    pub base: String,
     /// The changes, in the order of the plan.
     pub changes: Vec<Change>,
     /// The campaigns, in the order of time.
@@ -191,7 +194,8 @@ impl Tuned {
             |(name, keys)| Change { name, keys, screened: None, confirmed: None, verdict: Verdict::Unknown };
         let changes = changes.into_iter().map(change).collect();
         let (stages, interactions) = (Vec::new(), Vec::new());
-        Tuned { version: VERSION, title, plan, changes, stages, interactions, together: None, stopped: None }
+        let (version, base, together, stopped) = (VERSION, String::new(), None, None);
+        Tuned { version, title, plan, base, changes, stages, interactions, together, stopped }
     }
 
     /// Whether its parts name changes that exist: a file can hold anything.

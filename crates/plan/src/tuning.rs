@@ -100,6 +100,13 @@ impl Tuning {
         Ok(Tuning { cell: base.clone(), before, changes, files })
     }
 
+    /// The DUT as it is: the name of its variant, with its keys and their values.
+    pub fn base(&self) -> String {
+        let all = Candidate { name: String::new(), patch: Json::Object(self.before.clone()) }.keys();
+        let settings = if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) };
+        format!("{}{settings}", self.cell.variant)
+    }
+
     /// The experiment that measures combinations of changes. `name` is that of a variant: the one by this number makes the changes of
     /// `runs[number]`.
     ///

@@ -396,6 +396,15 @@ fn calculate(what: What) -> Result<Calculation, CalcError> {
     }
 }
 
+/// A negative number on the command line of `calc`, which clap would take for an option.
+pub fn negative() -> Option<String> {
+    let mut words = std::env::args().skip(1);
+    let is = |word: &String| {
+        word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+    };
+    if words.next()? == "calc" { words.find(is) } else { None }
+}
+
 fn nanoseconds(time: Duration) -> f64 {
     time.as_nanos() as f64
 }

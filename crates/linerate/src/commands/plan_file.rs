@@ -12,6 +12,7 @@ use linerate_measure::strategy::first_blocks;
 use linerate_plan as plan;
 use linerate_plan::campaign::{Campaign, Lab as Where};
 use linerate_plan::changes::changes;
+use linerate_plan::diagnostic::meant;
 use linerate_plan::lab::Lab;
 use linerate_plan::names::Named;
 use linerate_plan::schema::schema;
@@ -121,9 +122,14 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
     if let Some(text) = shipped(file).filter(|_| !file.exists() || file.is_dir()) {
         return Ok(text.into());
     }
-    let may_be_name = file.components().count() == 1 && file.extension().is_none();
-    let remedy = " (`linerate plan list` has the names of those that come with linerate)";
-    input::read(file, MOST_BYTES, ["plan", if may_be_name { remedy } else { "" }])
+    let name = file.display().to_string();
+    if name != "-" && file.extension().is_none() && !file.exists() {
+        let near = meant(&name, SHIPPED.iter().map(|(name, _)| *name));
+        let help = near
+            .map_or("`linerate plan list` has the names".into(), |near| format!("did you mean '{near}'?"));
+        bail_usage!("there is no file '{name}', and linerate comes with no plan of that name: {help}");
+    }
+    input::read(file, MOST_BYTES, ["plan", ""])
 }
 
 /// Takes a plan apart that was read from here: rule files that it names are beside it.

@@ -13,9 +13,12 @@ use linerate_measure::experiment::{Interest, Trials};
 use linerate_measure::record::{Proof, Verdict as Proven};
 use linerate_measure::tuning::{MOST, Stage, Tuned, VERSION, confirming_runs, screening_runs};
 use linerate_plan::campaign::Campaign as Plan;
+use linerate_plan::duration_text;
+use linerate_plan::timetable::Timetable;
 use linerate_plan::tuning::{Candidate, Combined, Tuning};
 use linerate_report::pages;
 use linerate_stats::screening::Runs;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -29,25 +32,37 @@ const KEPT: &str = "kept.toml";
 /// The last campaign, and its variants.
 const TOGETHER: &str = "together";
 const ENDS: [&str; 2] = ["as-it-is", "tuned"];
+/// Shares of the time: of the screening, the confirmation, and the campaign of all that helps together.
+const SCREENING: f64 = 0.5;
+const CONFIRMING: f64 = 0.375;
+const ENDING: f64 = 0.125;
+/// Blocks of the last campaign: a median's 95 % interval needs six trials.
+const LEAST: f64 = 6.0;
+/// A busy machine needs so many times the time.
+const SLACK: f64 = 2.0;
 
 /// Find the changes that make a DUT faster.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate tune tune                     the changes of this machine's forwarding that come with linerate
-  sudo linerate tune my.toml --budget 10min   a plan of your own
-  linerate tune my.toml --lab LAB.toml        on the router of a real lab, reboots included (docs/lab-file.md)
-  linerate show linerate-results/TIME-NAME    the verdict again
+  sudo linerate tune tune                    'tune', a plan that comes with
+                                             linerate: ten settings, 5 minutes
+  sudo linerate tune my.toml --budget 10min  a plan of your own
+  linerate tune my.toml --lab LAB.toml       on a real router (docs/lab-file.md)
+  linerate show linerate-results/TIME-NAME   the verdict again
 
-The plan's first variant is the DUT as it is. Each other variant makes one change of it (from = the
-first). Half of the time goes to a screening: a few runs, each with half of the changes, show every effect
-against the mean of all others. Fresh trials of the changes that may matter then confirm them, in all
-combinations, with a correction for their number. At last the DUT with the changes that help is measured
-beside the DUT as it is. docs/tuning.md has the method and its limits.
+It takes the plan's budget, or --budget, and the time to make the DUTs: a few seconds in the embedded lab, \
+in a lab of hosts as long as its reboots.
 
-Every change is undone; with --keep, those that help stay on the router of a real lab until `linerate revert`.
-The folder of the records has kept.toml, a plan of the result.
+The plan's first variant is the DUT as it is. Each other variant makes one change of it (from = the first). \
+Half of the time goes to a screening: a few runs, each with half of the changes, show every effect against \
+the mean of all others. Fresh trials of the changes that may matter then confirm them, in all combinations, \
+with a correction for their number. At last the DUT with the changes that help is measured beside the DUT as \
+it is. docs/tuning.md has the method and its limits.
 
-Exit status: 0 measured, whether or not a change helps; 1 an error; 2 bad arguments, or a plan that names no
+Every change is undone; with --keep, those that help stay on the router of a real lab until `linerate \
+revert`. The folder of the records has kept.toml, a plan of the result.
+
+Exit status: 0 measured, whether or not a change helps; 1 an error; 2 bad arguments, or a plan that names no \
 changes; 4 the machine cannot measure it; 130 interrupted.")]
 pub struct Tune {
     /// The plan: a file (docs/tuning.md), or a name that `linerate plan list` shows
@@ -81,11 +96,18 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     if tuning.changes.len() > MOST {
         bail_usage!("{name} has {} changes, and one tuning has at most {MOST}", tuning.changes.len());
     }
+    if let Some(least) = short_of_time(&plan, &tuning, how)? {
+        bail_usage!(
+            "a tuning of {} changes takes at least {}: with less time some combinations have no trial, or the verdict has no interval. Give it --budget {1} or more, or the plan a shorter duration",
+            tuning.changes.len(),
+            duration_text(least).replace(' ', "")
+        );
+    }
     let stem = args.plan.file_stem().map_or("tune".into(), |stem| stem.to_string_lossy());
     let stem = how.name.clone().unwrap_or(stem.into_owned());
     let folder = make_folder(Path::new("linerate-results"), &stem, how.out.as_deref())?;
     let changes = tuning.changes.iter().map(|change| (change.name.clone(), change.keys()));
-    let tuned = Tuned::new(plan.experiment.title.clone(), name, changes);
+    let tuned = Tuned { base: tuning.base(), ..Tuned::new(plan.experiment.title.clone(), name, changes) };
     let mut tuner = Tuner { args, plan, kept: None, site, tuning, tuned, folder };
     let ended = tuner.tune();
     let Tuner { mut tuned, folder, kept, .. } = tuner;
@@ -135,6 +157,35 @@ pub fn read(folder: &Path) -> Result<Option<Tuned>> {
     Ok(Some(tuned))
 }
 
+/// The least budget in nanoseconds, if there is less: each run of the screening and of the confirmation needs a trial, and the verdict an
+/// interval. As many changes survive the screening as need the most runs.
+fn short_of_time(plan: &Plan, tuning: &Tuning, how: &CampaignArgs) -> Result<Option<u64>> {
+    let all = tuning.changes.len();
+    let confirming = (1..=all).map(confirming_runs).max_by_key(Vec::len).unwrap_or_default();
+    let ends = vec![vec![false; all], vec![true; all]];
+    let stages =
+        [(screening_runs(all), 1.0, SCREENING), (confirming, 1.0, CONFIRMING), (ends, LEAST, ENDING)];
+    let mut least = 0.0f64;
+    for (runs, blocks, share) in stages {
+        let whole = |run: Vec<bool>| (0..all).map(|at| run.get(at).copied().unwrap_or(false)).collect();
+        let runs: Runs = runs.into_iter().map(whole).collect();
+        let trials =
+            Trials { blocks: Some(1), budget_ns: None, until: None, ..plan.experiment.trials.clone() };
+        let name = &plan.experiment.title;
+        let combined = tuning.experiment(plan, [name, name], &runs, |run| format!("run-{run}"), &trials);
+        let campaign = combined.map_err(|faults| faulty(name, &faults))?.campaign;
+        least = least.max(SLACK * blocks * Timetable::new(&campaign).block_ns as f64 / share);
+    }
+    // Whole seconds are easier to type.
+    let least = (least / 1e9).ceil() as u64 * 1_000_000_000;
+    Ok(budget(plan, how).filter(|budget| *budget < least).map(|_| least))
+}
+
+/// Time for all trials in nanoseconds, if it bounds them.
+fn budget(plan: &Plan, how: &CampaignArgs) -> Option<u64> {
+    how.budget.map(|budget| budget.as_nanos() as u64).or(plan.experiment.trials.budget_ns)
+}
+
 /// A tuning that goes on.
 struct Tuner<'a> {
     args: &'a Tune,
@@ -151,7 +202,7 @@ struct Tuner<'a> {
 impl Tuner<'_> {
     fn tune(&mut self) -> Result<ExitCode> {
         let all: Vec<usize> = (0..self.tuning.changes.len()).collect();
-        let Some(stage) = self.stage("screening", &all, screening_runs(all.len()), 0.5)? else {
+        let Some(stage) = self.stage("screening", &all, screening_runs(all.len()), SCREENING)? else {
             return Ok(ExitCode::from(SKIPPED));
         };
         let few = "too few trials were valid to tell the changes apart: give it a larger --budget";
@@ -160,7 +211,7 @@ impl Tuner<'_> {
             return Ok(ExitCode::SUCCESS);
         }
         let runs = confirming_runs(survivors.len());
-        let Some(stage) = self.stage("confirmation", &survivors, runs, 0.375)? else {
+        let Some(stage) = self.stage("confirmation", &survivors, runs, CONFIRMING)? else {
             return Ok(ExitCode::from(FAILED));
         };
         let kept = self.tuned.confirmed(stage.0).context(few)?;
@@ -168,7 +219,7 @@ impl Tuner<'_> {
             return Ok(ExitCode::SUCCESS);
         }
         let runs = vec![vec![false; kept.len()], vec![true; kept.len()]];
-        let Some((stage, measured)) = self.stage(TOGETHER, &kept, runs, 0.125)? else {
+        let Some((stage, measured)) = self.stage(TOGETHER, &kept, runs, ENDING)? else {
             return Ok(ExitCode::from(FAILED));
         };
         let compared = measured.finished.summary.comparisons.iter().find(|c| c.why == Interest::Variants);
@@ -196,7 +247,7 @@ impl Tuner<'_> {
         };
         let whole: Runs = runs.iter().map(of_all).collect();
         let then = &self.plan.experiment.trials;
-        let budget = how.budget.map(|budget| budget.as_nanos() as u64).or(then.budget_ns);
+        let budget = budget(&self.plan, how);
         let trials = Trials {
             blocks: if budget.is_some() { None } else { then.blocks },
             budget_ns: budget.map(|budget| (budget as f64 * share) as u64),
@@ -236,8 +287,11 @@ impl Tuner<'_> {
         if let Some(failure) = measured.finished.failure.take() {
             return Err(failure);
         }
-        let warnings =
+        let mut warnings: Vec<String> =
             measured.finished.summary.warnings.iter().map(|warning| warning.text.clone()).collect();
+        // Each run has its own.
+        let mut said = BTreeSet::new();
+        warnings.retain(|warning| said.insert(warning.clone()));
         let trials = linerate_linux::records::read(&records)?.trials;
         let mut stage = Stage {
             name: name.into(),

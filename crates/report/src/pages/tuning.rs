@@ -19,6 +19,9 @@ pub fn tuning(tuned: &Tuned) -> Document {
     };
     let (kept, harmful, open) = (named(Verdict::Kept), named(Verdict::Harmful), named(Verdict::Unknown));
     page.answer(answer(tuned, &kept, open.is_empty()));
+    if !tuned.base.is_empty() {
+        page.say(format!("Compared with {}.", tuned.base));
+    }
     if !harmful.is_empty() {
         page.say(format!("Proven to make it slower: {}.", harmful.join(", ")));
     }
@@ -64,9 +67,9 @@ fn answer(tuned: &Tuned, kept: &[String], whole: bool) -> String {
         ([], _) if !whole => format!("No verdict yet on {all}."),
         ([], _) => format!("None of {all} makes the DUT faster."),
         (kept, together) => {
-            let make = if kept.len() == 1 { "makes" } else { "make" };
+            let (make, together_by) = if kept.len() == 1 { ("makes", "by") } else { ("make", "together by") };
             let ratio = together.as_ref().and_then(|proof| proof.ratio);
-            let by = ratio.map_or(String::new(), |ratio| format!(" by {}", change(&ratio)));
+            let by = ratio.map_or(String::new(), |ratio| format!(", {together_by} {}", change(&ratio)));
             format!("{} of {all} {make} the DUT faster{by}: {}.", kept.len(), kept.join(", "))
         }
     }
