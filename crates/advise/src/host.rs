@@ -23,6 +23,9 @@ impl Default for Demands {
     }
 }
 
+/// What Linux has beside its interfaces: values of new ones, and those for all.
+pub(crate) const ALL: [&str; 2] = ["default", "all"];
+
 /// A release: `13.2-RELEASE` is 13, 2.
 pub type Version = (u32, u32);
 
@@ -91,6 +94,22 @@ impl<'a> Host<'a> {
             None => self.found.sysctls.len() > FEW,
         };
         asked && !self.found.sysctls.contains_key(name) && self.of_device(name).is_none()
+    }
+
+    /// The interfaces with a setting of this name, then `default` and `all`. The kernel copies a change of `default` to interfaces without
+    /// a value of their own, so it must come after theirs; IPv6 does not look at `all`.
+    pub fn each(&self, before: &str, after: &str) -> impl Iterator<Item = &'a str> {
+        let known = self.found.sysctls.keys();
+        let own = known.filter_map(move |name| name.strip_prefix(before)?.strip_suffix(after));
+        let all = if before.starts_with("net.ipv6") { &ALL[..1] } else { &ALL };
+        own.filter(|name| *name != "lo" && !ALL.contains(name)).chain(all.iter().copied())
+    }
+
+    /// Whether an interface of [`Host::each`] is there at the next boot: a container's is not.
+    pub fn lasts(&self, each: &str) -> bool {
+        let name = each.replace('/', ".");
+        let card = self.found.card(&name).is_some_and(|card| card.kind.is_none());
+        ALL.contains(&each) || card || self.found.links.iter().any(|link| link.name == name)
     }
 
     pub fn number(&self, name: &str) -> Option<i64> {

@@ -102,6 +102,12 @@ impl Item {
         self.gain * self.certainty
     }
 
+    /// The command that measures it.
+    pub fn test(&self) -> Option<String> {
+        let lab = |plan: &str| if plan.starts_with("lab/") { " --lab LAB.toml" } else { "" };
+        self.plan.as_ref().map(|plan| format!("linerate run {plan}{}", lab(plan)))
+    }
+
     /// Whether it has something that a program can change.
     pub fn is_change(&self) -> bool {
         matches!(self.state, State::Change | State::Measure | State::Undo) && !self.settings.is_empty()
@@ -166,16 +172,19 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// The program with its arguments; `None` for a file.
-    pub fn argv(&self) -> Option<Vec<String>> {
+    /// The program with its arguments.
+    ///
+    /// # Errors
+    /// It is no program: the path and the value of a file.
+    pub fn argv(&self) -> Result<Vec<String>, (&str, &str)> {
         let with = |program: &str, arguments: &[String]| {
-            Some(std::iter::once(program.to_string()).chain(arguments.iter().cloned()).collect())
+            Ok(std::iter::once(program.to_string()).chain(arguments.iter().cloned()).collect())
         };
         match self {
             Runtime::Sysctl { name, value } => with("sysctl", &[format!("{name}={value}")]),
             Runtime::Ethtool { arguments } => with("ethtool", arguments),
             Runtime::Ifconfig { arguments } => with("ifconfig", arguments),
-            Runtime::File { .. } => None,
+            Runtime::File { path, value } => Err((path, value)),
         }
     }
 }

@@ -14,7 +14,7 @@ mod setting;
 
 pub use host::{Demands, Host, version};
 pub use item::{Basis, Item, Lasting, Measured, ROLES, Role, Runtime, Setting, State, Topic};
-pub use rules::{EXCLUDED, all};
+pub use rules::{EXCLUDED, SOURCES, all};
 
 use linerate_hosts::configuration::{Configuration, Release};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,30 @@ pub struct Advice {
     pub role: Role,
     /// Those to act on first, by expected gain x certainty; then those that are done, and those that the release does not have.
     pub items: Vec<Item>,
+    /// Title and author of the documents that they name.
+    #[serde(default)]
+    pub sources: Vec<String>,
+}
+
+impl Advice {
+    /// The same with these items alone.
+    #[must_use]
+    pub fn with(self, items: Vec<Item>) -> Advice {
+        let said = |item: &Item, mark: &str| {
+            let texts = [
+                Some(&item.title),
+                Some(&item.why),
+                Some(&item.cost),
+                item.evidence.as_ref(),
+                item.computation.as_ref(),
+            ];
+            let sources = item.measured.iter().map(|effect| &effect.source);
+            texts.into_iter().flatten().chain(sources).any(|text| text.contains(mark))
+        };
+        let named = SOURCES.iter().filter(|(mark, _)| items.iter().any(|item| said(item, mark)));
+        let sources = named.map(|(_, source)| (*source).into()).collect();
+        Advice { items, sources, ..self }
+    }
 }
 
 /// The advice for a host with these facts; `None` if its system is not known here.
@@ -42,5 +66,6 @@ pub fn advise(found: &Configuration, demands: Demands) -> Option<Advice> {
         _ => 0,
     };
     items.sort_by(|a, b| order(a).cmp(&order(b)).then(b.weight().total_cmp(&a.weight())));
-    Some(Advice { version: VERSION, system: found.system.clone(), role: host.role, items })
+    let (system, role) = (found.system.clone(), host.role);
+    Some(Advice { version: VERSION, system, role, items: Vec::new(), sources: Vec::new() }.with(items))
 }

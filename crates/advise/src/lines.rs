@@ -1,19 +1,35 @@
 //! Advice as lines for files: a shell script, an Ansible playbook, a diff; and as a plan that tests it.
 
-use crate::item::{Item, Lasting, Runtime, State};
+use crate::item::{Item, Lasting, State};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// Items to be written as lines.
+#[derive(Debug, Default)]
+pub struct Chosen<'a> {
+    pub items: Vec<&'a Item>,
+    /// Those to be measured first: their lines are comments.
+    pub open: Vec<&'a Item>,
+    /// Texts of files that change, by path; `None`: there is no such file. Those that are not here are not known.
+    pub texts: BTreeMap<String, Option<String>>,
+}
+
+impl<'a> Chosen<'a> {
+    /// The items that have lines. `named`: a person has chosen them, also those that are to be measured.
+    pub fn of(items: &'a [Item], named: bool) -> Chosen<'a> {
+        let changes = items.iter().filter(|item| item.is_change());
+        let (open, items) = changes.partition(|item| !named && item.state == State::Measure);
+        Chosen { items, open, ..Chosen::default() }
+    }
+}
+
 /// A way to write the lines.
-type Form = fn(&[&Item]) -> String;
+type Form = fn(&Chosen) -> String;
 
 /// Ways to write the lines, with their names.
-pub const FORMS: [(&str, Form); 4] = [("shell", shell), ("ansible", ansible), ("diff", diff), ("plan", plan)];
-
-/// The items that have lines.
-pub fn with_lines(items: &[Item]) -> Vec<&Item> {
-    items.iter().filter(|item| item.is_change()).collect()
-}
+pub const FORMS: [(&str, Form); 4] = [("shell", shell), ("ansible", ansible), (DIFF, diff), ("plan", plan)];
+/// The one that needs the texts of files.
+pub const DIFF: &str = "diff";
 
 /// The changes of files, each file's together and without repetitions: later lines of the same key win.
 pub fn files<'a>(items: &[&'a Item]) -> BTreeMap<&'a str, Vec<&'a Lasting>> {
@@ -27,21 +43,30 @@ pub fn files<'a>(items: &[&'a Item]) -> BTreeMap<&'a str, Vec<&'a Lasting>> {
     files
 }
 
-/// The text of a file after these changes; `None`: it is not there yet. Lines with a key go, the new ones come at the end, or first
-/// where they must.
-pub fn changed(text: Option<&str>, lines: &[&Lasting]) -> String {
+/// The lines of a file and what becomes of them: ` ` stays, `-` goes, `+` comes. Lines with a key go, the new ones come at the end, or
+/// first where they must. `None`: the file is not there yet.
+fn edits<'a>(text: Option<&'a str>, lines: &[&'a Lasting]) -> Vec<(char, &'a str)> {
     let bare = |line: &str| line.replace([' ', '\t'], "");
     let keys: Vec<String> = lines.iter().map(|lasting| bare(&lasting.key)).collect();
-    let heading = || lines.iter().find_map(|lasting| lasting.heading.clone());
-    let text = text.map_or_else(|| heading().unwrap_or_default(), String::from);
-    let stays = |line: &&str| !keys.iter().any(|key| bare(line).starts_with(key.as_str()));
+    let goes = |line: &str| keys.iter().any(|key| bare(line).starts_with(key.as_str()));
     let new = |first: bool| {
-        lines
-            .iter()
-            .filter(move |lasting| lasting.first == first)
-            .filter_map(|lasting| lasting.line.as_deref())
+        let of = lines.iter().filter(move |lasting| lasting.first == first);
+        of.filter_map(|lasting| Some(('+', lasting.line.as_deref()?)))
     };
-    new(true).chain(text.lines().filter(stays)).chain(new(false)).flat_map(|line| [line, "\n"]).collect()
+    let heading =
+        text.is_none().then(|| lines.iter().find_map(|lasting| lasting.heading.as_deref())).flatten();
+    let old = text.unwrap_or_default().lines().map(|line| (if goes(line) { '-' } else { ' ' }, line));
+    let heading = heading.into_iter().flat_map(str::lines).map(|line| ('+', line));
+    heading.chain(new(true)).chain(old).chain(new(false)).collect()
+}
+
+/// The text of a file after these changes; `None`: it is not there yet.
+pub fn changed(text: Option<&str>, lines: &[&Lasting]) -> String {
+    edits(text, lines)
+        .into_iter()
+        .filter(|(sign, _)| *sign != '-')
+        .flat_map(|(_, line)| [line, "\n"])
+        .collect()
 }
 
 /// A word that every shell takes as it is.
@@ -53,88 +78,86 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The head of an item: comments.
-fn head(item: &Item, indent: &str) -> String {
-    let measure = if item.state == State::Measure {
-        " (measure it: it helps some machines and harms others)"
-    } else {
-        ""
-    };
-    format!("{indent}# {}: {}{measure}\n", item.id, item.title)
+/// What comes before the lines of an item that is to be measured.
+fn measure(item: &Item) -> String {
+    let test = item.test().map_or(String::new(), |test| format!(": {test}"));
+    format!("It helps some machines and harms others: measure it first{test}")
 }
 
-/// Changes a file: the line takes the place of those that begin with the key, blanks aside.
-const KEEP: &str = r#"
-# For the next boot: keep FILE KEY [LINE [first]]
+/// Lines as comments.
+fn commented(lines: &str) -> String {
+    lines.lines().map(|line| format!("# {line}\n")).collect()
+}
+
+/// All items, one after the other: those to be measured as comments.
+fn each(chosen: &Chosen, indent: &str, one: impl Fn(&Item) -> String) -> String {
+    let head = |item: &Item| format!("\n{indent}# {}: {}\n", item.id, item.title);
+    let live = chosen.items.iter().map(|item| head(item) + &one(item));
+    let open = chosen.open.iter();
+    let open =
+        open.map(|item| format!("{}{indent}# {}\n{}", head(item), measure(item), commented(&one(item))));
+    live.chain(open).collect()
+}
+
+/// Functions of the script. A line of a file takes the place of those that begin with its key, blanks aside.
+const FUNCTIONS: &str = r#"#!/bin/sh
+# Advice of linerate. Read it before you run it as root. A change that fails is named, and the others are made.
+set -u
+failed=0
+try() { "$@" || { failed=1; echo "failed: $*" >&2; }; }
+# put VALUE FILE...
+put() { v=$1; shift; for f; do echo "$v" >"$f" || return; done; }
+# For the next boot: begin FILE HEADING; keep FILE KEY [LINE [first]]
+begin() { [ -e "$1" ] || printf '%s\n' "$2" >"$1"; }
 keep() {
-	[ -e "$1" ] || : >"$1"
+	[ -e "$1" ] || : >"$1" || return
 	{
 		[ "${4-}" != first ] || printf '%s\n' "$3"
 		awk -v k="$2" '{ s = $0; gsub(/[ \t]/, "", s); gsub(/[ \t]/, "", k) } index(s, k) != 1' "$1"
 		[ $# -ne 3 ] || printf '%s\n' "$3"
-	} >"$1.new"
-	cat "$1.new" >"$1"
-	rm "$1.new"
+	} >"$1.new" && cat "$1.new" >"$1" && rm "$1.new"
 }
 "#;
 
-/// A script for /bin/sh: the changes of the running system, then those of the files. A line takes the place of those with its key.
-pub fn shell(items: &[&Item]) -> String {
-    let mut out =
-        String::from("#!/bin/sh\n# Advice of linerate. Read it before you run it as root.\nset -eu\n\n");
-    for item in items {
-        out += &head(item, "");
+/// A script for /bin/sh: of each item the changes of the running system, then those of the files.
+pub fn shell(chosen: &Chosen) -> String {
+    let line = |words: &[&str]| {
+        format!("try {}\n", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+    };
+    let one = |item: &Item| {
+        let mut out = String::new();
         for runtime in item.settings.iter().filter_map(|setting| setting.runtime.as_ref()) {
-            let _ = match (runtime, runtime.argv()) {
-                (_, Some(argv)) => {
-                    writeln!(out, "{}", argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
-                }
-                (Runtime::File { path, value }, None) => match path.contains('*') {
-                    // A pattern of paths: `for` expands it.
-                    true => writeln!(out, "for f in {path}; do echo {} >\"$f\"; done", quoted(value)),
-                    false => writeln!(out, "echo {} >{}", quoted(value), quoted(path)),
-                },
-                _ => Ok(()),
+            out += &match runtime.argv() {
+                Ok(argv) => line(&argv.iter().map(String::as_str).collect::<Vec<_>>()),
+                // The shell expands a pattern of paths.
+                Err((path, value)) => format!("try put {} {path}\n", quoted(value)),
             };
         }
-    }
-    let files = files(items);
-    if !files.is_empty() {
-        out += KEEP;
-    }
-    for (file, lines) in files {
-        if let Some(heading) = lines.iter().find_map(|lasting| lasting.heading.as_ref()) {
-            let _ = writeln!(out, "[ -e {0} ] || printf '%s\\n' {1} >{0}", quoted(file), quoted(heading));
+        for (file, lines) in files(&[item]) {
+            let heading = lines.iter().find_map(|lasting| lasting.heading.as_deref());
+            out += &heading.map_or(String::new(), |heading| line(&["begin", file, heading]));
+            for lasting in lines {
+                let first = lasting.first.then_some("first");
+                let words =
+                    ["keep", file, &lasting.key].into_iter().chain(lasting.line.as_deref()).chain(first);
+                out += &line(&words.collect::<Vec<_>>());
+            }
         }
-        for lasting in lines {
-            let first = lasting.first.then_some("first");
-            let words: Vec<String> = [Some(file), Some(lasting.key.as_str()), lasting.line.as_deref(), first]
-                .into_iter()
-                .flatten()
-                .map(quoted)
-                .collect();
-            let _ = writeln!(out, "keep {}", words.join(" "));
-        }
-    }
-    out
+        out
+    };
+    format!("{FUNCTIONS}{}\nexit $failed\n", each(chosen, "", one))
 }
 
 /// A playbook. Texts are JSON strings, which YAML reads too.
-pub fn ansible(items: &[&Item]) -> String {
+pub fn ansible(chosen: &Chosen) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
-    let mut out = String::from("# Advice of linerate.\n- hosts: all\n  become: true\n  tasks:\n");
-    for item in items {
-        out += &head(item, "    ");
+    let one = |item: &Item| {
+        let mut out = String::new();
         for runtime in item.settings.iter().filter_map(|setting| setting.runtime.as_ref()) {
-            let argv = match (runtime, runtime.argv()) {
-                (_, Some(argv)) => argv,
-                (Runtime::File { path, value }, _) => {
-                    ["sh", "-c", "for f in $1; do echo \"$2\" >\"$f\"; done", "sh", path, value]
-                        .map(String::from)
-                        .into()
-                }
-                _ => continue,
-            };
+            let argv = runtime.argv().unwrap_or_else(|(path, value)| {
+                let script = "for f in $1; do echo \"$2\" >\"$f\" || exit 1; done";
+                ["sh", "-c", script, "sh", path, value].map(String::from).into()
+            });
             let argv: Vec<String> = argv.iter().map(|word| text(word)).collect();
             let _ = writeln!(
                 out,
@@ -143,37 +166,40 @@ pub fn ansible(items: &[&Item]) -> String {
                 argv.join(", ")
             );
         }
-    }
-    for (file, lines) in files(items) {
-        if let Some(heading) = lines.iter().find_map(|lasting| lasting.heading.as_ref()) {
-            let content = format!("{heading}\n");
-            let _ = writeln!(
-                out,
-                "    - name: {}\n      ansible.builtin.copy:\n        dest: {}\n        content: {}\n        force: false",
-                text(&format!("{file} exists")),
-                text(file),
-                text(&content)
-            );
+        for (file, lines) in files(&[item]) {
+            if let Some(heading) = lines.iter().find_map(|lasting| lasting.heading.as_ref()) {
+                let _ = writeln!(
+                    out,
+                    "    - name: {}\n      ansible.builtin.copy:\n        dest: {}\n        content: {}\n        force: false",
+                    text(&format!("{file} exists")),
+                    text(file),
+                    text(&format!("{heading}\n"))
+                );
+            }
+            for lasting in lines {
+                let _ = writeln!(
+                    out,
+                    "    - name: {}\n      ansible.builtin.lineinfile:\n        path: {}\n        regexp: {}",
+                    text(&format!("{file}: {}", lasting.line.as_deref().unwrap_or(&lasting.key))),
+                    text(file),
+                    text(&format!("^\\s*{}", pattern(&lasting.key)))
+                );
+                let _ = match &lasting.line {
+                    Some(line) => {
+                        let place = if lasting.first { "\n        insertbefore: BOF" } else { "" };
+                        writeln!(out, "        line: {}{place}\n        create: true", text(line))
+                    }
+                    None => writeln!(out, "        state: absent"),
+                };
+            }
         }
-        for lasting in lines {
-            let pattern = format!("^\\s*{}", pattern(&lasting.key));
-            let _ = writeln!(
-                out,
-                "    - name: {}\n      ansible.builtin.lineinfile:\n        path: {}\n        regexp: {}",
-                text(&format!("{file}: {}", lasting.line.as_deref().unwrap_or(&lasting.key))),
-                text(file),
-                text(&pattern)
-            );
-            let _ = match &lasting.line {
-                Some(line) => {
-                    let place = if lasting.first { "\n        insertbefore: BOF" } else { "" };
-                    writeln!(out, "        line: {}{place}\n        create: true", text(line))
-                }
-                None => writeln!(out, "        state: absent"),
-            };
-        }
-    }
-    out
+        out
+    };
+    let none = if chosen.items.is_empty() { " []" } else { "" };
+    format!(
+        "# Advice of linerate.\n- hosts: all\n  become: true\n  tasks:{none}\n{}",
+        each(chosen, "    ", one)
+    )
 }
 
 /// The key as a regular expression, with blanks before `=`.
@@ -190,25 +216,75 @@ fn pattern(key: &str) -> String {
     out
 }
 
-/// A diff to read: the lines that go, where the facts have them, and those that come. It names no line numbers.
-pub fn diff(items: &[&Item]) -> String {
+/// A diff for `patch -d / -p1`. Lines of a file whose text is not known, and of items to be measured, are comments.
+pub fn diff(chosen: &Chosen) -> String {
     let mut out = String::new();
-    for (file, lines) in files(items) {
-        let _ = writeln!(out, "--- {file}\n+++ {file}\n@@ @@");
-        if let Some(heading) = lines.iter().find_map(|lasting| lasting.heading.as_ref()) {
-            let _ = heading.lines().try_for_each(|line| writeln!(out, "+{line}"));
-        }
-        for lasting in lines {
-            let _ = lasting.was.iter().try_for_each(|was| writeln!(out, "-{was}"));
-            let _ = lasting.line.iter().try_for_each(|line| writeln!(out, "+{line}"));
+    for (file, lines) in files(&chosen.items) {
+        out += &match chosen.texts.get(file) {
+            Some(text) => unified(file, text.as_deref(), &lines),
+            None => format!("# The text of {file} is not known here. By hand:\n{}", comments(file, &lines)),
+        };
+    }
+    for item in &chosen.open {
+        let lines: String = files(&[item]).iter().map(|(file, lines)| comments(file, lines)).collect();
+        if !lines.is_empty() {
+            let _ = write!(out, "# {}: {}. {}\n{lines}", item.id, item.title, measure(item));
         }
     }
     out
 }
 
+/// `# FILE: -LINE`, `# FILE: +LINE`
+fn comments(file: &str, lines: &[&Lasting]) -> String {
+    let line = |sign: char, line: &String| format!("# {file}: {sign}{line}\n");
+    let of = |lasting: &&Lasting| {
+        let [was, line] = [('-', &lasting.was), ('+', &lasting.line)]
+            .map(|(sign, text)| text.iter().map(|text| line(sign, text)).collect::<String>());
+        was + &line
+    };
+    lines.iter().map(of).collect()
+}
+
+/// The changes of a file with three lines around each, as diff(1) writes them with -u. Empty where nothing changes.
+fn unified(file: &str, text: Option<&str>, lines: &[&Lasting]) -> String {
+    const AROUND: usize = 3;
+    const CUT: &str = "\n\\ No newline at end of file";
+    let mut edits: Vec<(char, String)> =
+        edits(text, lines).into_iter().map(|(sign, line)| (sign, line.to_string())).collect();
+    // A last line without its end gets one.
+    let cut = text.is_some_and(|text| !text.is_empty() && !text.ends_with('\n'));
+    if let Some(at) = edits.iter().rposition(|(sign, _)| *sign != '+').filter(|_| cut) {
+        if edits[at].0 == ' ' {
+            edits.insert(at + 1, ('+', edits[at].1.clone()));
+        }
+        edits[at] = ('-', edits[at].1.clone() + CUT);
+    }
+    let near = |at: usize| {
+        let end = edits.len().min(at + AROUND + 1);
+        edits[at.saturating_sub(AROUND)..end].iter().any(|(sign, _)| *sign != ' ')
+    };
+    let (mut out, mut before, mut after, mut at) = (String::new(), 0, 0, 0);
+    while at < edits.len() {
+        let end = (at..edits.len()).find(|at| !near(*at)).unwrap_or(edits.len());
+        let count = |sign: char| edits[at..end].iter().filter(|(of, _)| [' ', sign].contains(of)).count();
+        let (old, new) = (count('-'), count('+'));
+        if end > at {
+            // An empty range is behind the line that it names.
+            let from = |before: usize, n: usize| before + usize::from(n > 0);
+            let _ = writeln!(out, "@@ -{},{old} +{},{new} @@", from(before, old), from(after, new));
+            edits[at..end].iter().for_each(|(sign, line)| out += &format!("{sign}{line}\n"));
+        }
+        (before, after, at) =
+            (before + old + usize::from(end == at), after + new + usize::from(end == at), end.max(at + 1));
+    }
+    let from = if text.is_some() { file } else { "/dev/null" };
+    if out.is_empty() { out } else { format!("--- {from}\n+++ {file}\n{out}") }
+}
+
 /// A plan for `linerate tune`: the DUT with the present values, and a variant for each item that a plan can make. Items of other
 /// systems than Linux need the hosts of a lab file.
-pub fn plan(items: &[&Item]) -> String {
+pub fn plan(chosen: &Chosen) -> String {
+    let items: Vec<&Item> = chosen.items.iter().chain(&chosen.open).copied().collect();
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let table = |values: &serde_json::Map<String, serde_json::Value>| {
         let pairs: Vec<String> =
@@ -225,17 +301,14 @@ pub fn plan(items: &[&Item]) -> String {
     let changes = items.iter().filter_map(|item| Some((item, item.patch.as_ref()?.as_object()?)));
     let changes: Vec<_> = changes.collect();
     // The present values of the settings that variants change.
-    let now =
-        changes.iter().flat_map(|(item, _)| &item.settings).filter_map(|setting| match &setting.runtime {
-            Some(Runtime::Sysctl { name, .. }) => {
-                let value = setting.now.as_ref()?;
-                Some((
-                    name.clone(),
-                    value.parse::<i64>().map_or_else(|_| value.as_str().into(), serde_json::Value::from),
-                ))
-            }
-            _ => None,
-        });
+    let number = |value: &str| value.parse::<i64>().map_or_else(|_| value.into(), serde_json::Value::from);
+    let now = changes.iter().flat_map(|(item, patch)| {
+        let set = |name: &String| patch.get("sysctls").is_some_and(|sysctls| sysctls.get(name).is_some());
+        item.settings
+            .iter()
+            .filter(move |setting| set(&setting.name))
+            .filter_map(|setting| Some((setting.name.clone(), number(setting.now.as_ref()?))))
+    });
     let now: serde_json::Map<_, _> = now.collect();
     out += "\n[variants.as-it-is]\nabout = \"the present values\"\n";
     if !now.is_empty() {

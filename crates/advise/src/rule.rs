@@ -59,7 +59,7 @@ pub enum Kind {
 #[derive(Clone, Copy)]
 pub struct Set {
     /// `{if}` stands for the interface, `{dev}` for its node of FreeBSD's tree: `igb.0`; `{queue}` for each of its receive queues,
-    /// `{cpu}` for each CPU.
+    /// `{cpu}` for each CPU; `{each}` for every interface of Linux, and for `default` and `all`.
     pub name: &'static str,
     pub place: Place,
     pub want: Want,
@@ -119,6 +119,8 @@ pub struct Scope<'a> {
     pub card: Option<&'a Card>,
     /// The queue or the CPU, where the setting has one for each.
     pub nth: u32,
+    /// The interface, where every one has the setting.
+    pub each: &'a str,
 }
 
 /// Queues of a card that have a setting each.
@@ -343,11 +345,14 @@ impl Rule {
             }
             let own =
                 set.name.contains('{') || matches!(set.place, Place::Offload { .. } | Place::Ethtool { .. });
+            let plain = Scope { host, card: None, nth: 0, each: "" };
             let mut scopes: Vec<Scope> = match own {
-                true => cards.iter().map(|card| Scope { host, card: Some(*card), nth: 0 }).collect(),
-                false => vec![Scope { host, card: None, nth: 0 }],
+                true => cards.iter().map(|card| Scope { card: Some(*card), ..plain }).collect(),
+                false => vec![plain],
             };
-            if set.name.contains("{queue}") {
+            if let Some((before, after)) = set.name.split_once("{each}") {
+                scopes = host.each(before, after).map(|each| Scope { each, ..plain }).collect();
+            } else if set.name.contains("{queue}") {
                 let queues = |scope: &Scope| {
                     scope.card.and_then(|card| card.receive_queues()).unwrap_or(0).min(MOST_QUEUES)
                 };
@@ -356,13 +361,7 @@ impl Rule {
                     .flat_map(|scope| (0..queues(&scope)).map(move |nth| Scope { nth, ..scope }))
                     .collect();
             } else if set.name.contains("{cpu}") {
-                scopes = host
-                    .found
-                    .machine
-                    .cpus
-                    .iter()
-                    .map(|cpu| Scope { host, card: None, nth: cpu.cpu })
-                    .collect();
+                scopes = host.found.machine.cpus.iter().map(|cpu| Scope { nth: cpu.cpu, ..plain }).collect();
             }
             for scope in scopes {
                 let Some((setting, worked)) = set.on(&scope, gone, &flags) else { continue };

@@ -35,7 +35,22 @@ pub(crate) use paper;
 pub const PAGE: &str = "BSD Router Project, 'FreeBSD forwarding Performance'";
 pub const LAB: &str = "BSD Router Project, lab of an IBM x3550 M3 with Intel 82580";
 pub const P2015: &str = "'Measure Twice, Code Once' (2015), tables 2 and 3";
-pub const GUIDE: &str = "calomel.org, 'Network Tuning and Performance'";
+pub const GUIDE: &str = "calomel.org's guide";
+
+/// A part of each source's name in the rules, and where it is found.
+pub const SOURCES: &[(&str, &str)] = &[
+    ("'Tuning FreeBSD", "Olivier Cochard-Labbé, 'Tuning FreeBSD for routing and firewalling', 2018"),
+    (
+        "'Measure Twice",
+        "George V. Neville-Neil and Jim Thompson, 'Measure Twice, Code Once: Network Performance Analysis for FreeBSD', 2015",
+    ),
+    ("Project, 'FreeBSD forw", "BSD Router Project (BSDRP), documentation: 'FreeBSD forwarding Performance'"),
+    (
+        "lab of an IBM",
+        "BSD Router Project (BSDRP), documentation: 'Forwarding performance lab of an IBM System x3550 M3 with Intel 82580'",
+    ),
+    ("calomel.org", "'Network Tuning and Performance', https://calomel.org/network_performance.html"),
+];
 
 /// A measured effect.
 pub const fn effect(
@@ -59,7 +74,7 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("machdep.kbdreset", "a key combination"),
     ("vm.swapencrypt.enable", "encryption of swap: on by default since OpenBSD 3.9"),
     ("net.inet.carp.*", "redundancy of firewalls: a choice of the network, not of speed"),
-    ("speed_tweaks", "a label of the guide's results"),
+    ("speed_tweaks", "a label of the results of calomel.org's guide"),
     ("jail_enable", "the lab of illustration 26: forwarding in a jail costs nothing (illustration 27)"),
     ("jail_list", "the lab of illustration 26"),
     ("firewall_script", "the lab's rule file: `linerate rules` writes such files"),

@@ -1,5 +1,6 @@
 //! A setting of a rule on a host: its present value, and how it is changed.
 
+use crate::host::ALL;
 use crate::item::{Lasting, Runtime, Setting};
 use crate::rule::{Place, Scope, Set, Want};
 use linerate_hosts::systems::Kernel;
@@ -14,7 +15,7 @@ impl Set {
         let name =
             self.name.replace("{if}", of_card).replace("{dev}", node.strip_prefix("dev.").unwrap_or(of_card));
         let nth = scope.nth.to_string();
-        let name = name.replace("{queue}", &nth).replace("{cpu}", &nth);
+        let name = name.replace("{queue}", &nth).replace("{cpu}", &nth).replace("{each}", scope.each);
         let variable = self.key().map_or(name.clone(), String::from);
         let written = host.found.written(&variable);
         if gone || matches!(self.want, Want::Gone) {
@@ -116,7 +117,8 @@ impl Set {
             Place::Sysctl => {
                 let file = if is_linux { "/etc/sysctl.d/90-linerate.conf" } else { "/etc/sysctl.conf" };
                 let equals = if is_linux { " = " } else { "=" };
-                (sysctl(), line(file, name, format!("{name}{equals}{wanted}")))
+                let lasts = scope.each.is_empty() || host.lasts(scope.each);
+                (sysctl(), line(file, name, format!("{name}{equals}{wanted}")).filter(|_| lasts))
             }
             Place::SysctlInRc(variable) => {
                 (sysctl(), line("/etc/rc.conf", variable, format!("{variable}=\"{wanted}\"")))
@@ -238,7 +240,11 @@ pub(crate) fn patch(settings: &[Setting]) -> Option<Value> {
         let Some(wanted) = &setting.wanted else { continue };
         let value = wanted.parse::<i64>().map_or_else(|_| json!(wanted), |n| json!(n));
         match (&setting.runtime, &setting.lasting) {
-            (Some(Runtime::Sysctl { name, .. }), _) => drop(sysctls.insert(name.clone(), value)),
+            // The lab's interfaces have other names, and the values of `default`.
+            (Some(Runtime::Sysctl { name, .. }), _) => match name.split(".conf.").nth(1) {
+                Some(of) if !ALL.iter().any(|all| of.starts_with(all)) => {}
+                _ => drop(sysctls.insert(name.clone(), value)),
+            },
             (Some(Runtime::Ethtool { arguments }), _) if arguments.first().is_some_and(|a| a == "-K") => {
                 let key = arguments[2].as_str();
                 if ["lro", "tso", "gro", "gso"].contains(&key) {

@@ -62,7 +62,7 @@ fn names(rule: &Rule) -> Vec<String> {
         }
         Place::Ethtool { letter, word, .. } => vec![format!("ethtool {letter} {word}")],
         Place::SysctlInRc(variable) | Place::SysctlYes(variable) => vec![set.name.into(), variable.into()],
-        _ => vec![set.name.to_string()],
+        _ => ["all", "default"].map(|each| set.name.replace("{each}", each)).into(),
     };
     rule.sets.iter().flat_map(of).chain(rule.covers.iter().map(|name| (*name).to_string())).collect()
 }

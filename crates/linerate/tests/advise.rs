@@ -46,38 +46,78 @@ fn saved_answers_say_the_same_as_the_machine() {
     assert!(missing.status.code() == Some(2) && missing.stderr.contains("no interface no0"), "{missing:?}");
 }
 
-/// The lines of the script, carried out on files in a folder.
+/// The script, carried out on files in a folder; settings of the running system stay.
+fn carry_out(script: &str, folder: &str) {
+    let script =
+        script.replace("keep /", &format!("keep {folder}/")).replace("set -u", "set -u; sysctl() { :; }");
+    let ran = Program::new("sh").args(["-c", &script]).run().ok();
+    assert!(ran.stderr.is_empty(), "{ran:?}");
+}
+
 #[test]
-fn the_script_changes_files_as_the_diff_says() {
-    let folder = Scratch::new();
+fn the_script_and_the_diff_make_the_same_files() {
     let place = apu2();
-    let script = output(&["advise", &place, "--release", "11.1", "--format", "shell"]);
-    let diff = output(&["advise", &place, "--release", "11.1", "--format", "diff"]);
-    assert!(diff.contains("+++ /boot/loader.conf\n@@ @@\n+hw.igb.rx_process_limit=\"-1\"\n"), "{diff}");
-    assert!(diff.contains("+harvest_mask=\"351\""), "{diff}");
-    let (head, tail) = script.split_once("\nkeep() {").unwrap();
-    assert!(head.contains("\nsysctl kern.random.harvest.mask=351\n"), "{head}");
-    for file in ["boot/loader.conf", "etc/rc.conf"] {
-        let to = folder.path().join(file);
-        fs::create_dir_all(to.parent().unwrap()).unwrap();
+    let of = |form| output(&["advise", &place, "--release", "11.1", "--format", form]);
+    let [script, diff] = ["shell", "diff"].map(of);
+    assert!(
+        diff.contains(
+            "--- /dev/null\n+++ /boot/loader.conf\n@@ -0,0 +1,1 @@\n+hw.igb.rx_process_limit=\"-1\"\n"
+        ),
+        "{diff}"
+    );
+    assert!(script.contains("\ntry sysctl kern.random.harvest.mask=351\n"), "{script}");
+    let folders = [Scratch::new(), Scratch::new()];
+    for folder in &folders {
+        ["etc", "boot"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+        fs::copy(Path::new(&place).join("etc/rc.conf"), folder.path().join("etc/rc.conf")).unwrap();
     }
-    fs::write(folder.path().join("etc/rc.conf"), "# first\nharvest_mask = \"511\"\ngateway_enable=\"YES\"\n")
-        .unwrap();
-    let there = folder.file("");
-    let there = there.trim_end_matches('/');
-    let tail = tail.replace("keep /", &format!("keep {there}/"));
-    let run = || {
-        let ran = Program::new("sh").args(["-euc", &format!("keep() {{{tail}")]).run().ok();
-        assert!(ran.stderr.is_empty(), "{ran:?}");
-    };
-    run();
-    run();
-    let rc = fs::read_to_string(folder.path().join("etc/rc.conf")).unwrap();
-    assert_eq!(rc, "# first\ngateway_enable=\"YES\"\nharvest_mask=\"351\"\n");
-    let loader = fs::read_to_string(folder.path().join("boot/loader.conf")).unwrap();
-    assert_eq!(loader, "hw.igb.rx_process_limit=\"-1\"\n");
-    let book = output(&["advise", &place, "--release", "11.1", "--format", "ansible"]);
+    let [by_script, by_diff] =
+        folders.each_ref().map(|folder| folder.file("").trim_end_matches('/').to_string());
+    carry_out(&script, &by_script);
+    let patch = folders[1].file("advice.diff");
+    fs::write(&patch, &diff).unwrap();
+    Program::new("patch").args(["-s", "-p1", "-d", &by_diff, "-i", &patch]).run().ok();
+    let text = |folder: &str, file| fs::read_to_string(Path::new(folder).join(file)).unwrap();
+    for file in ["etc/rc.conf", "boot/loader.conf"] {
+        assert_eq!(text(&by_script, file), text(&by_diff, file));
+    }
+    assert!(text(&by_diff, "etc/rc.conf").ends_with("\nharvest_mask=\"351\"\n"));
+    // A second time it changes nothing; a line with the key goes, wherever it stands.
+    fs::write(
+        folders[0].path().join("etc/rc.conf"),
+        "# first\nharvest_mask = \"511\"\ngateway_enable=\"YES\"\n",
+    )
+    .unwrap();
+    carry_out(&script, &by_script);
+    carry_out(&script, &by_script);
+    assert_eq!(text(&by_script, "etc/rc.conf"), "# first\ngateway_enable=\"YES\"\nharvest_mask=\"351\"\n");
+    let book = of("ansible");
     assert!(book.contains("path: \"/etc/rc.conf\"\n        regexp: \"^\\\\s*harvest_mask\\\\s*=\"\n        line: \"harvest_mask=\\\"351\\\"\""), "{book}");
+}
+
+#[test]
+fn what_is_to_be_measured_is_a_comment_unless_it_is_named() {
+    let place = format!("{TESTDATA}/facts/linux-firewall");
+    let line = "sysctl net.core.netdev_budget=600";
+    let of = |form, item: &[&str]| output(&[&["advise", &place, "--format", form], item].concat());
+    let script = of("shell", &[]);
+    assert!(
+        script.contains("measure it first: linerate run napi-budget\n# try")
+            && script.contains(&format!("\n# try {line}\n")),
+        "{script}"
+    );
+    let named = of("shell", &["--item", "linux-budget"]);
+    assert!(named.contains(&format!("\ntry {line}\n")) && !named.contains("redirects"), "{named}");
+    assert!(of("diff", &[]).contains("\n# /etc/sysctl.d/90-linerate.conf: +net.core.netdev_budget = 600\n"));
+    assert!(
+        of("ansible", &[])
+            .lines()
+            .filter(|line| line.contains("netdev_budget"))
+            .all(|line| line.starts_with('#'))
+    );
+    linerate(["advise", &place, "--item", "linux-bugdet"])
+        .run()
+        .fails(2, &["did you mean \"linux-budget\"?"]);
 }
 
 #[test]
@@ -96,12 +136,11 @@ fn limits_of_pf_stand_before_its_rules() {
     assert_eq!(pf["settings"][1]["wanted"], "8388608");
     let script = output(&["advise", place, "--states", "1000000", "--format", "shell"]);
     let line = script.lines().find(|line| line.contains("pf.conf")).unwrap();
-    assert_eq!(line, "keep /etc/pf.conf 'set limit states' 'set limit states 2000000' first");
-    let keep = &script[script.find("keep() {").unwrap()..script.find("\nkeep /").unwrap()];
-    let rules = folder.path().join("pf.conf");
+    assert_eq!(line, "try keep /etc/pf.conf 'set limit states' 'set limit states 2000000' first");
+    let rules = folder.path().join("etc/pf.conf");
     fs::write(&rules, "set limit states 5000\nset skip on lo0\npass\n").unwrap();
-    let line = line.replace("/etc/pf.conf", rules.to_str().unwrap());
-    Program::new("sh").args(["-euc", &format!("{keep}\n{line}")]).run().ok();
+    fs::create_dir(folder.path().join("boot")).unwrap();
+    carry_out(&script, place.trim_end_matches('/'));
     assert_eq!(fs::read_to_string(&rules).unwrap(), "set limit states 2000000\nset skip on lo0\npass\n");
 }
 
@@ -162,7 +201,9 @@ fn a_namespace_is_asked_and_its_advice_is_for_it() {
     assert_eq!(advice["role"], "router");
     let items = advice["items"].as_array().unwrap();
     let filter = items.iter().find(|item| item["id"] == "linux-rp-filter").unwrap();
-    assert_eq!((&filter["settings"][0]["now"], &filter["settings"][0]["wanted"]), (&"1".into(), &"0".into()));
+    let settings = filter["settings"].as_array().unwrap();
+    let all = settings.iter().find(|one| one["name"] == "net.ipv4.conf.all.rp_filter").unwrap();
+    assert_eq!((&all["now"], &all["wanted"]), (&"1".into(), &"0".into()));
     // Some settings are for root alone; without it the others are known all the same.
     let plain = linerate(["facts", "--json"]).user(65534).run().ok().json();
     assert_eq!(

@@ -87,6 +87,29 @@ fn what_was_applied_is_taken_back_to_the_byte() {
     }
 }
 
+/// An interface with values of its own, which `all` alone does not change: the script and `apply` change both.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn the_script_makes_the_changes_that_apply_would() {
+    let host = Host::new();
+    host.exec("echo 1 > /proc/sys/net/ipv4/conf/t1/log_martians").run().ok();
+    let script = host.linerate("advise --role router --interface t0 --format shell").run().ok().stdout;
+    fs::write(host.scratch.path().join("etc/script"), script).unwrap();
+    let ran = host.exec("sh /etc/script").run().ok();
+    assert!(!ran.stderr.contains("failed"), "{ran:?}");
+    let state = host.state();
+    for on in ["t0", "t1", "default", "all"] {
+        assert!(state.contains(&format!("ipv4/conf/{on}/send_redirects:0")), "{state}");
+    }
+    assert!(
+        state.contains("ipv6/conf/t1/accept_redirects:0") && state.contains("ipv4/conf/t1/log_martians:0"),
+        "{state}"
+    );
+    let left = host.linerate("apply --all --role router --interface t0 --dry-run").run().ok();
+    assert!(left.stdout.contains("nothing to change") && left.stdout.contains("Left out"), "{}", left.stdout);
+    host.linerate("apply").run().fails(2, &["--item", "--all", "linux-"]);
+}
+
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_file_that_someone_has_changed_stays() {

@@ -30,7 +30,7 @@ use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};
 pub use crate::format::{Style, ascii};
 pub use advice::advice;
 pub use analysis::analysis;
-pub use applied::{Applied, FileChange, ValueChange, applied, reverted};
+pub use applied::{Applied, FileChange, Recommended, ValueChange, applied, reverted};
 pub use archive::archive;
 pub use benchlab::benchlab;
 pub use calculation::calculation;

@@ -470,7 +470,7 @@ pub const RULES: &[Rule] = &[
             "ethtool -K lro",
             "ethtool -K rxhash",
         ],
-        why: "An end host has one owner of each connection: fewer, larger packets pass its stack. The guide turns them on; today they are on by default where the card has them. UFO is gone from Linux 4.14 on.",
+        why: "An end host has one owner of each connection: fewer, larger packets pass its stack. calomel.org's guide turns them on; today they are on by default where the card has them. UFO is gone from Linux 4.14 on.",
         prior: 0.3,
         cost: "LRO and GRO add latency to small answers; LRO is wrong as soon as the host forwards.",
         plan: "offloads",

@@ -78,11 +78,13 @@ pub const RULES: &[Rule] = &[
                 .map(|all| all.split(' ').any(|name| name == "htcp"));
             match there {
                 Some(true) => Some("htcp is loaded".into()),
-                Some(false) => Some("load it first: modprobe tcp_htcp".into()),
+                Some(false) => {
+                    Some("htcp is not loaded: the change loads tcp_htcp, if this kernel has it".into())
+                }
                 None => Some(String::new()),
             }
         },
-        why: "H-TCP grows faster on long fast paths. The guide is of the time before cubic was refined and bbr (Linux 4.9) came: compare with both.",
+        why: "H-TCP grows faster on long fast paths. calomel.org's guide is of the time before cubic was refined and bbr (Linux 4.9) came: compare with both.",
         prior: 0.02,
         cost: "Fairness to other connections differs.",
         ..END
@@ -102,12 +104,13 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-tcp-ports",
+        kind: Kind::Measure,
         title: "Have more local ports for outgoing connections",
         sets: &[
-            sysctl("net.ipv4.ip_local_port_range", "1024 65000"),
+            sysctl("net.ipv4.ip_local_port_range", "1024 65535"),
             Set { name: "net.ipv4.tcp_tw_reuse", place: Place::Sysctl, want: Want::Least("1") },
         ],
-        why: "A host that opens many connections a second runs out of ports: they wait a minute before they are used again.",
+        why: "A host that opens many connections a second runs out of ports: they wait a minute before they are used again. The first and the last port must have different parity: with 1024, connect() looks at even ports first, bind() at odd ones, so that each has half of the range (ip-sysctl.rst of Linux). calomel.org's guide has 1024 65000.",
         prior: 0.0,
         cost: "A service that starts late may find its port in use: name it in net.ipv4.ip_local_reserved_ports.",
         notes: &[((4, 19), "tcp_tw_reuse is 2 by default: for connections of the host to itself.")],
@@ -120,7 +123,7 @@ pub const RULES: &[Rule] = &[
         when: |host| {
             host.value("net.ipv4.tcp_syncookies")
                 .filter(|value| *value == "0")
-                .map(|_| "they are off, as the guide has them".into())
+                .map(|_| "they are off, as in calomel.org's guide".into())
         },
         why: "Cookies are sent only while the queue of half-open connections is full: turning them off gains nothing, and a SYN flood stops the service.",
         prior: 0.0,
@@ -134,7 +137,7 @@ pub const RULES: &[Rule] = &[
         when: |host| {
             host.value("net.ipv4.ip_no_pmtu_disc")
                 .filter(|value| *value != "0")
-                .map(|_| "it is off, as the guide has it".into())
+                .map(|_| "it is off, as in calomel.org's guide".into())
         },
         why: "Without it packets that are too long are cut up on the way. Where ICMP is lost, probing (net.ipv4.tcp_mtu_probing=1, from tcp_base_mss on) finds the MTU.",
         prior: 0.1,

@@ -1,6 +1,7 @@
 //! Linux as a router: polling, steering, checks of addresses, logging.
 
 use super::GUIDE;
+use crate::host::Host;
 use crate::item::{Role, Topic};
 use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Set, Want, Worked};
 use linerate_hosts::systems::Kernel;
@@ -72,7 +73,7 @@ pub const RULES: &[Rule] = &[
                     .into()
             })
         },
-        why: "A CPU that is given more packets than it can queue drops them. The guide sets it for 10 Gbit/s.",
+        why: "A CPU that is given more packets than it can queue drops them. calomel.org's guide sets it for 10 Gbit/s.",
         prior: 0.02,
         cost: "Up to 250,000 packets of latency on each CPU that is overloaded.",
         plan: "rps",
@@ -95,13 +96,9 @@ pub const RULES: &[Rule] = &[
         roles: ROUTING,
         kind: Kind::Measure,
         title: "Leave the check of source addresses to the firewall",
-        sets: &[sysctl("net.ipv4.conf.all.rp_filter", "0"), sysctl("net.ipv4.conf.default.rp_filter", "0")],
-        when: |host| {
-            host.value("net.ipv4.conf.all.rp_filter")
-                .filter(|value| *value != "0")
-                .map(|value| format!("net.ipv4.conf.all.rp_filter is {value}"))
-        },
-        why: "The reverse-path filter looks the source up for each packet, and drops packets that come by another way than they would leave.",
+        sets: &[sysctl("net.ipv4.conf.{each}.rp_filter", "0")],
+        when: |host| on(host, "net.ipv4.conf.{each}.rp_filter"),
+        why: "The reverse-path filter looks the source up for each packet, and drops packets that come by another way than they would leave. An interface uses the larger of its own value and that of all.",
         prior: 0.03,
         cost: "Packets with forged sources pass: filter them where customers connect (BCP 38).",
         plan: "forwarding",
@@ -111,12 +108,10 @@ pub const RULES: &[Rule] = &[
         id: "linux-source-check",
         topic: Topic::EndHost,
         roles: &[Role::EndHost],
-        title: "Check the source address of packets, as the guide does",
-        sets: &[
-            Set { name: "net.ipv4.conf.all.rp_filter", place: Place::Sysctl, want: Want::Least("1") },
-            Set { name: "net.ipv4.conf.default.rp_filter", place: Place::Sysctl, want: Want::Least("1") },
-        ],
-        why: "A host with one way out needs no packets from elsewhere. About safety, not speed.",
+        title: "Check the source address of packets",
+        sets: &[Set { name: "net.ipv4.conf.all.rp_filter", place: Place::Sysctl, want: Want::Least("1") }],
+        covers: &["net.ipv4.conf.default.rp_filter"],
+        why: "A host with one way out needs no packets from elsewhere. An interface uses the larger of its own value and that of all. About safety, not speed.",
         prior: 0.0,
         cost: "Hosts with several ways lose packets: 2 is looser.",
         ..LINUX
@@ -125,15 +120,11 @@ pub const RULES: &[Rule] = &[
         id: "linux-martians",
         roles: FORWARDING,
         title: "Do not log packets with impossible addresses",
-        sets: &[sysctl("net.ipv4.conf.all.log_martians", "0")],
-        when: |host| {
-            host.value("net.ipv4.conf.all.log_martians")
-                .filter(|value| *value != "0")
-                .map(|_| "they are logged".into())
-        },
+        sets: &[sysctl("net.ipv4.conf.{each}.log_martians", "0")],
+        when: |host| on(host, "net.ipv4.conf.{each}.log_martians"),
         why: "Each such packet writes a line: a sender can fill the log and hold a CPU.",
         prior: 0.02,
-        cost: "Forged packets are seen in counters only. The guide logs them on an end host.",
+        cost: "Forged packets are seen in counters only. calomel.org's guide logs them on an end host.",
         ..LINUX
     },
     Rule {
@@ -142,14 +133,14 @@ pub const RULES: &[Rule] = &[
         roles: EVERY,
         title: "Accept no redirects and no source routes",
         sets: &[
-            sysctl("net.ipv4.conf.all.accept_redirects", "0"),
-            sysctl("net.ipv6.conf.all.accept_redirects", "0"),
-            sysctl("net.ipv4.conf.all.send_redirects", "0"),
+            sysctl("net.ipv4.conf.{each}.accept_redirects", "0"),
+            sysctl("net.ipv6.conf.{each}.accept_redirects", "0"),
+            sysctl("net.ipv4.conf.{each}.send_redirects", "0"),
             sysctl("net.ipv4.conf.all.accept_source_route", "0"),
             sysctl("net.ipv6.conf.all.accept_source_route", "0"),
         ],
-        covers: &["net.ipv4.conf.all.secure_redirects"],
-        why: "A neighbour can lead traffic elsewhere with them. About safety; a router that sends none makes no packets of its own under load.",
+        covers: &["net.ipv4.conf.all.secure_redirects", "net.ipv6.conf.all.accept_redirects"],
+        why: "A neighbour can lead traffic elsewhere with them. A host that does not forward accepts redirects, and any host sends them, where either the interface or all says so; IPv6 looks at the interface alone (ip-sysctl.rst of Linux). About safety; a router that sends none makes no packets of its own under load.",
         prior: 0.0,
         cost: "Hosts on the same network are not told of shorter ways.",
         ..LINUX
@@ -199,6 +190,14 @@ pub const RULES: &[Rule] = &[
         ..LINUX
     },
 ];
+
+/// The interfaces on which a setting is not 0.
+fn on(host: &Host, name: &str) -> Option<String> {
+    let (before, after) = name.split_once("{each}")?;
+    let is_on = |each: &&str| host.number(&format!("{before}{each}{after}")).is_some_and(|value| value != 0);
+    let found: Vec<&str> = host.each(before, after).filter(is_on).collect();
+    (!found.is_empty()).then(|| format!("it is on for {}", found.join(", ")))
+}
 
 /// CPUs as a mask in groups of 32 bits, as the kernel reads it.
 fn mask(threads: u32, cpus: &[u32]) -> Option<String> {

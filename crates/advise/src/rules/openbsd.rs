@@ -1,6 +1,5 @@
-//! OpenBSD: the guide's settings, of which later releases need few.
+//! OpenBSD: the settings of calomel.org's guide. Later releases need few of them.
 
-use super::GUIDE;
 use super::endhost::TWEAKS;
 use crate::host::Host;
 use crate::item::{Role, Topic};
@@ -61,7 +60,7 @@ pub const RULES: &[Rule] = &[
         sets: &[least("net.inet.udp.recvspace", "131072"), least("net.inet.udp.sendspace", "131072")],
         when: |_| {
             Some(format!(
-                "131072 bytes hold {:.1} ms of 200 Mbit/s, which the guide received without loss",
+                "131072 bytes hold {:.1} ms of 200 Mbit/s, which calomel.org's guide received without loss",
                 131_072.0 * 8.0 / 200e6 * 1e3
             ))
         },
@@ -109,14 +108,14 @@ pub const RULES: &[Rule] = &[
             gone("kern.bufcachepercent"),
         ],
         covers: &["kern.maxclusters"],
-        when: |_| Some(format!("written down as in the guide for 4.8 and earlier ({GUIDE})")),
+        when: |_| Some("written down as in calomel.org's guide for 4.8 and earlier".into()),
         why: "They are the defaults (ecn, rediraccept), are about error messages and packet capture, cost CPU time (ipcomp), or give memory to the cache of files, which a firewall does not read (bufcachepercent).",
         prior: 0.0,
         ..OPENBSD
     },
 ];
 
-/// 256 for each interface, as the guide computes.
+/// 256 for each interface, as calomel.org's guide computes.
 fn queue(scope: &Scope) -> Option<Worked> {
     let n = physical(scope.host);
     Some(Worked { value: (256 * n).to_string(), how: format!("256 x {n} interfaces = {}", 256 * n) })

@@ -8,9 +8,6 @@ use crate::systems::{Kernel, is_name};
 const SYSCTLS: &[&str] = &[
     "net.ipv4.ip_forward",
     "net.ipv6.conf.all.forwarding",
-    "net.ipv4.conf.all.rp_filter",
-    "net.ipv4.conf.all.log_martians",
-    "net.ipv4.conf.all.send_redirects",
     "net.ipv4.ip_early_demux",
     "net.ipv4.tcp_early_demux",
     "net.ipv4.udp_early_demux",
@@ -41,11 +38,8 @@ const SYSCTLS: &[&str] = &[
     "kernel.bpf_stats_enabled",
     "kernel.randomize_va_space",
     "kernel.printk",
-    "net.ipv4.conf.all.accept_redirects",
     "net.ipv4.conf.all.accept_source_route",
     "net.ipv4.conf.all.secure_redirects",
-    "net.ipv4.conf.default.rp_filter",
-    "net.ipv6.conf.all.accept_redirects",
     "net.ipv6.conf.all.accept_source_route",
     "net.ipv4.ip_local_port_range",
     "net.ipv4.ip_no_pmtu_disc",
@@ -94,8 +88,16 @@ pub const OF_MACHINE: [&str; 23] = [
     "net.core.bpf_jit_harden",
 ];
 
-/// The same for an interface.
-const OF_INTERFACE: [&str; 4] = ["rp_filter", "log_martians", "send_redirects", "forwarding"];
+/// The same for each interface: the kernel combines them with those of `all` in ways of their own. With slashes, the dot of a name
+/// is one.
+const OF_INTERFACES: [&str; 6] = [
+    "net/ipv4/conf/*/rp_filter",
+    "net/ipv4/conf/*/log_martians",
+    "net/ipv4/conf/*/send_redirects",
+    "net/ipv4/conf/*/accept_redirects",
+    "net/ipv4/conf/*/forwarding",
+    "net/ipv6/conf/*/accept_redirects",
+];
 
 /// Files of the CPUs, as grep(1) prints them: `PATH:LINE`.
 const CPUS: &str = r#"c=/sys/devices/system/cpu
@@ -202,17 +204,12 @@ pub fn label(argv: &[String]) -> String {
 
 fn linux(interfaces: &[String]) -> Vec<Vec<String>> {
     let names: Vec<&str> = valid(interfaces);
-    let mut sysctl: Vec<String> =
-        ["-e"].iter().chain(SYSCTLS).chain(&OF_MACHINE).map(|w| (*w).into()).collect();
-    for name in &names {
-        // With slashes, a dot of a name is one.
-        sysctl.extend(OF_INTERFACE.iter().map(|setting| format!("net/ipv4/conf/{name}/{setting}")));
-    }
+    let sysctl = ["-e"].iter().chain(SYSCTLS).chain(&OF_MACHINE).chain(&OF_INTERFACES);
     let mut all = vec![
         script(SYSTEM, "system", &[]),
         script(CPUS, "cpus", &[]),
         script(INTERFACES, "interfaces", &names),
-        sysctls(sysctl),
+        sysctls(sysctl.map(|word| (*word).into()).collect()),
         ["ip", "-d", "-j", "link", "show"].map(String::from).into(),
         script(QUEUEING, "tc", &names),
         script(NEIGHBOURS, "neighbours", &[]),
@@ -388,16 +385,18 @@ pub(super) fn asked(name: &str) -> bool {
 
 /// The same for Linux.
 pub(super) fn asked_of_linux(name: &str) -> bool {
-    SYSCTLS.contains(&name) || OF_MACHINE.contains(&name) || {
-        let mut parts = name.split('.');
-        (parts.next(), parts.next(), parts.next()) == (Some("net"), Some("ipv4"), Some("conf"))
-            && OF_INTERFACE.contains(&parts.next_back().unwrap_or_default())
-    }
+    let of_interface = |pattern: &&str| {
+        let (before, after) = pattern.split_once('*').unwrap_or_default();
+        name.strip_prefix(&before.replace('/', "."))
+            .is_some_and(|rest| rest.ends_with(&after.replace('/', ".")))
+    };
+    SYSCTLS.contains(&name) || OF_MACHINE.contains(&name) || OF_INTERFACES.iter().any(of_interface)
 }
 
-/// Settings. sysctl(8) fails if one of them is not there, or is for root alone; the others are answers all the same.
+/// Settings. sysctl(8) fails if one of them is not there, or is for root alone; the others are answers all the same. The shell
+/// expands patterns.
 fn sysctls(arguments: Vec<String>) -> Vec<String> {
-    const ALL: &str = "command -v sysctl >/dev/null || exit 127\nsysctl \"$@\"; :";
+    const ALL: &str = "command -v sysctl >/dev/null || exit 127\ncd /proc/sys 2>/dev/null\nsysctl $@; :";
     let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
     script(ALL, "sysctl", &names)
 }

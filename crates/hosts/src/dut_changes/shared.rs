@@ -93,9 +93,13 @@ pub(super) fn sysctl(system: System, name: &str, value: &str) -> Step {
     let set =
         |to: &str| Program::new(options.iter().map(|o| (*o).to_string()).chain([format!("{name}={to}")]));
     let what = format!("sysctl {name}");
-    let others = WITH_OTHERS.iter().find(|(names, _)| is_linux && names.contains(&name));
-    if let Some((_, pattern)) = others {
-        let read = Read { program: Program::script(FILES_READ, [*pattern]), form: Form::Whole };
+    let known = WITH_OTHERS.iter().find(|(names, _)| names.contains(&name));
+    // Interfaces without a value of their own follow (`devinet_copy_dflt_conf`).
+    let follow =
+        name.strip_prefix("net.ipv4.conf.default.").map(|of| format!("/proc/sys/net/ipv4/conf/*/{of}"));
+    let others = known.map(|(_, pattern)| (*pattern).to_string()).or(follow).filter(|_| is_linux);
+    if let Some(pattern) = others {
+        let read = Read { program: Program::script(FILES_READ, [pattern]), form: Form::Whole };
         return Step::change(
             what,
             read,

@@ -1,32 +1,43 @@
 //! `linerate advise`: which settings of a host should change.
 
-use super::facts::{Source, configuration};
+use super::facts::{MOST, Source, configuration};
 use crate::args::{duration, named};
+use crate::interrupt;
 use crate::output::{INTERRUPTED, print, print_json, show};
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use linerate_advise::{Advice, Demands, Role, advise, lines, version};
+use linerate_advise::lines::{self, Chosen};
+use linerate_advise::{Advice, Demands, Item, Role, advise, version};
 use linerate_hosts::configuration::Configuration;
+use linerate_hosts::dut_changes::{content, content_of};
+use linerate_linux::files::read;
+use linerate_plan::diagnostic::suggestion;
 use linerate_plan::units::parse_link_speed;
+use linerate_remote::{Finished, Order};
 use linerate_report::format::FORMATS;
 use linerate_report::pages;
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Recommend settings for a router, firewall, bridge or end host, with reasons and measured effects.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate advise                             this machine, in the role that it seems to have
-  linerate advise root@router                      a Linux, FreeBSD or OpenBSD host, over ssh
-  linerate advise router --states 1000000          saved facts; tables for a million connections
-  linerate advise --role endhost --rtt 80ms --rate 10Gbps    TCP buffers of an end host
-  linerate advise router --format shell            the commands, and the lines for each file
-  linerate advise router --format diff             the lines that change in each file
-  linerate advise --format plan >plan.toml         a plan that measures them: sudo linerate tune plan.toml
+  sudo linerate advise                      this machine, in its present role
+  linerate advise root@router               a host over ssh
+  linerate advise router --states 1000000   saved facts; a million connections
+  linerate advise --role endhost --rtt 80ms --rate 10G    buffers for such a path
+  linerate advise router --format shell     a script that makes the changes
+  linerate advise --format diff             for patch -d / -p1
+  linerate advise --item linux-rps          this recommendation alone
+  linerate advise --format plan >p.toml     a plan: sudo linerate tune p.toml
 
-Recommendations are sorted by expected gain x certainty. A gain was measured on other machines, which are named
-with their source; those with your CPU and card count most. Nothing is changed. docs/advise.md has all rules.
+Recommendations are sorted by expected gain x certainty. Gains were measured on other machines, which are \
+named with their source; those with your CPU and card count most. Nothing is changed. In a script, a \
+playbook and a diff, recommendations that must be measured first are comments, unless --item names them. \
+docs/advise.md has all rules.
 
 Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Advise {
@@ -36,7 +47,7 @@ pub struct Advise {
     #[command(flatten)]
     pub purpose: Purpose,
 
-    /// How to print. text is a page, json the record; shell, ansible and diff are the lines to change, plan is for `linerate tune`
+    /// How to print. text is a page, json the record; shell, ansible and diff make the changes, plan is for `linerate tune`
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     pub format: String,
 
@@ -56,6 +67,10 @@ pub struct Purpose {
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     pub release: Option<String>,
 
+    /// A recommendation by its name; can be repeated. Its lines are no comments, even if it is to be measured first
+    #[arg(long = "item", value_name = "NAME")]
+    pub items: Vec<String>,
+
     /// Connections that a firewall must keep [default: as many as it may keep now]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub states: Option<u64>,
@@ -70,10 +85,10 @@ pub struct Purpose {
 }
 
 impl Purpose {
-    /// The advice for a host with these facts.
+    /// The advice for a host with these facts: the items that were asked for.
     ///
     /// # Errors
-    /// Its system is not known.
+    /// Its system is not known, or it has no such item.
     pub fn advice(&self, mut found: Configuration) -> Result<Advice> {
         let role = self.role.map(|role| match role {
             RoleName::Router => Role::Router,
@@ -84,7 +99,15 @@ impl Purpose {
         found.system.release = self.release.clone().or(found.system.release);
         let demands =
             Demands { role, rtt_ns: self.rtt.as_nanos() as f64, rate: self.rate, states: self.states };
-        advise(&found, demands).context("there is no advice for this system")
+        let advice = advise(&found, demands).context("there is no advice for this system")?;
+        let known = |name: &&String| advice.items.iter().any(|item| item.id == **name);
+        if let Some(name) = self.items.iter().find(|name| !known(name)) {
+            let ids: Vec<&str> = advice.items.iter().map(|item| item.id.as_str()).collect();
+            bail_usage!("there is no recommendation '{name}' for this host: {}", suggestion(name, ids));
+        }
+        let chosen = |item: &Item| self.items.is_empty() || self.items.contains(&item.id);
+        let items = advice.items.iter().filter(|item| chosen(item)).cloned().collect();
+        Ok(advice.with(items))
     }
 }
 
@@ -120,12 +143,47 @@ fn formats() -> impl TypedValueParser<Value = String> {
 /// The host or the folder cannot be read.
 pub fn run(args: &Advise) -> Result<ExitCode> {
     let Some(facts) = args.source.facts()? else { return Ok(ExitCode::from(INTERRUPTED)) };
-    let advice = args.purpose.advice(configuration(&facts)?)?;
+    let found = configuration(&facts)?;
+    let advice = args.purpose.advice(found.clone())?;
     let form = lines::FORMS.iter().find(|(name, _)| *name == args.format);
     match form {
-        Some((_, write)) => print(&write(&lines::with_lines(&advice.items))),
+        Some((name, write)) => {
+            let mut chosen = Chosen::of(&advice.items, !args.purpose.items.is_empty());
+            if *name == lines::DIFF {
+                chosen.texts = texts(&args.source, &found, lines::files(&chosen.items).into_keys())?;
+            }
+            print(&write(&chosen));
+        }
         None if args.json || args.format == "json" => print_json(&advice)?,
         None => show(named(&args.format), &pages::advice(args.source.name(), &advice)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The texts of a host's files, as far as they can be read. A saved folder has them if it is a file system tree; a file of linerate's
+/// own that the facts do not name is not there.
+fn texts<'a>(
+    source: &Source,
+    found: &Configuration,
+    files: impl Iterator<Item = &'a str>,
+) -> Result<BTreeMap<String, Option<String>>> {
+    let folder = source.place.as_deref().map(Path::new).filter(|place| place.exists());
+    let host = if folder.is_none() { Some(source.target()?) } else { None };
+    let text = |file: &str| {
+        if let Some(host) = &host {
+            let order = Order::program(&content_of(file).program.argv).by_sudo(source.sudo);
+            let answer = host.run(&order, Some(&interrupt::INTERRUPTED)).ok().filter(Finished::is_success)?;
+            return Some(content(&answer.text()).map(String::from));
+        }
+        let saved = folder?.join(file.trim_start_matches('/'));
+        let absent = || {
+            file.contains("linerate") && !found.boot.contains_key(file)
+                || folder.is_some_and(|folder| folder.join("etc").is_dir())
+        };
+        read(&saved, MOST)
+            .map(|bytes| Some(String::from_utf8_lossy(&bytes).into_owned()))
+            .ok()
+            .or_else(|| absent().then_some(None))
+    };
+    Ok(files.filter_map(|file| Some((file.to_string(), text(file)?))).collect())
 }

@@ -4,7 +4,7 @@ use super::advise::Purpose;
 use super::facts::{Source, configuration};
 use crate::args::Printed;
 use crate::interrupt;
-use crate::output::{INTERRUPTED, result, tell, usage};
+use crate::output::{INTERRUPTED, result, tell};
 use crate::testbed::hosts::state;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
@@ -13,7 +13,7 @@ use linerate_hosts::dut_changes::{Read, Single, Step, content, content_of};
 use linerate_hosts::systems::Kernel;
 use linerate_remote::dut::mark;
 use linerate_remote::{Changes, ExecutionTarget, Order};
-use linerate_report::pages::{self, Applied, FileChange, ValueChange};
+use linerate_report::pages::{self, Applied, FileChange, Recommended, ValueChange};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -23,24 +23,21 @@ use std::sync::Arc;
 /// Carry out recommendations of `linerate advise`, at once and for the next boot.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate apply --item linux-flow-control --dry-run    what would change, in which file
-  sudo linerate apply --item linux-flow-control              shows it, asks, and does it
-  linerate apply root@router --all --yes                     all that is advised, over ssh
-  linerate revert root@router                                everything as it was before
+  sudo linerate apply --all --dry-run         what would change, in which file
+  sudo linerate apply --item linux-backlog    shows it, asks, and does it
+  linerate apply root@router --all --yes      on a host over ssh, unasked
+  linerate revert root@router                 everything as it was before
 
-Each change is shown before it is made, with the present value, and written down before it is made, so that
-`linerate revert` restores it: also after a reboot, or if linerate was killed in between. --all leaves out what
-helps some machines and harms others: name such items, and measure them (`linerate tune`).
+Each change is shown before it is made, with the present value, and written down before it is made, so that \
+`linerate revert` restores it: also after a reboot, or if linerate was killed in between. --all leaves out \
+recommendations that help some machines and harm others: measure them (`linerate tune`), then name them with \
+--item.
 
-Exit status: 0 done, or nothing to do; 1 a change failed (those before it are made, and can be reverted);
+Exit status: 0 done, or nothing to do; 1 a change failed (those before it are made, and can be reverted); \
 2 bad arguments; 130 Ctrl-C.")]
 pub struct Apply {
     #[command(flatten)]
     pub source: Source,
-
-    /// Name of a recommendation, as `linerate advise` prints it; can be repeated
-    #[arg(long = "item", value_name = "NAME", required_unless_present = "all")]
-    pub items: Vec<String>,
 
     /// All recommendations that need no measurement first
     #[arg(long, conflicts_with = "items")]
@@ -68,7 +65,7 @@ pub struct Apply {
 /// Take back what `linerate apply` and `linerate tune --keep` changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate revert --list       the changes of this machine that can be taken back
+  sudo linerate revert --list       the changes that can be taken back
   sudo linerate revert              take them back
   linerate revert root@router       on a host, over ssh
 
@@ -98,9 +95,11 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
     let found = configuration(&facts)?;
     let kernel = Kernel::named(&found.system.kernel).context("the host's system is not known")?;
     let advice = args.purpose.advice(found)?;
-    let chosen = chosen(args, &advice.items)?;
+    let (chosen, left_out) = chosen(args, &advice.items)?;
     let host = Host { place, sudo: args.source.sudo, kernel };
     let (steps, applied) = host.planned(args, &chosen)?;
+    let left_out = left_out.into_iter().map(Recommended::from).collect();
+    let applied = Applied { left_out, dry_run: args.dry_run, ..applied };
     if steps.is_empty() || args.dry_run {
         return result(&args.printed, || &applied, || pages::applied(args.source.name(), &applied));
     }
@@ -157,25 +156,23 @@ fn revert_of(source: &Source) -> String {
     format!("linerate revert{}", place.unwrap_or_default())
 }
 
-fn chosen<'a>(args: &Apply, items: &'a [Item]) -> Result<Vec<&'a Item>> {
+/// The items to be carried out, and those that `--all` leaves out.
+fn chosen<'a>(args: &Apply, items: &'a [Item]) -> Result<(Vec<&'a Item>, Vec<&'a Item>)> {
+    let changes = || items.iter().filter(|item| item.is_change());
     if args.all {
-        let needs_no_trial = |item: &&Item| item.is_change() && item.state != State::Measure;
-        return Ok(items.iter().filter(needs_no_trial).collect());
+        return Ok(changes().partition(|item| item.state != State::Measure));
     }
-    let find = |name: &String| {
-        let item = items.iter().find(|item| item.id == *name).ok_or_else(|| {
-            let ids = items.iter().filter(|item| item.is_change()).map(|item| item.id.as_str());
-            usage(format!(
-                "there is no recommendation '{name}' here; there are {}",
-                ids.collect::<Vec<_>>().join(", ")
-            ))
-        })?;
-        match item.is_change() {
-            true => Ok(item),
-            false => Err(usage(format!("'{name}' has nothing to change: linerate advise says why"))),
-        }
-    };
-    args.items.iter().map(find).collect()
+    if args.purpose.items.is_empty() {
+        let ids: Vec<&str> = changes().map(|item| item.id.as_str()).collect();
+        let none = if ids.is_empty() { "none" } else { &ids.join(", ") };
+        bail_usage!(
+            "name recommendations with --item, or take --all. Those that can be applied here: {none}"
+        );
+    }
+    if let Some(item) = items.iter().find(|item| !item.is_change()) {
+        bail_usage!("'{}' has nothing to change: `linerate advise --item {0}` says why", item.id);
+    }
+    Ok((items.iter().collect(), Vec::new()))
 }
 
 fn confirmed() -> Result<bool> {
@@ -204,7 +201,7 @@ impl Host {
     fn planned(&self, args: &Apply, items: &[&Item]) -> Result<(Vec<Step>, Applied)> {
         let (mut steps, mut applied) = (Vec::new(), Applied::default());
         for item in items {
-            applied.items.push((item.id.clone(), item.title.clone()));
+            applied.items.push((*item).into());
             for setting in &item.settings {
                 let Some(runtime) = &setting.runtime else {
                     applied.at_boot |= setting.lasting.is_some() && !args.until_boot;

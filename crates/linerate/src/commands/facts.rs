@@ -21,16 +21,17 @@ use std::process::ExitCode;
 /// Show how a host is configured: CPUs, cards, queues, offloads, sysctls, packet filters, the next boot.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate facts                            this machine
-  sudo linerate facts --namespace router --json  a network namespace, for programs
-  linerate facts root@router                     a Linux, FreeBSD or OpenBSD host, over ssh
-  linerate facts root@router --save router       keep the answers, to read or to send them
-  linerate facts router                          read them again
-  linerate facts freebsd-13.2                    a folder of outputs: sysctl-a.txt, ifconfig-a.txt, pfctl-si.txt
+  sudo linerate facts                         this machine
+  sudo linerate facts --namespace dut --json  a network namespace, for programs
+  linerate facts root@router                  a host over ssh
+  linerate facts root@router --save router    keep the answers, or send them
+  linerate facts router                       read them again
+  linerate facts freebsd-13.2                 a folder of saved outputs
 
-A folder may be that of --save, a campaign's, one of saved outputs named after their commands, or a file system
-tree (etc/rc.conf, boot/loader.conf, proc/sys, sys/class/net). Nothing on a host is changed. Passwords and keys
-are not asked for, and lines that may hold one are left out. docs/advise.md lists the questions.
+A folder may be that of --save, a campaign's, one of saved outputs named after their commands (sysctl-a.txt, \
+ifconfig-a.txt, pfctl-si.txt), or a file system tree (etc/rc.conf, boot/loader.conf, proc/sys, \
+sys/class/net). Nothing on a host is changed. Passwords and keys are not asked for, and lines that may hold \
+one are left out. docs/advise.md lists the questions.
 
 Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Facts {
@@ -69,7 +70,7 @@ pub struct Source {
 }
 
 /// Bytes of a file of facts.
-const MOST: usize = 64 << 20;
+pub(super) const MOST: usize = 64 << 20;
 const FILE: &str = "facts.jsonl";
 
 impl Source {

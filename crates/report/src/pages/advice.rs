@@ -2,7 +2,7 @@
 
 use super::facts::named;
 use crate::document::{Document, Tone};
-use linerate_advise::{Advice, Basis, Item, Runtime, Setting, State};
+use linerate_advise::{Advice, Basis, Item, Lasting, Runtime, Setting, State};
 
 /// Measured effects of an item that are shown. The JSON has all.
 const EFFECTS: usize = 4;
@@ -30,11 +30,12 @@ pub fn advice(name: &str, advice: &Advice) -> Document {
         "Not in this release",
         "- ",
         of(&[State::Absent])
-            .map(|item| format!("{}: {}", item.title, item.note.as_deref().unwrap_or_default())),
+            .map(|item| format!("{}: {}. {}", item.id, item.title, item.note.as_deref().unwrap_or_default())),
         Tone::Note,
     );
+    page.list("Sources", "- ", &advice.sources, Tone::Note);
     page.gap();
-    page.note("Sorted by expected gain x certainty. Gains were measured on other machines: measure yours. --format shell, ansible or diff prints the lines alone.");
+    page.note("Sorted by expected gain x certainty. The gains are those of other machines: measure yours. `linerate apply --item NAME` makes a change and can take it back; --format shell, ansible or diff prints the lines alone.");
     page
 }
 
@@ -46,23 +47,32 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
     page.gap();
     let (gain, by) = (format!("{:+.1} %", item.gain * 100.0), item.basis);
     let expected = match (item.state, by) {
-        (State::Undo, _) => "outdated or harmful".to_string(),
-        _ if item.gain == 0.0 => "no gain in speed".into(),
-        (_, Basis::Guess) => format!("a guess: {:+.0} %", item.gain * 100.0),
-        (_, Basis::Computed) => format!("computed {gain}"),
-        (_, Basis::Same) => format!("expected {gain}, measured on hardware like this"),
-        (_, Basis::Similar) => format!("expected {gain}, measured on similar hardware"),
-        (_, Basis::Other) => format!("expected {gain}, measured on other hardware"),
+        (State::Undo, _) => "the present setting is outdated or harmful".to_string(),
+        _ if item.gain == 0.0 => "none in speed".into(),
+        (_, Basis::Guess) if item.gain >= 1.0 => "this role needs it".into(),
+        (_, Basis::Guess) => format!("{:+.0} %, a guess", item.gain * 100.0),
+        (_, Basis::Computed) => format!("{gain}, computed"),
+        (_, Basis::Same) => format!("{gain}, measured on hardware like this"),
+        (_, Basis::Similar) => format!("{gain}, measured on similar hardware"),
+        (_, Basis::Other) => format!("{gain}, measured on other hardware"),
     };
-    let measure = if item.state == State::Measure { "; measure it" } else { "" };
-    page.answer(format!("{nth}. {} ({expected}{measure})", item.title));
+    let measure =
+        if item.state == State::Measure { ". It harms some machines: measure it first" } else { "" };
+    page.answer(format!("{nth}. {}: {}", item.id, item.title));
     let note =
         |page: &mut Document, mark: &str, text: &str| page.item(&format!("   {mark:<9}"), text, Tone::Plain);
+    note(page, "gain", &format!("{expected}{measure}"));
     for setting in &item.settings {
         note(page, "set", &changed(setting));
     }
+    let mut shown: Vec<&Lasting> = Vec::new();
     for setting in &item.settings {
         if let Some(lasting) = &setting.lasting {
+            // Flags of an interface share a line.
+            if shown.contains(&lasting) {
+                continue;
+            }
+            shown.push(lasting);
             let line = lasting.line.as_ref().map_or(format!("(without) {}", lasting.key), Clone::clone);
             page.code(&format!("            {}: {line}", lasting.file), Tone::Plain);
         } else if matches!(setting.runtime, Some(Runtime::Ifconfig { .. })) {
@@ -96,9 +106,8 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
             &format!("and {} more machines: --json has all", item.measured.len() - EFFECTS),
         );
     }
-    if let Some(plan) = &item.plan {
-        let lab = if plan.starts_with("lab/") { " --lab LAB.toml" } else { "" };
-        note(page, "test", &format!("linerate run {plan}{lab}"));
+    if let Some(test) = item.test() {
+        note(page, "test", &test);
     }
 }
 
@@ -115,5 +124,5 @@ fn done(item: &Item) -> String {
         .iter()
         .map(|setting| format!("{} {}", setting.name, setting.now.as_deref().unwrap_or_default()))
         .collect();
-    format!("{} ({})", item.title, values.join(", "))
+    format!("{}: {} ({})", item.id, item.title, values.join(", "))
 }

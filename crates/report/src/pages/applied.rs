@@ -2,18 +2,37 @@
 
 use super::numbers::counted;
 use crate::document::{Document, Table, Tone};
+use linerate_advise::Item;
 use serde::Serialize;
 
 /// Changes that are to be made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Applied {
-    /// Names and titles of the recommendations.
-    pub items: Vec<(String, String)>,
+    pub items: Vec<Recommended>,
+    /// Those that are to be measured first: `--all` does not make them.
+    pub left_out: Vec<Recommended>,
+    /// Whether they are only shown.
+    pub dry_run: bool,
     /// Changes of the running system.
     pub values: Vec<ValueChange>,
     pub files: Vec<FileChange>,
     /// Whether some of them take effect at the next boot.
     pub at_boot: bool,
+}
+
+/// A recommendation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recommended {
+    pub id: String,
+    pub title: String,
+    /// What it costs or breaks.
+    pub cost: String,
+}
+
+impl From<&Item> for Recommended {
+    fn from(item: &Item) -> Recommended {
+        Recommended { id: item.id.clone(), title: item.title.clone(), cost: item.cost.clone() }
+    }
 }
 
 /// A value of the running system.
@@ -54,11 +73,15 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
     let mut page = Document::default();
     page.heading(format!("Changes of {host}"));
     if applied.values.is_empty() && applied.files.is_empty() {
-        page.say("Nothing is to be changed.");
-        return page;
+        page.say("Everything is as recommended: there is nothing to change.");
+    } else if applied.dry_run {
+        page.say("A dry run: nothing was changed.");
     }
-    for (id, title) in &applied.items {
-        page.item("- ", format!("{id}: {title}"), Tone::Plain);
+    for item in &applied.items {
+        page.item("- ", format!("{}: {}", item.id, item.title), Tone::Plain);
+        if !item.cost.is_empty() {
+            page.item("  ", format!("Cost: {}", item.cost), Tone::Plain);
+        }
     }
     let values = Table::of(&applied.values)
         .column("setting", "", |value| value.what.clone())
@@ -72,8 +95,15 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
         file.added.iter().for_each(|line| page.code(&format!("+ {line}"), Tone::Strong));
     }
     if applied.at_boot {
-        page.note("Settings without a value above take effect at the next boot.");
+        page.note("Lines of files without a value above take effect at the next boot.");
     }
+    let left_out = applied.left_out.iter().map(|item| format!("{}: {}", item.id, item.title));
+    page.list(
+        "Left out, because they help some machines and harm others: measure them first",
+        "- ",
+        left_out,
+        Tone::Note,
+    );
     page
 }
 
@@ -81,7 +111,7 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
 pub fn reverted(host: &str, what: &[String], done: bool) -> Document {
     let mut page = Document::default();
     match (what.is_empty(), done) {
-        (true, _) => page.say(format!("linerate has changed nothing of {host} that is not taken back.")),
+        (true, _) => page.say(format!("{host}: there is nothing to take back.")),
         (false, true) => page.say(format!("{host}: {} taken back.", counted(what.len(), "change"))),
         (false, false) => page.say(format!("{host}: {} can be taken back.", counted(what.len(), "change"))),
     }
