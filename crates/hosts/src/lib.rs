@@ -11,6 +11,7 @@ pub mod phases;
 pub mod pktgen;
 pub mod preflight;
 pub mod rehearsal;
+pub mod stamps;
 pub mod systems;
 pub mod tools;
 pub mod watch;

@@ -6,6 +6,7 @@
 mod ports;
 
 use crate::error::Error;
+use crate::host::changes::{Host, HostChanges};
 use crate::host::cpu::{self, CpuTimes};
 use crate::ports::answer::Answerer;
 use crate::ports::{go_first, monotonic_ns};
@@ -54,7 +55,10 @@ pub fn serve(
     let cpus = cpu::online_cpus().unwrap_or_default();
     let session = Session::new(&options.linerate, cpus, clock_name(), monotonic_ns());
     let (to, cancelled) = (inputs.clone(), Arc::clone(&cancel));
-    let mut worker = Worker { options, to, cancel: cancelled, ports: BTreeMap::new(), armed: None };
+    // Of an agent that was killed; what cannot be put back now stays in the journal.
+    let _ = Host::this().restore_remains();
+    let changes = Host::this().begin();
+    let mut worker = Worker { options, to, cancel: cancelled, ports: BTreeMap::new(), armed: None, changes };
     std::thread::spawn(move || worker.run(&todo));
     // After the worker, whose programs and threads should run as any other. This one must run when a load is to be stopped.
     // Before the generator's threads, which are at -20 themselves and have all of a CPU each: a stop must come through.
@@ -179,6 +183,8 @@ struct Worker {
     cancel: Arc<AtomicBool>,
     ports: BTreeMap<String, Made>,
     armed: Option<(Vec<String>, Order)>,
+    /// Of this host: cards that stamp. Undone at the end of the session.
+    changes: HostChanges,
 }
 
 impl Worker {
@@ -204,7 +210,7 @@ impl Worker {
             Request::Prepare(wanted) => {
                 // An XDP program must be removed before another can be attached to the same interface.
                 self.ports.remove(&wanted.name);
-                let made = ports::make(&wanted, &self.options)?;
+                let made = ports::make(&wanted, &self.options, &mut self.changes)?;
                 self.ports.insert(wanted.name.clone(), made);
             }
             Request::Release { ports } => {
@@ -221,7 +227,16 @@ impl Worker {
                 };
                 return Ok(Reply::Counters { ports: ports.iter().filter_map(named).collect() });
             }
-            _ => self.ports.clear(),
+            Request::Stamps { ports } => {
+                let named = |name: &String| Some((name.clone(), self.ports.get(name)?.stamps()));
+                let all = ports.iter().filter_map(named).map(|(name, stamps)| Ok((name, stamps?)));
+                let ports = all.collect::<Result<_, Error>>().map_err(|e| system("reading stamps", e))?;
+                return Ok(Reply::Stamps { ports });
+            }
+            _ => {
+                self.ports.clear();
+                self.changes.undo().map_err(|e| system("putting the cards' time stamps back", e))?;
+            }
         }
         Ok(Reply::Done {})
     }
@@ -237,6 +252,7 @@ impl Worker {
             } else {
                 made.port.set_clocks(&order.ahead_ns);
             }
+            made.read_clock().map_err(|e| system("arming the load", e))?;
         }
         self.armed = Some((names, order));
         Ok(())

@@ -183,7 +183,8 @@ fn wire(queues: u32) -> Wire {
     Wire { _turn: turn, generator: index(c"g0"), receiver: index(c"r0"), namespace }
 }
 
-const FILTER: Filter = Filter { campaign: CAMPAIGN, streams: 4, unsigned: false, pass_foreign: false };
+const FILTER: Filter =
+    Filter { campaign: CAMPAIGN, streams: 4, unsigned: false, pass_foreign: false, card_stamps: false };
 
 fn arrival(wire: &Wire, queues: u32) -> Arrival {
     Arrival { ifindex: wire.receiver, queues }

@@ -299,6 +299,8 @@ pub struct TrialRecord {
     pub skew_ns: Option<u64>,
     /// How the ages of stamped frames were found, where the agents of hosts stamp and receive.
     pub clocks: Option<Clocks>,
+    /// Whose stamps the latencies are of, where a plan asks for those of cards.
+    pub stamped: Option<Stamped>,
     /// Where an imported figure comes from.
     pub imported: Option<Box<ImportedTrial>>,
 }
@@ -310,6 +312,30 @@ pub struct Clocks {
     pub shift_ns: u64,
     /// By how much more or less at most, in nanoseconds; 0 where one clock stamps and receives.
     pub error_ns: u64,
+}
+
+/// The stamps that latencies were taken by.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamped {
+    /// Frames that cards or drivers stamped at both ends; 0: latency is by the stamps of the generator's program.
+    pub frames: u64,
+    /// Whether cards stamped the frames that were sent, and those that arrived, and not their drivers.
+    pub by_cards: [bool; 2],
+    /// Why cards did not.
+    pub why: Vec<String>,
+}
+
+impl Stamped {
+    /// Those of several trials together.
+    #[must_use]
+    pub fn and(mut self, other: &Stamped) -> Stamped {
+        self.frames += other.frames;
+        (0..2).for_each(|end| self.by_cards[end] &= other.by_cards[end]);
+        self.why.extend(other.why.iter().cloned());
+        self.why.sort();
+        self.why.dedup();
+        self
+    }
 }
 
 impl TrialRecord {

@@ -143,6 +143,7 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
         full_cpus: full_cpus(&valid),
         latency_ns: quantiles(stamped().copied()),
         clock_error_ns: stamped().filter_map(|t| t.clocks).map(|clocks| clocks.error_ns).max(),
+        stamped: stamped().filter_map(|t| t.stamped.clone()).reduce(|all, one| all.and(&one)),
         duplicates: valid.iter().map(|t| t.receiver.duplicates()).sum(),
         reordered: valid.iter().map(|t| t.receiver.reordered()).sum(),
         losses: losses_by_place(&valid),

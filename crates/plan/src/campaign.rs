@@ -101,6 +101,8 @@ pub struct Kind {
     /// One frame in this many carries a time stamp.
     #[serde(alias = "stamp-every")]
     pub stamp_every: u32,
+    /// What stamps them.
+    pub stamps: StampedBy,
 }
 
 impl Default for Kind {
@@ -114,8 +116,20 @@ impl Default for Kind {
             order: FlowOrder::Sequential,
             checksum: true,
             stamp_every: STAMP_EVERY,
+            stamps: StampedBy::Software,
         }
     }
+}
+
+/// What stamps frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StampedBy {
+    /// The generator's program and the receiver's kernel.
+    #[default]
+    Software,
+    /// The cards, where they can.
+    Hardware,
 }
 
 /// Default of `stamp_every`: one frame in this many carries a time stamp.

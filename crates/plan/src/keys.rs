@@ -86,8 +86,17 @@ pub(super) static TRAFFIC: Table = Table {
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
         key("stamp-every", Kind::count(1, 1_000_000))
             .about("One frame in so many carries a time stamp. Default: 64."),
+        key("stamps", Kind::Choice(&STAMPS)).about("What stamps them. Default: software."),
     ]],
 };
+
+static STAMPS: [(&str, &str); 2] = [
+    ("software", "the generator's program, and the receiver's kernel"),
+    (
+        "hardware",
+        "the cards of hosts, by port af-packet; where a card cannot, its driver, and the page says why",
+    ),
+];
 
 static FAMILIES: [(&str, &str); 2] = [("IPv4", "version 4"), ("IPv6", "version 6")];
 

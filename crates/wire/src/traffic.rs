@@ -31,13 +31,25 @@ pub struct Traffic {
     pub first_stream: u8,
     /// One frame in this many carries a time stamp; at least 1.
     pub stamp_every: u32,
+    /// Whether the card, or its driver, is to stamp these frames as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub card_stamps: bool,
 }
 
 impl Traffic {
     /// Flows one after the other, one frame in 64 stamped, campaign 0.
     pub fn new(frame: FrameSpec, mix: FrameMix, flows: FlowSpace) -> Traffic {
         let order = FlowOrder::Sequential;
-        Traffic { frame, mix, flows, order, campaign: 0, first_stream: 0, stamp_every: 64 }
+        Traffic {
+            frame,
+            mix,
+            flows,
+            order,
+            campaign: 0,
+            first_stream: 0,
+            stamp_every: 64,
+            card_stamps: false,
+        }
     }
 
     /// The stream id of generator thread number `thread`.
@@ -132,12 +144,15 @@ pub struct Filter {
     pub unsigned: bool,
     /// Let other frames go up the stack (ARP in a real lab) instead of dropping them.
     pub pass_foreign: bool,
+    /// Whether the card, or its driver, is to stamp the frames that carry a time stamp.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub card_stamps: bool,
 }
 
 impl Filter {
     /// All streams of a campaign's signed frames; other frames are dropped.
     pub fn of_campaign(campaign: u8) -> Filter {
-        Filter { campaign, streams: STREAMS as u16, unsigned: false, pass_foreign: false }
+        Filter { campaign, streams: STREAMS as u16, unsigned: false, pass_foreign: false, card_stamps: false }
     }
 
     /// # Errors

@@ -4,6 +4,7 @@
 //! agent's CLOCK_MONOTONIC, in nanoseconds.
 
 use super::{LONGEST, SPOKEN};
+use crate::stamps::Stamps;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::CpuShare;
 use linerate_plan::Backend;
@@ -39,6 +40,8 @@ pub enum Request {
     Stop {},
     /// Asks for the counters of these ports.
     Counters { ports: Vec<String> },
+    /// Asks for the stamps of the cards of these ports, since the start.
+    Stamps { ports: Vec<String> },
     /// The last message: end the load, give all ports up, and go.
     Goodbye {},
 }
@@ -64,6 +67,8 @@ pub enum Reply {
     Ended { faults: Vec<String>, cpus: Vec<CpuShare> },
     /// Counters of ports, by name.
     Counters { ports: BTreeMap<String, PortCounters> },
+    /// The stamps of cards or drivers, by the port's name.
+    Stamps { ports: BTreeMap<String, Stamps> },
     /// The last message; with the reason if it was not requested.
     Goodbye { why: Option<String> },
     /// It could not be done.

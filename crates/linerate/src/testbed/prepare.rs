@@ -8,7 +8,7 @@ use linerate_linux::lab::Setup;
 use linerate_linux::lab::support;
 use linerate_measure::record::{Direction, Mode, Roles, Skipped, Slot};
 use linerate_plan::Backend;
-use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement};
+use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement, StampedBy};
 use linerate_plan::lab::Lab as RealLab;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::{Cpus, Dut, End};
@@ -200,7 +200,12 @@ impl Prepared {
             Some((source, destination)) => FlowSpace::benchmark_from(source, destination, kind.flows)?,
         };
         let traffic = Traffic::new(frame, kind.size.clone(), flows);
-        let traffic = Traffic { order: kind.order, stamp_every: kind.stamp_every, ..traffic };
+        let card_stamps = kind.stamps == StampedBy::Hardware;
+        if card_stamps && self.mode != Mode::Hosts {
+            let note = "the embedded lab has no cards: its frames are stamped in software".to_string();
+            self.notes.extend((!self.notes.contains(&note)).then_some(note));
+        }
+        let traffic = Traffic { order: kind.order, stamp_every: kind.stamp_every, card_stamps, ..traffic };
         Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec() }))
     }
 

@@ -140,7 +140,7 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
     ];
     let timing = Timing::slice(30_000_000_000);
     let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
-    let trial = Trial { members: &members, timing, load, answer: false };
+    let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false };
     let began = Instant::now();
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -168,7 +168,7 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
     ];
     let timing = Timing { run_ns: 30_000_000_000, ..Timing::slice(1_000_000) };
     let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
-    let trial = Trial { members: &members, timing, load, answer: false };
+    let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false };
     let interrupted = AtomicBool::new(false);
     let flown = std::thread::scope(|scope| {
         scope.spawn(|| {

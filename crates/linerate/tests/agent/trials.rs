@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 fn fly(members: &[Member<'_>], rate: Option<f64>, ms: u64) -> Flown {
     let timing = Timing { quiet_ns: 200_000_000, drain_ns: 2_000_000_000, ..Timing::slice(ms * 1_000_000) };
     let load = Load { rate, batch: 8, ..Load::lasting(timing.load()) };
-    Trial { members, timing, load, answer: false }.run(&AtomicBool::new(false)).unwrap()
+    Trial { members, timing, load, answer: false, card_stamps: false }.run(&AtomicBool::new(false)).unwrap()
 }
 
 /// Generator and receiver on hosts of their own, a router between them.
@@ -91,7 +91,7 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
     ];
     let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(5_000_000_000) };
     let load = Load { rate: Some(10_000.0), frames: Some(777), batch: 8, ..Load::lasting(timing.load()) };
-    let trial = Trial { members: &members, timing, load, answer: false };
+    let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false };
     for _ in 0..2 {
         let flown = trial.run(&AtomicBool::new(false)).unwrap();
         assert_eq!((flown.generator.frames, flown.receiver.unique()), (777, 777));
@@ -126,19 +126,47 @@ fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
     let truth = i128::from(AHEAD_S) * 1_000_000_000;
     assert!((offset.ns - truth).unsigned_abs() <= offset.within_ns.into(), "{offset:?}");
     drop(ahead);
-    for (seconds, counts) in [(0, Backend::Xdp), (AHEAD_S, Backend::Xdp), (AHEAD_S, Backend::AfPacket)] {
+    for (seconds, counts, card_stamps) in [
+        (0, Backend::Xdp, false),
+        (AHEAD_S, Backend::Xdp, true),
+        (0, Backend::AfPacket, true),
+        (AHEAD_S, Backend::AfPacket, true),
+    ] {
         let generator = greet_by("g", serve_ahead(&hosts.generator, seconds));
-        generator.prepare(sender(Backend::AfPacket)).unwrap();
-        receiver.prepare(counter(counts)).unwrap();
+        let (mut sends, mut counts_at) = (sender(Backend::AfPacket), counter(counts));
+        for port in [&mut sends, &mut counts_at] {
+            match &mut port.role {
+                Role::Generator(traffic) => traffic.card_stamps = card_stamps,
+                Role::Receiver(filter) => filter.card_stamps = card_stamps,
+            }
+        }
+        generator.prepare(sends).unwrap();
+        receiver.prepare(counts_at).unwrap();
         let members = [
             Member { agent: &generator, generators: vec!["out".into()], streams: vec![0], receivers: vec![] },
             Member { agent: &receiver, generators: vec![], streams: vec![], receivers: vec!["in".into()] },
         ];
-        let flown = fly(&members, Some(5_000.0), 200);
+        let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(200_000_000) };
+        let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
+        let trial = Trial { members: &members, timing, load, answer: false, card_stamps };
+        let flown = trial.run(&AtomicBool::new(false)).unwrap();
         let (latency, clocks) = (&flown.receiver.latency, flown.clocks.unwrap());
         let [least, median] = [0.0, 0.5].map(|quantile| latency.quantile(quantile).unwrap());
         println!("{counts}, ahead by {seconds} s: {clocks:?}, least {least}, median {median}");
         assert!(latency.count() >= 50 && least > 0, "{latency:?}");
+        let software = ["g0", "r0"].map(|card| format!("{card}: this card stamps in software only"));
+        match flown.stamped {
+            // The drivers' stamps, matched by stream and sequence number.
+            Some(stamped) if counts == Backend::AfPacket => {
+                assert_eq!((stamped.frames, stamped.by_cards), (latency.count(), [false; 2]));
+                assert_eq!(stamped.why, software);
+            }
+            Some(stamped) => {
+                assert_eq!((stamped.frames, &stamped.why[0]), (0, &software[0]));
+                assert_eq!(stamped.why[2], "r0: port xdp has no stamps of cards: choose af-packet");
+            }
+            None => assert!(!card_stamps),
+        }
         assert_eq!((clocks.shift_ns > 0, clocks.error_ns > 0), (seconds > 0, seconds > 0), "{clocks:?}");
         // Buckets are 3 % wide.
         let (low, high) = (least + least / 30, median - median / 30);

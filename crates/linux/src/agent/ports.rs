@@ -1,13 +1,16 @@
 //! Ports as the controller wants them: on interfaces that it named, that the guard permits, and that it did not come in by.
 
-use crate::error::Error;
+use crate::error::{Doing, Error};
+use crate::host::changes::HostChanges;
 use crate::host::cpu;
 use crate::net::netlink::{LinkInfo, Route};
 use crate::net::registry::Registry;
 use crate::net::{Netns, guard};
 use crate::ports::answer::Answerer;
+use crate::ports::stamps::StampClock;
 use crate::ports::{self, Arrival, Port, Target};
 use linerate_hosts::agent::message::{self, Fault, Role};
+use linerate_hosts::stamps::{Reading, Stamps};
 use linerate_wire::MacAddr;
 use std::fs;
 use std::net::IpAddr;
@@ -32,6 +35,8 @@ pub(super) struct Made {
     pub campaign: u8,
     /// Who answers its frames, or counts the answers to them.
     pub answerer: Option<Answerer>,
+    /// Which clock stamps its frames, where stamps of cards are wanted, and its reading before the load.
+    stamped: Option<(StampClock, Reading)>,
 }
 
 impl Made {
@@ -44,39 +49,63 @@ impl Made {
         self.answerer = wanted.transpose()?;
         Ok(())
     }
+
+    /// Reads the clock that stamps, before a load.
+    pub fn read_clock(&mut self) -> Result<(), Error> {
+        if let Some((clock, before)) = &mut self.stamped {
+            *before = clock.read().doing("read the clock of a card")?;
+        }
+        Ok(())
+    }
+
+    /// The stamps since the start.
+    pub fn stamps(&self) -> Result<Stamps, Error> {
+        let Some((clock, before)) = &self.stamped else { return Ok(Stamps::default()) };
+        let after = clock.read().doing("read the clock of a card")?;
+        let (card, why, frames) = (clock.card(), clock.why.clone(), self.port.stamps());
+        Ok(Stamps { card, why, clock: [*before, after], frames })
+    }
 }
 
 /// How long a link may take to come back: opening a card for testing can take it down for a moment.
 const LINK_WITHIN: Duration = Duration::from_secs(10);
 
-/// Makes a port.
+/// Makes a port. `changes`: those of this host, where its card is to stamp frames.
 ///
 /// # Errors
 /// The interface must not be used, is not there or down, or the port cannot be made.
-pub(super) fn make(wanted: &message::Port, options: &Options) -> Result<Made, Fault> {
+pub(super) fn make(
+    wanted: &message::Port,
+    options: &Options,
+    changes: &mut HostChanges,
+) -> Result<Made, Fault> {
     let namespace = Netns::current().map_err(|e| fault(wanted, e, "run the agent as root"))?;
     let link = permitted(&namespace, wanted, options)?;
     let cpus = cpus(wanted)?;
-    let (port, sends, campaign) = match &wanted.role {
+    let (port, sends, campaign, card_stamps) = match &wanted.role {
         Role::Generator(traffic) => {
             let frame = &traffic.frame;
             let source = if frame.src_mac == MacAddr::default() { MacAddr(link.mac) } else { frame.src_mac };
             let target = Target { ifindex: link.index, source, destination: frame.dst_mac };
             let port = ports::generator(wanted.backend, &namespace, &[target], traffic, &cpus);
-            (port, true, traffic.campaign)
+            (port, true, traffic.campaign, traffic.card_stamps)
         }
         Role::Receiver(filter) => {
             let at = Arrival { ifindex: link.index, queues: link.num_rx_queues };
             let backend = wanted.backend.resolved(0);
             let port = ports::receiver(backend, &namespace, at, *filter, cpus.first().copied());
-            (port, false, filter.campaign)
+            (port, false, filter.campaign, filter.card_stamps)
         }
     };
-    let port = port.map_err(|e| unsuitable(wanted, &e))?;
-    // An XDP program may have taken the link down.
+    let mut port = port.map_err(|e| unsuitable(wanted, &e))?;
+    let stamped = card_stamps.then(|| {
+        let clock = StampClock::start(&namespace, &wanted.interface, sends, &mut *port, changes);
+        (clock, Reading::default())
+    });
+    // An XDP program, or switching stamps on, may have taken the link down.
     let route = Route::open(&namespace).and_then(|route| route.wait_running(link.index, LINK_WITHIN));
     route.map_err(|e| fault(wanted, e, LINK))?;
-    Ok(Made { port, sends, namespace, ifindex: link.index, campaign, answerer: None })
+    Ok(Made { port, sends, namespace, ifindex: link.index, campaign, answerer: None, stamped })
 }
 
 const LINK: &str = "is the cable in, and the other end up?";

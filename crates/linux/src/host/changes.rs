@@ -7,6 +7,8 @@
 use crate::error::{Doing, Error};
 use crate::files::{is_plain, set_file};
 use crate::journal::{Entry, Journal, lock};
+use crate::net::Netns;
+use crate::net::ethtool::Ethtool;
 use crate::net::registry::DEFAULT_ROOT;
 use crate::net::sysctl;
 use crate::process::Job;
@@ -33,7 +35,7 @@ const LOADED: &str = "loaded";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
     /// The file below /: `proc/sys/net/netfilter/nf_conntrack_max`, `sys/module/nf_conntrack/parameters/hashsize`; or the folder of a
-    /// module, `sys/module/nf_conntrack`.
+    /// module, `sys/module/nf_conntrack`; or `net/eth1/stamps`, the hardware time stamps of a card (`tx_type` and `rx_filter`).
     pub file: String,
     /// The value to write; of a module, [`LOADED`] or nothing.
     pub value: String,
@@ -56,6 +58,11 @@ impl Change {
     pub fn module(name: &str) -> Change {
         let file = format!("sys/module/{}", name.replace('-', "_"));
         Change { file, value: LOADED.into(), at_least: false }
+    }
+
+    /// The frames that a card of this namespace stamps: `tx_type` and `rx_filter` of linux/net_tstamp.h.
+    pub fn stamps(interface: &str, stamps: [u32; 2]) -> Change {
+        Change { file: format!("net/{interface}/stamps"), value: words(stamps), at_least: false }
     }
 
     /// The same, where a larger number will do as well.
@@ -202,6 +209,9 @@ impl Host {
 
     fn read(&self, file: &str) -> Result<String, Error> {
         check(file).map_err(|reason| Error::Refused(format!("'{file}' is not a host setting: {reason}")))?;
+        if let Some(card) = card_of(file) {
+            return Ok(words(Ethtool::open(&Netns::current()?)?.hardware_stamps(card)?));
+        }
         let path = self.root.join(file);
         if module_of(file).is_some() {
             return Ok(if path.exists() { LOADED } else { "" }.to_owned());
@@ -212,6 +222,11 @@ impl Host {
 
     /// Writes a value; a module is loaded or removed.
     fn write(&self, file: &str, value: &str) -> Result<(), Error> {
+        if let Some(card) = card_of(file) {
+            let mut numbers = value.split(' ').map(|number| number.parse().unwrap_or(0));
+            let stamps = [(); 2].map(|()| numbers.next().unwrap_or(0));
+            return Ethtool::open(&Netns::current()?)?.set_hardware_stamps(card, stamps).map(drop);
+        }
         let Some(module) = module_of(file) else {
             let path = self.root.join(file);
             return set_file(&path, value).doing(format_args!("write {}", path.display()));
@@ -321,7 +336,8 @@ fn check(file: &str) -> Result<(), &'static str> {
     match file.split('/').collect::<Vec<&str>>().as_slice() {
         ["proc", "sys", _, _, ..] | ["sys", "module", _, "parameters", _] => Ok(()),
         ["sys", "module", name] => check_module(name),
-        _ => Err("only files below /proc/sys, modules and their parameters are"),
+        ["net", _, "stamps"] => Ok(()),
+        _ => Err("only files below /proc/sys, modules and their parameters, and stamps of cards are"),
     }
 }
 
@@ -336,6 +352,15 @@ pub(crate) fn check_module(name: &str) -> Result<(), &'static str> {
 /// The module that a change is about, and not its parameters.
 fn module_of(file: &str) -> Option<&str> {
     file.strip_prefix("sys/module/").filter(|name| !name.contains('/'))
+}
+
+/// The card whose hardware time stamps a change is about.
+fn card_of(file: &str) -> Option<&str> {
+    file.strip_prefix("net/")?.strip_suffix("/stamps")
+}
+
+fn words([tx, rx]: [u32; 2]) -> String {
+    format!("{tx} {rx}")
 }
 
 #[cfg(test)]

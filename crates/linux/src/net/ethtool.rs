@@ -21,6 +21,7 @@ const GFEATURES: u32 = 0x3a;
 const SFEATURES: u32 = 0x3b;
 const GCHANNELS: u32 = 0x3c;
 const SCHANNELS: u32 = 0x3d;
+const GET_TS_INFO: u32 = 0x41;
 
 /// Sets of strings (ETH_SS_STATS, ETH_SS_FEATURES) and the length of each string in them.
 const STATS: u32 = 1;
@@ -28,6 +29,23 @@ const FEATURES: u32 = 4;
 const STRING: usize = 32;
 /// More strings than any card has; a limit for allocations whose size a driver gives.
 const MOST_STRINGS: u32 = 1 << 16;
+
+/// `tx_type` and `rx_filter` of linux/net_tstamp.h: stamp every frame that is sent, every frame that arrives.
+pub const TX_ON: u32 = 1;
+pub const RX_ALL: u32 = 1;
+
+/// How a device stamps frames (`struct ethtool_ts_info`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamping {
+    /// SOF_TIMESTAMPING_*
+    pub flags: u32,
+    /// The number N of its clock /dev/ptpN.
+    pub clock: Option<u32>,
+    /// A bit for each type of stamps of sent frames…
+    pub tx_types: u32,
+    /// …and for each choice of received frames.
+    pub rx_filters: u32,
+}
 
 /// The ethtool calls of one namespace.
 #[derive(Debug)]
@@ -140,6 +158,40 @@ impl Ethtool {
         (megabits != 0 && megabits != u32::MAX && megabits != 0xffff).then(|| f64::from(megabits) * 1e6)
     }
 
+    /// How the device can stamp frames.
+    pub fn stamping(&self, dev: &str) -> Result<Stamping, Error> {
+        let mut info = request(GET_TS_INFO, &[], 40);
+        self.call(dev, &mut info, "ask for the time stamps of")?;
+        let word = |nth: usize| u32_at(&info, 4 * nth).unwrap_or(0);
+        let clock = i32::try_from(word(2)).ok().map(|_| word(2));
+        Ok(Stamping { flags: word(1), clock, tx_types: word(3), rx_filters: word(7) })
+    }
+
+    /// The stamps that the card takes now: `tx_type` and `rx_filter` of `struct hwtstamp_config`.
+    pub fn hardware_stamps(&self, dev: &str) -> Result<[u32; 2], Error> {
+        self.configure_stamps(libc::SIOCGHWTSTAMP, dev, [0; 2], "ask for the hardware time stamps of")
+    }
+
+    /// Has the card take these stamps; returns those that it takes, which may be more.
+    pub fn set_hardware_stamps(&self, dev: &str, stamps: [u32; 2]) -> Result<[u32; 2], Error> {
+        self.configure_stamps(libc::SIOCSHWTSTAMP, dev, stamps, "set the hardware time stamps of")
+    }
+
+    fn configure_stamps(
+        &self,
+        number: libc::c_ulong,
+        dev: &str,
+        [tx, rx]: [u32; 2],
+        what: &str,
+    ) -> Result<[u32; 2], Error> {
+        super::netlink::check_name(dev)?;
+        // Flags, none of which exist, come first.
+        let mut config = request(0, &[tx, rx], 0);
+        let done = ioctl(&self.socket, number, dev, &mut config);
+        done.map_err(|e| Error::system(self.operation(what, dev), e))?;
+        Ok([4, 8].map(|at| u32_at(&config, at).unwrap_or(0)))
+    }
+
     /// Sets the numbers of receive and transmit queues; on a card whose queues serve both directions, both must be
     /// the same.
     pub fn set_channels(&self, dev: &str, rx: u32, tx: u32) -> Result<(), Error> {
@@ -185,7 +237,8 @@ impl Ethtool {
 
     fn call(&self, dev: &str, request: &mut [u8], what: &str) -> Result<i32, Error> {
         super::netlink::check_name(dev)?;
-        ioctl(&self.socket, dev, request).map_err(|e| Error::system(self.operation(what, dev), e))
+        ioctl(&self.socket, libc::SIOCETHTOOL, dev, request)
+            .map_err(|e| Error::system(self.operation(what, dev), e))
     }
 
     fn operation(&self, what: &str, dev: &str) -> String {
@@ -204,15 +257,16 @@ fn put(request: &mut [u8], at: usize, word: u32) {
     request[at..at + 4].copy_from_slice(&word.to_ne_bytes());
 }
 
-fn ioctl(socket: &OwnedFd, dev: &str, request: &mut [u8]) -> io::Result<i32> {
+fn ioctl(socket: &OwnedFd, number: libc::c_ulong, dev: &str, request: &mut [u8]) -> io::Result<i32> {
     let ifr_ifru = libc::__c_anonymous_ifr_ifru { ifru_data: request.as_mut_ptr().cast() };
     let mut ifreq = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
     for (to, from) in ifreq.ifr_name.iter_mut().zip(dev.bytes()) {
         *to = from as libc::c_char;
     }
     // SAFETY: the name is shorter than IFNAMSIZ (checked by the caller), so it ends in NUL; the data pointer is to a
-    // buffer sized for the command in its first word, and both outlive the call.
-    let status = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut ifreq) };
+    // buffer sized for the command in its first word (SIOCETHTOOL) or with the three of `struct hwtstamp_config`, and both outlive
+    // the call.
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), number as _, &raw mut ifreq) };
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(status) }
 }
 

@@ -2,12 +2,14 @@
 //! discipline; the receiver reads a ring of blocks (TPACKET_V3) that the kernel fills with frames and hands over whole.
 
 use super::port::{Arrival, Made, Target, clock_ns, monotonic_ns};
+use super::stamps::Asked;
 use super::user_generator::{FrameSource, Pacer, Tally, Transmit, UserGenerator};
-use super::user_receiver::{Account, Receive, Shared, UserReceiver};
+use super::user_receiver::{Account, Kernel, Receive, Shared, UserReceiver};
 use crate::error::{Doing, Error};
 use crate::net::Netns;
 use crate::net::netlink::{u16_at, u32_at};
 use crate::sockets::{Mapping, bind, get_option, new_socket, set_option, wait_readable};
+use linerate_hosts::stamps::Stamp;
 use linerate_plan::Backend;
 use linerate_wire::{Filter, Traffic};
 use rustix::event::{PollFd, PollFlags};
@@ -38,7 +40,7 @@ pub(super) fn generator(namespace: &Netns, targets: &[Target], traffic: &Traffic
         let socket = namespace.enter(|| PacketSender::open(ifindex))?;
         let socket = socket.doing(format_args!("open an AF_PACKET socket on interface number {ifindex}"))?;
         let (buffers, vectors, messages) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(PacketSender { socket, ifindex, longest, buffers, vectors, messages })
+        Ok(PacketSender { socket, ifindex, longest, buffers, vectors, messages, asked: None })
     })
 }
 
@@ -65,6 +67,8 @@ struct PacketSender {
     buffers: Vec<u8>,
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
+    /// Frames whose stamps are asked for.
+    asked: Option<Asked>,
 }
 
 // SAFETY: the pointers lead only into heap memory that the same value owns.
@@ -104,8 +108,12 @@ impl PacketSender {
     fn build(&mut self, source: &mut FrameSource, frames: usize, now_ns: u64) {
         self.reserve(frames);
         let stride = self.longest.next_multiple_of(64);
-        for (buffer, vector) in self.buffers.chunks_exact_mut(stride).zip(&mut self.vectors).take(frames) {
+        let each = self.buffers.chunks_exact_mut(stride).zip(&mut self.vectors).zip(&mut self.messages);
+        for ((buffer, vector), message) in each.take(frames) {
             vector.iov_len = source.fill(buffer, now_ns);
+            if let Some(asked) = &self.asked {
+                asked.of(&mut message.msg_hdr, source.stamped());
+            }
         }
     }
 
@@ -114,7 +122,7 @@ impl PacketSender {
         let mut done = 0;
         while done < frames {
             let (rest, flags) = (&mut self.messages[done..frames], libc::MSG_DONTWAIT);
-            // SAFETY: the headers point to vectors and buffers that this value owns; none has a name or control data.
+            // SAFETY: the headers point to vectors, buffers and control data that this value owns; none has a name.
             let sent = unsafe {
                 libc::sendmmsg(self.socket.as_raw_fd(), rest.as_mut_ptr(), rest.len() as u32, flags)
             };
@@ -155,8 +163,31 @@ impl Transmit for PacketSender {
         let frames = due as usize;
         self.build(source, frames, monotonic_ns());
         let done = self.offer(frames, pacer, tally);
-        source.unsent((frames - *done.as_ref().unwrap_or(&0)) as u64);
+        let taken = *done.as_ref().unwrap_or(&0);
+        source.unsent((frames - taken) as u64);
+        if let Some(asked) = &mut self.asked {
+            asked.sent(&self.messages[..taken]);
+            asked.collect(&self.socket).doing("read time stamps of sent frames")?;
+        }
         done.map(|done| done as u32)
+    }
+
+    fn stamp(&mut self, by_card: bool) -> io::Result<()> {
+        self.asked = Some(Asked::new(&self.socket, by_card, self.longest)?);
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        self.asked.iter_mut().for_each(Asked::forget);
+    }
+
+    fn stamps(&self) -> &[Stamp] {
+        self.asked.as_ref().map_or(&[], Asked::stamps)
+    }
+
+    fn finish(&mut self, _: &Tally) -> Result<(), Error> {
+        let asked = self.asked.as_mut().map_or(Ok(()), |asked| asked.collect_last(&self.socket));
+        asked.doing("read the last time stamps of sent frames")
     }
 }
 
@@ -178,15 +209,33 @@ pub(super) fn receiver(
 ) -> Made {
     let ring = namespace.enter(|| Ring::open(ifindex))?;
     let ring = ring.doing(format_args!("open an AF_PACKET ring on interface number {ifindex}"))?;
-    let (socket, total) = (ring.socket.clone(), AtomicU64::new(0));
-    // Reading the statistics sets them to 0.
-    let dropped = move || {
+    let kernel = RingSocket { socket: ring.socket.clone(), dropped: AtomicU64::new(0) };
+    UserReceiver::spawn(Backend::AfPacket, filter, cpu, ring, kernel)
+}
+
+/// The socket of a ring.
+struct RingSocket {
+    socket: Arc<OwnedFd>,
+    dropped: AtomicU64,
+}
+
+impl Kernel for RingSocket {
+    fn dropped(&self) -> u64 {
+        // Reading the statistics sets them to 0.
         let zero = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
-        let new =
-            get_option(&socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, zero).map_or(0, |s| s.tp_drops);
-        total.fetch_add(new.into(), Ordering::Relaxed) + u64::from(new)
-    };
-    UserReceiver::spawn(Backend::AfPacket, filter, cpu, ring, Box::new(dropped))
+        let new = get_option(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, zero);
+        let new = new.map_or(0, |statistics| u64::from(statistics.tp_drops));
+        self.dropped.fetch_add(new, Ordering::Relaxed) + new
+    }
+
+    fn stamp(&self, by_card: bool) -> io::Result<()> {
+        let [taken, shown] = match by_card {
+            true => [libc::SOF_TIMESTAMPING_RX_HARDWARE, libc::SOF_TIMESTAMPING_RAW_HARDWARE],
+            false => [libc::SOF_TIMESTAMPING_RX_SOFTWARE, libc::SOF_TIMESTAMPING_SOFTWARE],
+        };
+        set_option(&self.socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(taken | shown))?;
+        set_option(&self.socket, libc::SOL_PACKET, libc::PACKET_TIMESTAMP, &shown)
+    }
 }
 
 /// The socket and its blocks.
@@ -290,9 +339,14 @@ fn observe(account: &mut Account, header: &[u8], clock_offset: u64) -> Option<us
     let outgoing = header.get(PACKET_TYPE) == Some(&libc::PACKET_OUTGOING);
     if let Some(frame) = frame.filter(|_| !outgoing) {
         // The kernel takes the outermost VLAN tag out of the frame.
-        let tag = if word(20)? & libc::TP_STATUS_VLAN_VALID != 0 { 4 } else { 0 };
+        let status = word(20)?;
+        let tag = if status & libc::TP_STATUS_VLAN_VALID != 0 { 4 } else { 0 };
         let arrived = u64::from(word(4)?) * 1_000_000_000 + u64::from(word(8)?);
-        account.observe(frame, length + tag, arrived.wrapping_sub(clock_offset));
+        let by_card = status & libc::TP_STATUS_TS_RAW_HARDWARE != 0;
+        let stamped = by_card || status & libc::TP_STATUS_TS_SOFTWARE != 0;
+        // The time by a card's clock says nothing of the system's.
+        let now = if by_card { monotonic_ns() } else { arrived.wrapping_sub(clock_offset) };
+        account.observe_stamped(frame, length + tag, now, stamped.then_some((by_card, arrived)));
     }
     Some(next)
 }

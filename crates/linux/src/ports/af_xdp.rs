@@ -251,7 +251,7 @@ pub(super) fn receiver(
         descriptors.iter().map(|fd| dropped(fd)).sum()
     };
     let receiver = XdpQueues { sockets, batch: Vec::with_capacity(BATCH) };
-    UserReceiver::spawn(Backend::AfXdp, filter, cpu, receiver, Box::new(dropped))
+    UserReceiver::spawn(Backend::AfXdp, filter, cpu, receiver, dropped)
 }
 
 /// The smallest chunk that holds the interface's longest frame.

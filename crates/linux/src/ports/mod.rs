@@ -7,6 +7,7 @@ pub mod answer;
 pub mod live;
 pub mod memory;
 mod port;
+pub mod stamps;
 pub mod user_generator;
 pub mod user_receiver;
 pub mod xdp_receiver;

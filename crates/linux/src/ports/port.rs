@@ -1,6 +1,7 @@
 //! A place where frames leave or arrive, its threads, and the clock of both.
 
 use crate::error::{Doing, Error};
+use linerate_hosts::stamps::Stamp;
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_wire::{Load, MacAddr};
@@ -103,6 +104,20 @@ pub trait Port: Send {
         let _ = ahead_ns;
     }
 
+    /// Has the card stamp frames that carry a time stamp, or its driver, from now on. A card must have been switched on for it.
+    ///
+    /// # Errors
+    /// This backend, or the kernel, cannot.
+    fn stamp(&mut self, by_card: bool) -> io::Result<()> {
+        let _ = by_card;
+        Err(io::Error::other(format!("port {} has no stamps of cards: choose af-packet", self.backend())))
+    }
+
+    /// Stamps of cards or drivers since the start; of a generator, once its load has ended.
+    fn stamps(&self) -> Vec<Stamp> {
+        Vec::new()
+    }
+
     /// Test frames sent or received since the start: cheap, for samples.
     fn frames(&self) -> u64 {
         self.threads().iter().map(|thread| thread.frames).sum()
@@ -146,7 +161,7 @@ pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-pub(super) fn clock_ns(clock: libc::clockid_t) -> u64 {
+pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to, and the clock always exists. Not by rustix, which goes past the C library:
     // tests put a library with another clock before it.

@@ -6,13 +6,15 @@
 
 use super::port::{Made, Port, Target, ThreadCounters, Worker, monotonic_ns};
 use crate::error::Error;
+use linerate_hosts::stamps::Stamp;
 use linerate_plan::Backend;
 use linerate_wire::{
     Flow, FlowOrder, FlowPicker, FlowSpace, FrameTemplate, Load, Signature, SplitMix64, Traffic,
 };
+use std::io;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A generator that was kept from running catches up with no more than this time's worth of frames.
@@ -99,6 +101,11 @@ impl FrameSource {
             Some(flow) => template.fill(buf, flow, Some(&signature)),
             None => template.fill(buf, &self.flows.flow(flow), Some(&signature)),
         }
+    }
+
+    /// Whether the last frame carries a stamp.
+    pub fn stamped(&self) -> bool {
+        self.stamp_in == self.stamp_every
     }
 
     /// The last `frames` frames were never sent: their sequence numbers are given again. Flows and lengths go on.
@@ -252,6 +259,19 @@ pub(super) trait Transmit: Send + 'static {
         tally: &Tally,
     ) -> Result<u32, Error>;
 
+    /// See [`Port::stamp`].
+    fn stamp(&mut self, _by_card: bool) -> io::Result<()> {
+        Err(io::Error::other("this port has no stamps of cards: choose af-packet"))
+    }
+
+    /// A load begins.
+    fn begin(&mut self) {}
+
+    /// See [`Port::stamps`].
+    fn stamps(&self) -> &[Stamp] {
+        &[]
+    }
+
     /// Nothing is due for a moment.
     fn idle(&mut self, _tally: &Tally) {}
 
@@ -339,6 +359,12 @@ struct Member<T> {
     work: Arc<Mutex<(FrameSource, T)>>,
 }
 
+impl<T> Member<T> {
+    fn work(&self) -> MutexGuard<'_, (FrameSource, T)> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl<T: Transmit> UserGenerator<T> {
     /// One thread for each of `cpus`; `transmitter` makes its transmitter to a target, from the thread's number and the longest
     /// frame in bytes without FCS.
@@ -413,6 +439,7 @@ fn run<T: Transmit>(
     tally: &Tally,
 ) -> Result<(), Error> {
     source.begin();
+    transmit.begin();
     let mut sending = false;
     while !tally.stopping() {
         let now_ns = monotonic_ns();
@@ -481,6 +508,14 @@ impl<T: Transmit> Port for UserGenerator<T> {
             finished: tally.finished.load(Ordering::Acquire),
         };
         (0..).zip(self.crew()).map(thread).collect()
+    }
+
+    fn stamp(&mut self, by_card: bool) -> io::Result<()> {
+        self.members.iter().flatten().try_for_each(|member| member.work().1.stamp(by_card))
+    }
+
+    fn stamps(&self) -> Vec<Stamp> {
+        self.crew().iter().flat_map(|member| member.work().1.stamps().to_vec()).collect()
     }
 
     fn finished(&self) -> bool {

@@ -3,11 +3,13 @@
 
 use super::port::{Made, Port, Worker};
 use crate::error::Error;
+use linerate_hosts::stamps::{Kept, Stamp};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram, bucket};
 use linerate_wire::{Filter, ForeignKind, Load, Recognised, STREAMS, SequenceWindow, Signature, recognise};
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,8 +33,13 @@ pub struct Account {
     bytes: u64,
     foreign: [u64; FOREIGN.len()],
     latency: Vec<u64>,
+    /// Stamps of the card, or of its driver, where they are wanted.
+    stamps: Option<(ByCard, Kept)>,
     foreign_sample: Option<Vec<u8>>,
 }
+
+/// Whether a card has stamped, and not its driver.
+pub(super) type ByCard = bool;
 
 impl Account {
     /// An empty account; `pass_foreign` means nothing here.
@@ -48,6 +55,7 @@ impl Account {
             bytes: 0,
             foreign: [0; FOREIGN.len()],
             latency: vec![0; BUCKETS],
+            stamps: None,
             foreign_sample: None,
         }
     }
@@ -58,16 +66,29 @@ impl Account {
         self.queues.clear();
         (self.frames, self.bytes, self.foreign) = (0, 0, Default::default());
         self.latency.fill(0);
+        self.stamps.iter_mut().for_each(|(_, kept)| kept.clear());
         self.foreign_sample = None;
     }
 
     /// Counts a frame (without FCS) that was `len` bytes long on the wire and arrived at `now_ns`.
     #[inline]
     pub fn observe(&mut self, frame: &[u8], len: usize, now_ns: u64) {
+        self.observe_stamped(frame, len, now_ns, None);
+    }
+
+    /// The same for a frame that was stamped.
+    #[inline]
+    pub(super) fn observe_stamped(
+        &mut self,
+        frame: &[u8],
+        len: usize,
+        now_ns: u64,
+        stamp: Option<(ByCard, u64)>,
+    ) {
         match recognise(frame) {
             _ if self.filter.unsigned && could_be_test_frame(frame) => self.test_frame(len),
             Recognised::Test { signature, .. } => match self.stream_of(&signature) {
-                Some(id) => self.signed(id, &signature, len, now_ns),
+                Some(id) => self.signed(id, &signature, len, now_ns, stamp),
                 None => self.foreign(OTHER_CAMPAIGN, frame),
             },
             Recognised::Foreign(kind) => self.foreign(foreign_index(kind), frame),
@@ -91,11 +112,23 @@ impl Account {
         self.bytes += len as u64;
     }
 
-    fn signed(&mut self, id: usize, signature: &Signature, len: usize, now_ns: u64) {
+    fn signed(
+        &mut self,
+        id: usize,
+        signature: &Signature,
+        len: usize,
+        now_ns: u64,
+        stamp: Option<(ByCard, u64)>,
+    ) {
         self.test_frame(len);
         self.streams[id].count(self.windows[id].get_or_insert_default(), signature.sequence);
         if let Some(age) = signature.age_ns(now_ns.wrapping_add_signed(self.ahead_ns[id])) {
             self.latency[bucket(age)] += 1;
+            if let (Some((wanted, kept)), Some((by_card, ns))) = (&mut self.stamps, stamp)
+                && by_card == *wanted
+            {
+                kept.add((signature.stream, signature.sequence, ns));
+            }
         }
     }
 
@@ -165,6 +198,12 @@ fn could_be_test_frame(frame: &[u8]) -> bool {
     matches!(protocol, 1 | 6 | 17)
 }
 
+impl<F: Fn() -> u64 + Send> Kernel for F {
+    fn dropped(&self) -> u64 {
+        self()
+    }
+}
+
 /// State that a receiving thread and the port share.
 pub(super) struct Shared {
     account: Mutex<Account>,
@@ -195,8 +234,16 @@ pub(super) trait Receive: Send + 'static {
     fn receive(&mut self, shared: &Shared) -> Result<(), Error>;
 }
 
-/// Frames that were dropped before the receiver saw them, since it was made.
-pub(super) type Dropped = Box<dyn Fn() -> u64 + Send>;
+/// The kernel's side of a receiver.
+pub(super) trait Kernel: Send {
+    /// Frames that were dropped before the receiver saw them, since it was made.
+    fn dropped(&self) -> u64;
+
+    /// See [`Port::stamp`].
+    fn stamp(&self, _: ByCard) -> io::Result<()> {
+        Err(io::Error::other("port af-xdp has no stamps of cards: choose af-packet"))
+    }
+}
 
 /// A receiver in user space: one thread, if frames have to be fetched, and the account.
 pub(super) struct UserReceiver {
@@ -204,18 +251,18 @@ pub(super) struct UserReceiver {
     shared: Arc<Shared>,
     thread: Worker,
     /// Goes after the thread has ended, with all that it holds.
-    dropped: Dropped,
+    kernel: Box<dyn Kernel>,
     dropped_before: u64,
 }
 
 impl UserReceiver {
-    /// A receiver with a thread, on `cpu` if one is given. `dropped` returns the kernel's count of drops.
+    /// A receiver with a thread, on `cpu` if one is given. `kernel` counts drops.
     pub(super) fn spawn(
         backend: Backend,
         filter: Filter,
         cpu: Option<u32>,
         mut receive: impl Receive,
-        dropped: Dropped,
+        kernel: impl Kernel + 'static,
     ) -> Made {
         let account = Mutex::new(Account::new(filter));
         let shared = Arc::new(Shared { account, frames: AtomicU64::new(0) });
@@ -226,7 +273,7 @@ impl UserReceiver {
             }
             Ok(())
         })?;
-        Ok(Box::new(UserReceiver { backend, shared, thread, dropped, dropped_before: 0 }))
+        Ok(Box::new(UserReceiver { backend, shared, thread, kernel: Box::new(kernel), dropped_before: 0 }))
     }
 }
 
@@ -237,7 +284,7 @@ impl Port for UserReceiver {
 
     fn start(&mut self, _: &Load) -> Result<(), Error> {
         self.stop()?;
-        self.dropped_before = (self.dropped)();
+        self.dropped_before = self.kernel.dropped();
         self.shared.count(Account::reset);
         Ok(())
     }
@@ -255,13 +302,23 @@ impl Port for UserReceiver {
         self.shared.lock().set_clocks(ahead_ns);
     }
 
+    fn stamp(&mut self, by_card: ByCard) -> io::Result<()> {
+        self.kernel.stamp(by_card)?;
+        self.shared.lock().stamps = Some((by_card, Kept::default()));
+        Ok(())
+    }
+
+    fn stamps(&self) -> Vec<Stamp> {
+        self.shared.lock().stamps.as_ref().map_or(Vec::new(), |(_, kept)| kept.stamps().to_vec())
+    }
+
     fn frames(&self) -> u64 {
         self.shared.frames.load(Ordering::Relaxed)
     }
 
     fn counters(&self) -> PortCounters {
         let counters = self.shared.lock().counters();
-        PortCounters { refused: (self.dropped)() - self.dropped_before, ..counters }
+        PortCounters { refused: self.kernel.dropped() - self.dropped_before, ..counters }
     }
 
     fn stop(&mut self) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
-use super::{Connections, Explanation, SlotProfile};
+use super::{Connections, Explanation, SlotProfile, Stamped};
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
 use linerate_stats::Estimate;
@@ -97,6 +97,8 @@ pub struct Row {
     pub latency_ns: BTreeMap<String, u64>,
     /// The largest error of the clocks in `latency_ns`, but not in pdv: on hosts, 0 where they have one clock; `None` in the embedded lab.
     pub clock_error_ns: Option<u64>,
+    /// Whose stamps the latencies are of, where the plan asks for those of cards.
+    pub stamped: Option<Stamped>,
     /// Frames that arrived more than once, and out of order, over valid trials.
     pub duplicates: u64,
     /// See `duplicates`.

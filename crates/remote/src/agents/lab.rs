@@ -7,12 +7,14 @@ use crate::{RemoteError, Result};
 use linerate_hosts::agent::merge::{Series, merge};
 use linerate_hosts::agent::message::{Order, Port, Reply, Role, Sample};
 use linerate_hosts::clock::Offset;
+use linerate_hosts::stamps::{Stamps, ages};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::trial::Outcome;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Clocks, CpuShare};
+use linerate_measure::record::{Clocks, CpuShare, Stamped};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
+use linerate_stats::histogram::Histogram;
 use linerate_wire::{Filter, FlowOrder, Load, MacAddr, STREAMS, Traffic, Transport};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +42,8 @@ pub struct Trial<'a> {
     pub load: Load,
     /// Whether receivers answer each frame.
     pub answer: bool,
+    /// Whether ages are to be found by the stamps of cards.
+    pub card_stamps: bool,
 }
 
 /// Result of a trial.
@@ -58,6 +62,8 @@ pub struct Flown {
     pub within_ns: u64,
     /// How the ages of stamped frames were found, where generators and receivers are agents.
     pub clocks: Option<Clocks>,
+    /// Whose stamps they are, where those of cards are wanted.
+    pub stamped: Option<Stamped>,
     /// How busy each host's CPUs were.
     pub cpus: BTreeMap<String, Vec<CpuShare>>,
 }
@@ -112,14 +118,14 @@ impl Trial<'_> {
     fn fly(&self, interrupted: &AtomicBool) -> Result<Flown> {
         let offsets = self.compare_clocks()?;
         let apart = self.apart(&offsets);
-        let shift_ns = apart.iter().map(|(_, offset)| offset.within_ns).max().unwrap_or(0);
+        let shift_ns = apart.iter().filter_map(|(_, offset)| Some((*offset)?.within_ns)).max().unwrap_or(0);
         let under = |offset| Underway { offset, ..Underway::default() };
         let mut underway: Vec<Underway> = offsets.into_iter().map(under).collect();
         for (number, member) in self.members.iter().enumerate() {
             let ports = [member.receivers.as_slice(), &member.generators].concat();
             let of_these = apart.iter().filter(|([_, receiver], _)| *receiver == number);
             let ahead_ns = of_these.flat_map(|([generator, _], offset)| {
-                let ns = clamped(offset.ns + i128::from(shift_ns));
+                let ns = clamped(offset.unwrap_or_default().ns + i128::from(shift_ns));
                 self.members[*generator].streams.iter().map(move |stream| (*stream, ns))
             });
             member.agent.arm(ports, self.order(member, ahead_ns.collect()))?;
@@ -140,12 +146,21 @@ impl Trial<'_> {
             while under.ended.is_none() && under.hear(member.agent, Instant::now() + GRACE)? {}
         }
         let mut error_ns = 0;
+        let mut apart = apart;
         if shift_ns > 0 {
             let later = self.apart(&self.compare_clocks()?);
-            let errors = apart.iter().zip(&later).map(|((_, before), (_, after))| before.error_until(after));
-            error_ns = errors.max().unwrap_or(0);
+            for ((_, before), (_, after)) in apart.iter_mut().zip(&later) {
+                if let Some(before) = before {
+                    before.within_ns = before.error_until(&after.unwrap_or_default());
+                    error_ns = error_ns.max(before.within_ns);
+                }
+            }
         }
         flown.clocks = Some(Clocks { shift_ns, error_ns });
+        if self.card_stamps {
+            self.compare_stamps(&mut flown, &apart);
+            self.check_all()?;
+        }
         self.tell(&mut flown, underway, at_ns);
         Ok(flown)
     }
@@ -154,9 +169,50 @@ impl Trial<'_> {
         self.members.iter().map(|member| member.agent.compare_clocks()).collect()
     }
 
-    /// The clock of each member that sends as seen from each that receives, with their numbers; no offset, and no error, where one
-    /// machine has both.
-    fn apart(&self, offsets: &[Offset]) -> Vec<([usize; 2], Offset)> {
+    /// Puts the ages of frames that both ends' cards, or their drivers, have stamped in the place of those by the generator's program.
+    fn compare_stamps(&self, flown: &mut Flown, apart: &[([usize; 2], Option<Offset>)]) {
+        let (mut why, mut by_cards) = (Vec::new(), [true; 2]);
+        let mut read = |agent: &Agent, ports: &[String], end: usize| {
+            let read = match ports {
+                [] => Ok(BTreeMap::new()),
+                ports => agent.stamps(ports),
+            };
+            let read = read.map_err(|error| why.push(error.to_string())).unwrap_or_default();
+            by_cards[end] &= read.values().all(|stamps| stamps.card.is_some());
+            why.extend(read.values().filter_map(|stamps| stamps.why.clone()));
+            read.into_values().collect::<Vec<Stamps>>()
+        };
+        let both = |m: &Member<'_>| [read(m.agent, &m.generators, 0), read(m.agent, &m.receivers, 1)];
+        let stamps: Vec<[Vec<Stamps>; 2]> = self.members.iter().map(both).collect();
+        let (mut found, mut error_ns) = (Vec::new(), 0);
+        for ([generator, receiver], offset) in apart {
+            let (sent, received) = (&stamps[*generator][0], &stamps[*receiver][1]);
+            for (sent, received) in sent.iter().flat_map(|sent| received.iter().map(move |r| (sent, r))) {
+                match ages(sent, received, *offset) {
+                    Ok((ages, error)) => {
+                        found.extend(ages);
+                        error_ns = error_ns.max(error);
+                    }
+                    Err(set) => why.push(set),
+                }
+            }
+        }
+        if found.is_empty() {
+            why.push("no frame was stamped at both ends: latency is by the generator's program".into());
+        } else {
+            let mut latency = Histogram::default();
+            let shifted = |age: &i128| u64::try_from((age + i128::from(error_ns)).max(0)).unwrap_or(u64::MAX);
+            found.iter().map(shifted).for_each(|age| latency.record(age));
+            flown.receiver.latency = latency;
+            flown.clocks = Some(Clocks { shift_ns: error_ns, error_ns });
+        }
+        why.sort();
+        why.dedup();
+        flown.stamped = Some(Stamped { frames: found.len() as u64, by_cards, why });
+    }
+
+    /// The clock of each member that sends as seen from each that receives, with their numbers; none where one machine has both.
+    fn apart(&self, offsets: &[Offset]) -> Vec<([usize; 2], Option<Offset>)> {
         let having =
             |ports: fn(&Member<'_>) -> bool| (0..offsets.len()).filter(move |n| ports(&self.members[*n]));
         let pairs = having(|m| !m.generators.is_empty())
@@ -166,7 +222,7 @@ impl Trial<'_> {
             // Machines that were started from one image may have the same name.
             let named_alike = self.members[g].agent.shares_clock(self.members[r].agent);
             let one = g == r || (named_alike && offset.may_be_none());
-            ([g, r], if one { Offset::default() } else { offset })
+            ([g, r], (!one).then_some(offset))
         };
         pairs.map(seen).collect()
     }
@@ -440,7 +496,8 @@ impl RealLab {
     ) -> Result<Flown> {
         self.prepare(kind)?;
         let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(|n| self.member(n, kind)).collect();
-        Trial { members: &members, timing, load, answer }.run(interrupted)
+        let card_stamps = self.kinds[kind].card_stamps;
+        Trial { members: &members, timing, load, answer, card_stamps }.run(interrupted)
     }
 
     /// An agent's part in a trial, if it has one.
@@ -475,7 +532,8 @@ impl RealLab {
         if !self.receives {
             // In a lab of hosts, neighbours may have to be asked for.
             let pass_foreign = receiver.backend != Backend::AfXdp;
-            let filter = Filter { pass_foreign, ..Filter::of_campaign(self.campaign) };
+            let card_stamps = self.kinds.iter().any(|kind| kind.card_stamps);
+            let filter = Filter { pass_foreign, card_stamps, ..Filter::of_campaign(self.campaign) };
             self.agents[receiver.agent].prepare(port(RECEIVER.into(), receiver, Role::Receiver(filter)))?;
             self.receives = true;
         }

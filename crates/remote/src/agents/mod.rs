@@ -11,6 +11,7 @@ use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::client::Session;
 use linerate_hosts::agent::message::{Lines, Order, Port, Reply, Request};
 use linerate_hosts::clock::{Offset, Probe};
+use linerate_hosts::stamps::Stamps;
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes::{self, Outlet};
 use linerate_measure::counters::PortCounters;
@@ -139,6 +140,18 @@ impl Agent {
         let doing = "reading its ports' counters";
         match self.call(&Request::Counters { ports: ports.to_vec() }, doing, QUICK)? {
             (_, Reply::Counters { ports }) => Ok(ports),
+            (_, other) => Err(self.nonsense(doing, &other)),
+        }
+    }
+
+    /// Stamps of the cards of ports since their start, by port.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub fn stamps(&self, ports: &[String]) -> Result<BTreeMap<String, Stamps>> {
+        let doing = "reading its cards' stamps";
+        match self.call(&Request::Stamps { ports: ports.to_vec() }, doing, QUICK)? {
+            (_, Reply::Stamps { ports }) => Ok(ports),
             (_, other) => Err(self.nonsense(doing, &other)),
         }
     }

@@ -7,7 +7,7 @@ use linerate_measure::audit::{Cause, Evidence, Loss, Side, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Asked, Clocks, CpuShare, LabKind, Mode, Planned, Roles, Slot, Stopped, TrialRecord, VERSION,
+    Asked, Clocks, CpuShare, LabKind, Mode, Planned, Roles, Slot, Stamped, Stopped, TrialRecord, VERSION,
 };
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{Rates, Timing};
@@ -307,6 +307,22 @@ fn latencies_between_clocks_have_their_error() {
         The error of the clocks is as large as the latency of 4 forwarding IPv6 84 B: only PDV is meaningful there.
     "#]],
     );
+    let stamped = |by_cards, frames| {
+        let mut trials = blocks(&rates);
+        for trial in &mut trials {
+            trial.clocks = Some(Clocks { shift_ns: 0, error_ns: 0 });
+            let why = if by_cards == [true; 2] { vec![] } else { vec!["g0: this card cannot".to_string()] };
+            trial.stamped = Some(Stamped { frames, by_cards, why });
+        }
+        text(&c, &trials, WIDE)
+    };
+    let cards = stamped([true; 2], 10);
+    assert!(cards.contains("frames that the cards stamped at both ends, by one clock."), "{cards}");
+    assert!(!cards.contains("No stamps of hardware"), "{cards}");
+    let mixed = stamped([false, true], 10);
+    assert!(mixed.contains("stamped by the receiving card and by the other one's driver"), "{mixed}");
+    let none = stamped([false; 2], 0);
+    assert!(none.contains("Of stamped frames") && none.contains("hardware: g0: this card cannot."), "{none}");
     let one = page([0; 4]);
     assert!(one.contains("by one clock. PDV") && !one.contains("only PDV"), "{one}");
     let without = text(&c, &blocks(&rates), WIDE);

@@ -244,13 +244,14 @@ impl Hosts {
         // The device answers again: its counters have been read.
         let found = collectors.map(Collectors::after).unwrap_or_default();
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
-        let Flown { outcome, generator, receiver, clocks, .. } = flown;
+        let Flown { outcome, generator, receiver, clocks, stamped, .. } = flown;
         let fresh = self.learned.get_mut(&slot.kind).and_then(Option::as_mut);
         let states = slot.states.map(|wanted| after_load(wanted, fresh, began, generator.frames));
         let mut outcome = TrialOutcome::new(outcome, [generator, receiver], account, found);
         outcome.evidence.connections =
             states.map(|states| Connections { states, tracked: None, unanswered: None });
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);
+        outcome.record.stamped = stamped;
         Ok(outcome)
     }
 

@@ -90,6 +90,7 @@ fn line_rates(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
 
 /// Latency of the stamped frames.
 fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
+    let stamped = rows.iter().filter_map(|r| r.stamped.clone()).reduce(|all, one| all.and(&one));
     let rows: Vec<&&Row> = rows.iter().filter(|r| !r.latency_ns.is_empty()).collect();
     if rows.is_empty() {
         return;
@@ -119,7 +120,21 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         ),
         Mode::Threaded | Mode::Hosts => "The wait in the DUT's queues is part of it.".into(),
     };
-    page.note(format!("Of stamped frames, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"));
+    let by = stamped.as_ref().filter(|stamped| stamped.frames > 0).map(|stamped| match stamped.by_cards {
+        [true, true] => format!("Of {} frames that the cards stamped at both ends", stamped.frames),
+        [false, false] => {
+            format!("Of {} frames that the cards' drivers stamped at both ends", stamped.frames)
+        }
+        [sent, _] => {
+            let card = if sent { "sending" } else { "receiving" };
+            format!("Of {} frames, stamped by the {card} card and by the other one's driver", stamped.frames)
+        }
+    });
+    let by = by.as_deref().unwrap_or("Of stamped frames");
+    page.note(format!("{by}, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"));
+    for why in stamped.iter().flat_map(|stamped| &stamped.why) {
+        page.note(format!("No stamps of hardware: {why}."));
+    }
     if two_clocks {
         page.note("The comparison may be wrong by so much (clocks, +/-), and the latencies with it. PDV does not depend on the offset of the clocks, only on their drift within a trial.");
     }
