@@ -3,11 +3,13 @@
 mod collectors;
 mod connections;
 mod embedded;
+mod end_hosts;
 pub mod hosts;
 pub mod prepare;
 mod simulated;
 
 pub use embedded::{PACED_BATCH, SequentialLabs};
+pub use end_hosts::EndHosts;
 pub use simulated::{Simulated, parse_simulation};
 
 use anyhow::Result;

@@ -2,6 +2,8 @@
 
 mod common;
 
+#[path = "campaigns/end_hosts.rs"]
+mod end_hosts;
 #[path = "campaigns/experiment.rs"]
 mod experiment;
 #[path = "campaigns/faults.rs"]

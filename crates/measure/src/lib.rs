@@ -10,6 +10,7 @@ pub mod collector;
 pub mod compare;
 pub mod counters;
 pub mod experiment;
+mod goodput;
 pub mod history;
 pub mod record;
 pub mod results;

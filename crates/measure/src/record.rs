@@ -1,10 +1,12 @@
 //! The records of a campaign, and the reader of all their versions. docs/records.md describes the files.
 
+mod end_hosts;
 mod finding;
 pub mod imported;
 mod telemetry;
 mod verdict;
 
+pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
 pub use finding::{
     Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength, Verdict,
 };
@@ -130,6 +132,9 @@ pub enum Mode {
     Threaded,
     /// Open loop: generator, DUT and receiver are hosts of their own.
     Hosts,
+    /// The hosts at both ends of a path are the DUT: TCP by iperf3 from one to the other.
+    #[serde(rename = "end-hosts")]
+    EndHosts,
 }
 
 impl fmt::Display for Mode {
@@ -230,6 +235,8 @@ pub struct Slot {
     pub known_answer: bool,
     /// Whether rules of its rule file have counters; `None` without a rule file.
     pub rule_counters: Option<bool>,
+    /// The path between end hosts, where TCP is measured: then a frame is a full segment of TCP.
+    pub path: Option<PathOf>,
     /// Where an imported slot comes from.
     pub imported: Option<Box<ImportedSlot>>,
 }
@@ -301,6 +308,8 @@ pub struct TrialRecord {
     pub clocks: Option<Clocks>,
     /// Whose stamps the latencies are of, where a plan asks for those of cards.
     pub stamped: Option<Stamped>,
+    /// What TCP and the path between end hosts did.
+    pub tcp: Option<TcpTrial>,
     /// Where an imported figure comes from.
     pub imported: Option<Box<ImportedTrial>>,
 }

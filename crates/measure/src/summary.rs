@@ -1,6 +1,7 @@
 //! From trials to a verdict: a row per slot, ratios paired by block, the limits, and warnings.
 
 use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
+use crate::goodput::{fills, goodput};
 use crate::record::{
     Campaign, Connections, LabKind, Limit, Mode, Row, Slot, States, Stopped, Summary, TrialRecord,
     Unmeasured, VERSION, Warning,
@@ -150,6 +151,7 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
         rules: hottest_rules(&valid, sent),
         variation: coefficient_of_variation(&received),
         connections: valid.last().and_then(|t| t.connections),
+        tcp: slot.path.as_ref().and_then(|path| goodput(path, &valid, rate)),
     }
 }
 
@@ -225,6 +227,7 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode
         // The ceiling of an imported slot is unknown.
         _ if row.valid_trials == 0 || slot.imported.is_some() => Limit::Unknown,
         _ if paced => Limit::OfferedLoad,
+        _ if fills(slot.path.as_ref(), row.received.median) => Limit::Path,
         // Hosts of their own: if frames got lost in the DUT, the offered load was more than it can do. A DUT without losses may
         // do more.
         None if slot.no_ceiling && row.loss_ratio >= LOSSLESS => Limit::Dut,

@@ -10,6 +10,7 @@ use crate::units::Rate;
 use linerate_measure::experiment::Experiment;
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::{Design, DesignSlot};
+use linerate_measure::trial::Timing;
 use linerate_wire::{Family, FlowOrder, FrameMix, Transport};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -228,6 +229,26 @@ impl Campaign {
             inline && (hands_over(&lane.settings.inside) || hands_over(&lane.settings.outside))
         };
         self.lanes.iter().filter(open).flat_map(|lane| lane.variants.iter().map(String::as_str))
+    }
+
+    /// The longest round-trip time of its paths between end hosts.
+    pub fn longest_rtt_ns(&self) -> u64 {
+        self.lanes
+            .iter()
+            .filter_map(|lane| lane.settings.path.as_ref())
+            .map(|path| path.rtt_ns)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The times of its trials.
+    pub fn timing(&self) -> Timing {
+        let run_ns = self.experiment.trials.duration_ns;
+        match self.lab {
+            Lab::File { .. } => Timing::of_hosts(run_ns),
+            Lab::Embedded { mode: Mode::EndHosts, .. } => Timing::of_end_hosts(run_ns, self.longest_rtt_ns()),
+            Lab::Embedded { .. } => Timing::slice(run_ns),
+        }
     }
 
     /// Calls each cell by its variant and its frames alone: `nft-stateful IPv6 84 B`.

@@ -2,6 +2,7 @@
 
 mod settings;
 
+use super::campaign::Campaign;
 use super::diagnostic::{Diagnostic, Problems, Span};
 use super::draft::Draft;
 use super::expand::{MOST_CELLS, MOST_TRIALS};
@@ -11,9 +12,9 @@ use super::value::Tree;
 use super::{forms, lower};
 use crate::units::{MOST_PER_THREAD, Rate};
 use linerate_measure::experiment::System;
-use linerate_wire::Family;
 use linerate_wire::units::grouped;
 use linerate_wire::units::line_rate;
+use linerate_wire::{Family, FrameMix, Transport};
 pub(super) use settings::{rule_file, settings};
 
 const DAY: u64 = 86_400_000_000_000;
@@ -152,9 +153,9 @@ pub(super) fn sizes(
 }
 
 /// Whether one block fits the time there is.
-pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, problems: &mut Vec<Diagnostic>) {
-    let trials = lower::trials(&draft.tree, quick);
-    let block = block_ns(&trials, cells, groups, draft.is_embedded());
+pub(super) fn times(draft: &Draft, quick: bool, campaign: &Campaign, problems: &mut Vec<Diagnostic>) {
+    let (trials, cells) = (&campaign.experiment.trials, campaign.cells.len());
+    let block = block_ns(campaign);
     let of = |key: &str| {
         let of = |table: &str| draft.tree.table(table).and_then(|t| t.entry(key)).map(|e| e.node.span);
         if quick { of("quick").or_else(|| of("trials")) } else { of("trials") }
@@ -185,8 +186,34 @@ pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, pro
     );
 }
 
+/// End hosts choose their segments themselves: iperf3 has so many connections, as fast as they can.
+fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
+    const MOST: u64 = 128;
+    let (kind, _) = lower::traffic(traffic);
+    for entry in &traffic.entries {
+        let fits = match entry.key.as_str() {
+            "flows" => u64::from(kind.flows) <= MOST,
+            "transport" => kind.transport == Transport::Tcp,
+            "size" => kind.size == FrameMix::single(lower::SEGMENT_LEN_FCS),
+            "family" => kind.family == Family::V4,
+            "rate" => entry.node.text() == Some("max"),
+            _ => true,
+        };
+        if !fits {
+            let message = format!("end hosts have no such {}", entry.key);
+            let help = format!(
+                "between end hosts run 1 to {MOST} flows of TCP in IPv4 with full segments, as fast as they can"
+            );
+            problems.fault(entry.node.span, message, help);
+        }
+    }
+}
+
 /// Whether the load of a cell can be offered, and its frames pass.
 pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
+    if place.draft.is_of_end_hosts() {
+        return of_end_hosts(traffic, problems);
+    }
     let (kind, rate) = lower::traffic(traffic);
     let span = |key: &str| traffic.get(key).map_or_else(|| place.span(), |n| n.span);
     let average = kind.size.average_len_fcs();

@@ -92,6 +92,11 @@ impl Draft {
         self.tree.table("lab").is_none_or(|lab| lab.get("file").is_none())
     }
 
+    /// Whether the hosts at both ends of a path are the device under test.
+    pub(super) fn is_of_end_hosts(&self) -> bool {
+        self.is_embedded() && self.tree.table("lab").is_some_and(|lab| lab.text("mode") == Some("end-hosts"))
+    }
+
     /// Which comparisons the stopping rule waits for.
     pub(super) fn decides(&self, interest: Interest) -> bool {
         let word = match interest {

@@ -51,7 +51,7 @@ pub(super) fn expand(
     }
     // Two ceilings can have one name where a variant, and no factor, sets their CPUs.
     unique_names(&mut build.campaign.cells);
-    checks::times(draft, quick, build.campaign.cells.len(), build.groups.len(), problems);
+    checks::times(draft, quick, &build.campaign, problems);
     if problems.len() > before {
         return None;
     }
@@ -189,7 +189,10 @@ impl<'d> Build<'d> {
                 target.set(&field.keys, node);
             }
         }
-        let (mut settings, (kind, rate)) = (lower::settings(&tree), lower::traffic(&traffic));
+        let (mut settings, (mut kind, rate)) = (lower::settings(&tree), lower::traffic(&traffic));
+        if draft.is_of_end_hosts() {
+            kind = lower::segments(&traffic);
+        }
         let (embedded, family) = (self.embedded, kind.family);
         let place = checks::Place { draft, variant, system, embedded, levels: &levels, family };
         checks::settings(&place, &tree, problems);

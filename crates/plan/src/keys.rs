@@ -67,9 +67,10 @@ pub(super) static LAB: Table = Table {
     ]],
 };
 
-static MODES: [(&str, &str); 2] = [
+static MODES: [(&str, &str); 3] = [
     ("inline", "closed loop on the generator's CPU: the cost per frame"),
     ("threaded", "open loop, the DUT has CPUs of its own: loss and latency under load"),
+    ("end-hosts", "iperf3 sends TCP from one host to another, over a path: the hosts are the DUT"),
 ];
 
 pub(super) static TRAFFIC: Table = Table {
@@ -256,8 +257,9 @@ static DESCRIPTION: [Key; 5] = [
         .about("Requirements. If one is missing, the variant is skipped with the reason."),
 ];
 
-static FIELDS: [Key; 13] = [
+static FIELDS: [Key; 14] = [
     key("dut", Kind::Dut).about("Kind of DUT between the tester's ends. Default: forwarding."),
+    key("path", Kind::Table(&PATH)).about("The path between two end hosts (mode = \"end-hosts\")."),
     key("cpus", Kind::CpuCount)
         .about("How many CPUs forward: a number, or \"all\". Default: the lab's choice."),
     key("sysctls", Kind::Named(&Kind::Setting, "kernel settings by name")).about(
@@ -305,6 +307,25 @@ static SECTIONS: [Key; 6] = [
     key("opnsense", Kind::Table(&SETTINGS))
         .about("Settings that differ, or are added, on OPNsense than on FreeBSD."),
     key("openbsd", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on OpenBSD."),
+];
+
+static PATH: Table = Table {
+    what: "[path]",
+    keys: &[&[
+        key("rtt", Kind::duration(0, 10 * S))
+            .about("Round-trip time without load: half of it in each direction."),
+        key("rate", Kind::Form(&SPEED)).about("Speed in each direction, at layer 1 as that of a link."),
+        key("by", Kind::Choice(&PATH_BY)).about(
+            "Who delays the frames. Default: netem where the kernel has it, else linerate itself; the \
+                record says which.",
+        ),
+    ]],
+};
+
+static PATH_BY: [(&str, &str); 3] = [
+    ("auto", "netem where the kernel has it, else linerate"),
+    ("netem", "the kernel's network emulator"),
+    ("linerate", "linerate itself"),
 ];
 
 static INTERFACE: Table = Table { what: "[interface]", keys: &[&ENDS, &END_FIELDS] };

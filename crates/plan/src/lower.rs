@@ -63,6 +63,16 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
     (kind, rate)
 }
 
+/// A full segment's frame with FCS, between end hosts.
+pub(super) const SEGMENT_LEN_FCS: u16 = 1518;
+
+/// The segments of TCP between end hosts.
+pub(super) fn segments(tree: &Tree) -> Kind {
+    let size = FrameMix::single(SEGMENT_LEN_FCS);
+    let flows = tree.read("flows").unwrap_or(1);
+    Kind { size, asked: None, transport: Transport::Tcp, checksum: true, flows, ..Kind::default() }
+}
+
 /// The shortest frame that carries a signature, with FCS.
 pub(super) fn least_length(family: Family, transport: Transport) -> u16 {
     let nowhere = MacAddr([2, 0, 0, 0, 0, 0]);

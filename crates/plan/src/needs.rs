@@ -83,6 +83,7 @@ pub(super) fn of_settings(settings: &Settings, linux: bool) -> Vec<Requirement> 
         needs.insert(Requirement::Cpus(n));
     }
     needs.extend(settings.modules.iter().cloned().map(Requirement::Module));
+    needs.extend(settings.path.as_ref().map(|_| Requirement::Tool("iperf3".into())));
     if linux {
         of_linux(settings, &mut needs);
     }

@@ -268,6 +268,39 @@ pub struct Command {
     pub within_ns: Option<u64>,
 }
 
+/// The path between two end hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Path {
+    /// Round-trip time without load, in nanoseconds.
+    #[serde(rename = "rtt-ns", alias = "rtt", default)]
+    pub rtt_ns: u64,
+    /// Bit/s at layer 1 in each direction.
+    #[serde(default, deserialize_with = "whole")]
+    pub rate: u64,
+    /// Who delays and limits the frames.
+    #[serde(default)]
+    pub by: PathBy,
+}
+
+/// Who holds the frames of a path up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathBy {
+    /// netem where the kernel has it, else linerate.
+    #[default]
+    Auto,
+    /// The kernel's network emulator.
+    Netem,
+    /// linerate itself.
+    Linerate,
+}
+
+/// A number of bit/s, which plans keep with a decimal point.
+fn whole<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    f64::deserialize(deserializer).map(|bits| bits as u64)
+}
+
 /// All that a variant sets on the device under test. Equal settings are one lane.
 ///
 /// Texts may contain the placeholders of [`super::placeholders`]: the names of the interfaces, say, are the lab's.
@@ -276,6 +309,8 @@ pub struct Command {
 pub struct Settings {
     /// Kind of DUT.
     pub dut: Dut,
+    /// The path between the end hosts, where these are the DUT.
+    pub path: Option<Path>,
     /// The CPUs that forward; the lab's own choice where none are named.
     pub cpus: Option<Cpus>,
     /// Kernel settings: name -> value.

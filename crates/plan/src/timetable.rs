@@ -2,8 +2,8 @@
 
 use super::campaign::{Campaign, Lab};
 use super::settings::{Dut, Settings};
-use linerate_measure::experiment::{Reboot, Trials};
-use linerate_measure::trial::Timing;
+use linerate_measure::experiment::Reboot;
+use linerate_measure::record::Mode;
 use serde::Serialize;
 
 const MS: u64 = 1_000_000;
@@ -13,6 +13,10 @@ const S: u64 = 1000 * MS;
 const SLICE_OVERHEAD: u64 = 45 * MS;
 /// The same in a real lab: links that bounce when netmap opens them, waiting for the first frame, fetching results.
 const TRIAL_OVERHEAD: u64 = 15 * S;
+/// The same of a trial between end hosts: namespaces, iperf3, and a part of a second that its whole seconds are longer…
+const PATH_OVERHEAD: u64 = 900 * MS;
+/// …and round trips of handshakes, of iperf3's control connection, and of the last frames.
+const ROUND_TRIPS: u64 = 14;
 /// A reboot of a server until it forwards again.
 const REBOOT: u64 = 180 * S;
 /// Building the embedded lab and finding the generator's batch size.
@@ -66,16 +70,15 @@ impl Timetable {
     pub fn new(campaign: &Campaign) -> Self {
         let embedded = matches!(campaign.lab, Lab::Embedded { .. });
         let trials = &campaign.experiment.trials;
-        let groups = campaign.lanes.iter().map(|l| l.group + 1).max().unwrap_or(1);
         let cells = campaign.cells.len() as u64;
-        let block = block_ns(trials, campaign.cells.len(), groups, embedded);
+        let block = block_ns(campaign);
         let fitting = trials.budget_ns.map_or(u64::MAX, |budget| (budget / block.max(1)).max(1));
         let asked = trials.blocks.map_or(u64::MAX, u64::from);
         let blocks = fitting.min(asked);
         let set_up_ns = if embedded { set_up_ns(campaign) } else { 2 * TRIAL_OVERHEAD };
         let trials_ns = blocks.saturating_mul(block);
         Timetable {
-            trial_ns: trial_ns(trials, embedded),
+            trial_ns: trial_ns(campaign),
             block_ns: block,
             blocks,
             bound: if asked <= fitting { Bound::Blocks } else { Bound::Budget },
@@ -87,21 +90,27 @@ impl Timetable {
     }
 }
 
-fn trial_ns(trials: &Trials, embedded: bool) -> u64 {
-    let around = if embedded { SLICE_OVERHEAD } else { TRIAL_OVERHEAD };
+fn trial_ns(campaign: &Campaign) -> u64 {
+    let trials = &campaign.experiment.trials;
+    let around = match campaign.lab {
+        Lab::Embedded { mode: Mode::EndHosts, .. } => PATH_OVERHEAD + ROUND_TRIPS * campaign.longest_rtt_ns(),
+        Lab::Embedded { .. } => SLICE_OVERHEAD,
+        Lab::File { .. } => TRIAL_OVERHEAD,
+    };
     let reboot = if trials.reboot == Reboot::EachTrial { REBOOT } else { 0 };
-    Timing::slice(trials.duration_ns).load_ns() + around + trials.pause_ns + reboot
+    campaign.timing().load_ns() + around + trials.pause_ns + reboot
 }
 
 /// One trial of every cell. Between lanes of different groups the host is changed, or rebooted.
-pub(super) fn block_ns(trials: &Trials, cells: usize, groups: usize, embedded: bool) -> u64 {
-    let turn = match (embedded, trials.reboot) {
-        (true, _) => TURN,
-        (false, Reboot::WhenNeeded) => REBOOT,
-        (false, _) => 0,
+pub(super) fn block_ns(campaign: &Campaign) -> u64 {
+    let turn = match (&campaign.lab, campaign.experiment.trials.reboot) {
+        (Lab::Embedded { .. }, _) => TURN,
+        (Lab::File { .. }, Reboot::WhenNeeded) => REBOOT,
+        (Lab::File { .. }, _) => 0,
     };
-    let turns = if groups > 1 { groups as u64 * turn } else { 0 };
-    trial_ns(trials, embedded).saturating_mul(cells as u64).saturating_add(turns)
+    let groups = campaign.lanes.iter().map(|lane| lane.group + 1).max().unwrap_or(1) as u64;
+    let turns = if groups > 1 { groups * turn } else { 0 };
+    trial_ns(campaign).saturating_mul(campaign.cells.len() as u64).saturating_add(turns)
 }
 
 fn set_up_ns(campaign: &Campaign) -> u64 {

@@ -10,7 +10,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     let queues = card.receive_queues().ok_or("the DUT does not say how many queues its card has")?;
     let cpus = match case.records.campaign.asked.mode {
         Mode::Hosts => case.configuration()?.machine.cpus.len(),
-        Mode::Inline | Mode::Threaded => case.forwarding_cpus().len(),
+        Mode::Inline | Mode::Threaded | Mode::EndHosts => case.forwarding_cpus().len(),
     };
     let steered = card.receive.values().map(|queue| queue.rps.len()).max().unwrap_or(0);
     if cpus == 0 {

@@ -3,7 +3,7 @@
 //! A document comes whole at the end of a test. Messages of ssh, shells and iperf3 itself may stand beside it in plain text.
 
 use super::fault::{self, FaultKind, Signs};
-use super::monitor::{Parse, Report, Sample, State, Totals};
+use super::monitor::{Parse, Report, Sample, State, Tcp, Totals};
 use super::{Invocation, Refusable, Side, Task, Words};
 use linerate_wire::Transport;
 use serde::Deserialize;
@@ -61,6 +61,31 @@ pub fn receiver(task: &Task) -> Refusable {
     let command = command.option("-p", task.traffic.flows.destination().first_port());
     let limit_s = task.seconds() + task.link_wait_s + 2 * MARGIN_S;
     Ok(Invocation::bounded("INT", 1, limit_s, command))
+}
+
+/// The command of either end for TCP from one host to another that linerate has made: this many connections for so many seconds, with
+/// ten samples a second. `control`: the sender's congestion control; the host's own if `None`.
+pub fn between_end_hosts(
+    side: Side,
+    ends: [IpAddr; 2],
+    port: u16,
+    [connections, seconds]: [u32; 2],
+    control: Option<&str>,
+) -> Invocation {
+    let [from, to] = ends;
+    let common = Words::new(["iperf3", "-J", "-i", "0.1"]).option("-p", port);
+    let command = match side {
+        Side::Generator => {
+            let client =
+                common.option("-c", to).option("-B", from).option("-t", seconds).option("-P", connections);
+            match control {
+                Some(name) => client.option("-C", name),
+                None => client,
+            }
+        }
+        Side::Receiver => common.word("-s").word("-1").option("-B", to),
+    };
+    Invocation::bounded("INT", 1, seconds + 2 * MARGIN_S, command)
 }
 
 /// Both addresses. Streams differ in their source ports, which the kernel picks.
@@ -199,6 +224,47 @@ struct End {
     sum: Option<Sum>,
     sum_sent: Option<Sum>,
     sum_received: Option<Sum>,
+    streams: Vec<Stream>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Stream {
+    sender: Sender,
+}
+
+/// A connection at the end of a test, on systems with TCP_INFO.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Sender {
+    retransmits: Option<f64>,
+    max_snd_cwnd: Option<f64>,
+    max_rtt: Option<f64>,
+    min_rtt: Option<f64>,
+    mean_rtt: Option<f64>,
+}
+
+impl Sender {
+    fn tcp(&self) -> Option<Tcp> {
+        let rtt_us = [whole(self.min_rtt?)?, whole(self.mean_rtt?)?, whole(self.max_rtt?)?];
+        let [retransmits, most_cwnd] =
+            [self.retransmits, self.max_snd_cwnd].map(|n| n.and_then(whole).unwrap_or(0));
+        // Systems that do not know it say 0.
+        (rtt_us[1] > 0).then_some(Tcp { retransmits, rtt_us, most_cwnd })
+    }
+}
+
+/// Several connections as one: the mean of their means.
+fn together(all: &[Tcp]) -> Option<Tcp> {
+    let sum = |of: fn(&Tcp) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
+    let least = all.iter().map(|tcp| tcp.rtt_us[0]).min()?;
+    let most = all.iter().map(|tcp| tcp.rtt_us[2]).max()?;
+    let mean = sum(|tcp| tcp.rtt_us[1]) / all.len() as u64;
+    Some(Tcp {
+        retransmits: sum(|tcp| tcp.retransmits),
+        rtt_us: [least, mean, most],
+        most_cwnd: all.iter().map(|tcp| tcp.most_cwnd).max()?,
+    })
 }
 
 #[derive(Deserialize, Default)]
@@ -258,7 +324,9 @@ impl End {
         let Some(bytes) = ours.bytes.and_then(whole) else { return };
         let lost = |sum: &Option<Sum>| sum.as_ref().and_then(|s| s.lost_packets).and_then(whole);
         let counted = ours.packets.and_then(whole).filter(|_| side == Side::Generator);
+        let tcp: Vec<Tcp> = self.streams.iter().filter_map(|stream| stream.sender.tcp()).collect();
         report.says(Totals {
+            tcp: together(&tcp).filter(|_| side == Side::Generator),
             bytes: Some(bytes),
             packets: datagram.map(|of| bytes / of).or(counted),
             seconds: ours.seconds.filter(|s| (0.0..1e9).contains(s)),

@@ -17,11 +17,12 @@ mod tests;
 mod trafgen;
 
 pub use fault::{Fault, FaultKind};
+pub use iperf3::between_end_hosts;
 use linerate_plan::Backend;
 use linerate_plan::backend::Unsuitable;
 use linerate_wire::{EndpointRange, FlowSpace, FrameSpec, Load, MacAddr, Traffic, WireError};
 use monitor::Parse;
-pub use monitor::{MOST_SAMPLES, Monitor, Report, Sample, State, Totals};
+pub use monitor::{MOST_SAMPLES, Monitor, Report, Sample, State, Tcp, Totals};
 use std::net::IpAddr;
 
 /// Which side of the DUT a tool stands at.

@@ -132,9 +132,22 @@ pub struct Totals {
     pub seconds: Option<f64>,
     /// Frames that the far end did not get, by the tool's own count.
     pub lost: Option<u64>,
+    /// TCP of the sender, where the tool asks its kernel.
+    pub tcp: Option<Tcp>,
     /// Whether they are the tool's own totals. Otherwise these are the sums of its samples, and frames after the last one are
     /// missing.
     pub said: bool,
+}
+
+/// TCP as the sender's kernel sees it (TCP_INFO), over all connections of a test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Segments that were sent again.
+    pub retransmits: u64,
+    /// The smoothed round-trip time in microseconds: the least, the mean and the largest of the intervals.
+    pub rtt_us: [u64; 3],
+    /// The largest congestion window in bytes.
+    pub most_cwnd: u64,
 }
 
 /// State of a tool.

@@ -9,7 +9,7 @@ use crate::output::{FAILED, INTERRUPTED, faulty, print_campaign, print_place, te
 use crate::progress::{self, Progress};
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
-use crate::testbed::{SequentialLabs, Simulated, Testbed, parse_simulation};
+use crate::testbed::{EndHosts, SequentialLabs, Simulated, Testbed, parse_simulation};
 use crate::{campaign, input};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -22,7 +22,6 @@ use linerate_measure::experiment::{Interest, Judgement, System};
 use linerate_measure::record::{
     Against, Asked, Campaign, Compared, HostFacts, LabKind, Mode, Planned, Skipped, Stopped, Summary, VERSION,
 };
-use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign as Plan, Lab, PROFILE_NS};
 use linerate_plan::timetable::Timetable;
@@ -436,11 +435,17 @@ fn testbed(
     progress: &Progress,
 ) -> Result<Box<dyn Testbed>> {
     if let Some(dut) = simulated {
-        return Ok(Box::new(Simulated::new(prepared.clone(), dut, timing(&prepared.plan))?));
+        return Ok(Box::new(Simulated::new(prepared.clone(), dut, prepared.plan.timing())?));
     }
     if let Some(site) = site {
         progress.say("preparing the hosts");
         return Ok(Box::new(hosts::Hosts::new(site, prepared)?));
+    }
+    if prepared.mode == Mode::EndHosts {
+        if keep {
+            bail_usage!("--keep: end hosts are made anew for each trial");
+        }
+        return Ok(Box::new(EndHosts::new(prepared)?));
     }
     progress.say("building the lab, choosing the batch size");
     if keep {
@@ -450,13 +455,6 @@ fn testbed(
         lab::can_keep(KEPT, &prepared.setups(group)?.1)?;
     }
     Ok(Box::new(SequentialLabs::new(prepared, batch)?))
-}
-
-fn timing(plan: &Plan) -> Timing {
-    match plan.lab {
-        Lab::File { .. } => Timing::of_hosts(plan.experiment.trials.duration_ns),
-        Lab::Embedded { .. } => Timing::slice(plan.experiment.trials.duration_ns),
-    }
 }
 
 fn record(name: String, file: Option<String>, prepared: Prepared, testbed: &dyn Testbed) -> Campaign {
@@ -478,7 +476,7 @@ fn record(name: String, file: Option<String>, prepared: Prepared, testbed: &dyn 
             flows: plan.kinds.iter().map(|k| u64::from(k.flows)).max().unwrap_or(0),
             order: plan.kinds.first().map_or(String::new(), |k| k.order.to_string()),
             rate: first.map_or("max".into(), |(_, cell)| cell.rate.to_string()),
-            timing: timing(&plan),
+            timing: plan.timing(),
             batch,
             seed: trials.seed.unwrap_or_default(),
         },

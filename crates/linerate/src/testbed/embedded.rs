@@ -112,7 +112,7 @@ impl Embedded {
             // A DUT with CPUs of its own would lose frames above its forwarding rate, and learn nothing from them.
             let (rate, each_ns) = match self.prepared.mode {
                 Mode::Inline => (None, 5_000),
-                Mode::Threaded | Mode::Hosts => (Some(50_000.0), 30_000),
+                Mode::Threaded | Mode::Hosts | Mode::EndHosts => (Some(50_000.0), 30_000),
             };
             let most_ns = 20_000_000 + flows * each_ns;
             let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
@@ -269,7 +269,7 @@ impl Embedded {
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
         let forwarding = match self.prepared.mode {
             Mode::Inline => &self.prepared.kinds[self.prepared.kind_of[cell]].cpus,
-            Mode::Threaded | Mode::Hosts => &self.prepared.roles.dut,
+            Mode::Threaded | Mode::Hosts | Mode::EndHosts => &self.prepared.roles.dut,
         };
         let telemetry = request.telemetry.map(|what| (what, forwarding.clone()));
         let configuration = request.configuration.then_some(cell);

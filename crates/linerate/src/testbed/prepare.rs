@@ -5,13 +5,13 @@ use anyhow::{Context, Result, anyhow, bail};
 use linerate_linux::host::changes::Consent;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::Setup;
-use linerate_linux::lab::support;
-use linerate_measure::record::{Direction, Mode, Roles, Skipped, Slot};
+use linerate_linux::lab::{end_hosts, support};
+use linerate_measure::record::{Direction, Mode, PathOf, Roles, Skipped, Slot};
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement, StampedBy};
 use linerate_plan::lab::Lab as RealLab;
 use linerate_plan::rules::own::RuleFile;
-use linerate_plan::settings::{Cpus, Dut, End};
+use linerate_plan::settings::{Cpus, Dut, End, Settings};
 use linerate_wire::{Family, FlowSpace, FrameSpec, MacAddr, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -108,7 +108,9 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Optio
     prepared.consent = consent;
     if !simulated {
         prepared.skipped = skipped(plan, consent);
-        prepared.choose_backend(no_xdp);
+        if mode != Mode::EndHosts {
+            prepared.choose_backend(no_xdp);
+        }
     }
     let open: Vec<&str> = plan.open_loops().collect();
     if !open.is_empty() {
@@ -176,6 +178,7 @@ impl Prepared {
             order: plan.kinds[cell.kind].order.to_string(),
             rate: cell.rate.to_string(),
             known_answer: lane.settings.dut.is_known(),
+            path: (self.mode == Mode::EndHosts).then(|| path(&lane.settings, mix.max_len_fcs(), frame)),
             rule_counters: lane.settings.rule_file.as_ref().map(RuleFile::counts),
             imported: None,
         });
@@ -293,6 +296,20 @@ impl Prepared {
     }
 }
 
+/// The path of a lane of end hosts, whose full segments have this length and these headers.
+fn path(settings: &Settings, len_fcs: u16, frame: &FrameSpec) -> PathOf {
+    /// Ethernet's header and FCS, and TCP's time stamps.
+    const BESIDE: usize = 18 + 12;
+    let headers = frame.l3_len() + frame.l4_len() + BESIDE;
+    let path = settings.path.as_ref();
+    PathOf {
+        rtt_ns: path.map_or(0, |path| path.rtt_ns),
+        rate: path.map(|path| path.rate as f64),
+        payload: u32::from(len_fcs).saturating_sub(headers as u32),
+        by: "linerate".into(),
+    }
+}
+
 /// Each once, in their order.
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
@@ -368,6 +385,9 @@ fn lacking(plan: &Campaign, lane: usize, consent: Consent) -> Vec<String> {
         Ok(setup) => setup,
         Err(fault) => return vec![fault],
     };
+    if matches!(plan.lab, Lab::Embedded { mode: Mode::EndHosts, .. }) {
+        return end_hosts::lacking(&setup);
+    }
     let mut reasons = setup.lacking();
     if reasons.is_empty() && consent == Consent::Refused {
         match setup.outstanding(flows(plan, lane)) {
@@ -387,6 +407,10 @@ fn share_cpus(plan: &Campaign) -> Result<(Mode, Roles, Vec<Vec<u32>>)> {
     let Lab::Embedded { mode, generator_cpus, dut_cpus, .. } = &plan.lab else {
         bail!("this plan is for a lab of hosts");
     };
+    if *mode == Mode::EndHosts {
+        // The kernel chooses.
+        return Ok((*mode, Roles::default(), vec![Vec::new(); plan.cells.len()]));
+    }
     let count = |cpus: &Cpus| match cpus {
         Cpus::All => usize::MAX,
         Cpus::Count(count) => *count as usize,

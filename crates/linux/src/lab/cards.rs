@@ -73,7 +73,7 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), E
     }
     let forwarding_cpus = match spec.mode {
         Mode::Inline => &spec.generator_cpus,
-        Mode::Threaded | Mode::Hosts => &spec.dut_cpus,
+        Mode::Threaded | Mode::Hosts | Mode::EndHosts => &spec.dut_cpus,
     };
     if outside.settings.xps.is_some() || outside.queues < 2 {
         return Ok(());

@@ -50,6 +50,11 @@ impl Node {
         Node::prepared(label, "", quieten)
     }
 
+    /// A host at the end of a path, as the kernel makes it; IPv4 alone, so that nothing announces itself in the middle of a trial.
+    pub(super) fn end_host(label: &str) -> Result<Arc<Node>, Error> {
+        Node::prepared(label, "", quieten)
+    }
+
     /// Something that forwards packets.
     pub(super) fn router(label: &str) -> Result<Arc<Node>, Error> {
         Node::prepared(&format!("DUT of {label}"), "", make_router)

@@ -1,6 +1,6 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
-use super::{Connections, Explanation, SlotProfile, Stamped};
+use super::{Connections, Explanation, Goodput, SlotProfile, Stamped};
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
 use linerate_stats::Estimate;
@@ -111,6 +111,8 @@ pub struct Row {
     pub variation: f64,
     /// How far the connections were in the last valid trial, where the DUT keeps states and could be asked.
     pub connections: Option<Connections>,
+    /// Throughput and latency of TCP, where end hosts are measured.
+    pub tcp: Option<Goodput>,
 }
 
 /// The limit of a rate.
@@ -128,6 +130,8 @@ pub enum Limit {
     Tester,
     /// The rate that was asked for.
     OfferedLoad,
+    /// The path between the end hosts: TCP fills its rate.
+    Path,
     /// Nothing valid was measured.
     Unknown,
 }

@@ -23,6 +23,7 @@ const OF_WRITTEN: [&str; 6] = ["filter", "before", "table", "states", "hash", "o
 /// Checks everything that applies to one cell.
 pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     dut(place, tree, problems);
+    end_hosts(place, tree, problems);
     rules(place, tree, problems);
     interface(place, tree, problems);
     image(tree, problems);
@@ -36,6 +37,34 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
     }
     for (node, command) in tree.list("commands").iter().zip(tree.tables("commands")) {
         undo(place, node.span, command, problems);
+    }
+}
+
+/// End hosts have a path between them, and settings of their kernels; nothing else has a path.
+fn end_hosts(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
+    const KEYS: [&str; 2] = ["path", "sysctls"];
+    if !place.draft.is_of_end_hosts() {
+        if let Some(entry) = tree.entry("path") {
+            let help = "add mode = \"end-hosts\" to [lab], or leave the path out";
+            problems.fault(entry.key_span, "a path is between two end hosts", help);
+        }
+        return;
+    }
+    let baseline = tree.read("dut") == Some(Dut::TesterBaseline);
+    for entry in
+        tree.entries.iter().filter(|e| !KEYS.contains(&e.key.as_str()) && !(baseline && e.key == "dut"))
+    {
+        let message = format!("{} cannot be set where the end hosts are measured", entry.key);
+        problems.fault(entry.key_span, message, format!("leave it out: there are {}", listed(&KEYS, "and")));
+    }
+    let lacking: Vec<&str> = ["rtt", "rate"]
+        .into_iter()
+        .filter(|key| tree.table("path").is_none_or(|path| path.get(key).is_none()))
+        .collect();
+    if !lacking.is_empty() && !baseline {
+        let message =
+            format!("the path between the end hosts of '{}' lacks {}", place.name(), listed(&lacking, "and"));
+        problems.fault(place.span(), message, "add path = { rtt = \"100 ms\", rate = \"1 Gbit/s\" }, say");
     }
 }
 

@@ -109,7 +109,19 @@ fn every_key_that_a_factor_can_set_reaches_its_type() {
     let base = "rules = { tool = \"nftables\", filter = \"stateless\" }\nimage = { file = \"x\", install = \"x\", undo = \"x\" }";
     let (base, problems) = reader::read(base, &SETTINGS);
     assert!(problems.is_empty());
-    let texts = ["1000 B", "imix", "20 ms", "5.17", "1,3", "random", "5 kpps", "on-the-way", "bridge", "all"];
+    let texts = [
+        "1000 B",
+        "imix",
+        "20 ms",
+        "5.17",
+        "1,3",
+        "random",
+        "5 kpps",
+        "on-the-way",
+        "bridge",
+        "all",
+        "1 Gbit/s",
+    ];
     for (path, kind) in schema::all() {
         // A file takes the place of the rules that are written, and is read elsewhere.
         if path == "rules.file" || path == "rules.map." {

@@ -208,6 +208,7 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
         Limit::Dut | Limit::DutDrops => "The DUT was the limit.".into(),
         Limit::Tester => "The tester was the limit.".into(),
         Limit::OfferedLoad => "The DUT forwarded all that was asked for.".into(),
+        Limit::Path => "The path was the limit.".into(),
         Limit::Calibration | Limit::Unknown => String::new(),
     };
     let most = explanation.stages.iter().max_by(|a, b| a.ns.total_cmp(&b.ns));

@@ -151,6 +151,9 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
         Lab::Embedded { mode: Mode::Inline, .. } => {
             "embedded: network namespaces of this machine, inline (closed loop)"
         }
+        Lab::Embedded { mode: Mode::EndHosts, .. } => {
+            "end hosts: network namespaces of this machine, joined by a path"
+        }
         Lab::Embedded { .. } => "embedded: network namespaces of this machine, threaded (open loop)",
         Lab::File { path } => &format!("the hosts of {path}"),
     };

@@ -3,6 +3,7 @@
 mod answer;
 pub(super) mod balance;
 pub(super) mod changes;
+mod end_hosts;
 mod figures;
 mod measured;
 pub(super) mod profiles;
@@ -11,7 +12,7 @@ mod telemetry;
 
 use super::numbers::{listed, rate_unit, share, together};
 use crate::document::{Cell, Document, Tone};
-use linerate_measure::record::{Campaign, HostFacts, Planned, Row, Series, Summary};
+use linerate_measure::record::{Campaign, HostFacts, Mode, Planned, Row, Series, Summary};
 
 /// The records of a page.
 pub struct Shown<'a> {
@@ -83,8 +84,16 @@ impl Shown<'_> {
         self.row(cell).filter(|r| r.valid_trials > 0).map(|r| share(r.loss_ratio))
     }
 
-    /// The unit of all rates: divisor and name.
+    /// Whether the hosts at both ends of a path are the device under test.
+    fn is_of_end_hosts(&self) -> bool {
+        self.campaign.asked.mode == Mode::EndHosts
+    }
+
+    /// The unit of all rates: divisor and name. Between end hosts, bits of payload (layer 4).
     fn unit(&self) -> (f64, &'static str) {
+        if let Some(path) = self.campaign.slots.iter().find_map(|slot| slot.path.as_ref()) {
+            return (1e6 / path.goodput(1.0), "Mbit/s");
+        }
         rate_unit(self.summary.rows.iter().map(|r| r.received.median.max(r.offered)).fold(0.0, f64::max))
     }
 }
@@ -101,7 +110,10 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     }
     answer::answer(page, shown);
     tables::cells(page, shown);
-    figures::load(page, shown);
+    match shown.is_of_end_hosts() {
+        true => end_hosts::tcp(page, shown),
+        false => figures::load(page, shown),
+    }
     tables::papers(page, shown);
     tables::series(page, shown);
     tables::speed_ups(page, shown);

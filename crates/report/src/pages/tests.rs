@@ -81,7 +81,7 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
     let slots = cells.map(slot).collect();
     let roles = match mode {
         Mode::Inline => Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
-        Mode::Threaded | Mode::Hosts => {
+        Mode::Threaded | Mode::Hosts | Mode::EndHosts => {
             Roles { generator: vec![1], dut: vec![2], receiver: vec![3], control: vec![0] }
         }
     };

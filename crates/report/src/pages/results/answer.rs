@@ -6,7 +6,7 @@ use super::super::numbers::{
 };
 use super::super::simulated;
 use super::changes::{dropping, sentence};
-use super::{Shown, has_rate};
+use super::{Shown, end_hosts, has_rate};
 use crate::document::{Document, Tone};
 use linerate_measure::experiment::{Factor, Interest, Judgement};
 use linerate_measure::record::{Compared, LabKind, Limit, Mode, Row, Series, Slot};
@@ -28,7 +28,10 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
     if !skipped.is_empty() {
         page.say(format!("Not measured here, for the reasons below: {}.", listed(&skipped)));
     }
-    page.answer(rate(shown));
+    match shown.is_of_end_hosts() {
+        true => end_hosts::answer(page, shown),
+        false => page.answer(rate(shown)),
+    }
     let mut compared = compared(shown).into_iter();
     compared.by_ref().take(MOST).for_each(|sentence| page.answer(sentence));
     match compared.count() {
@@ -136,7 +139,7 @@ fn dut_cpus(shown: &Shown<'_>, slot: &Slot) -> usize {
     let roles = &shown.campaign.roles;
     match shown.campaign.asked.mode {
         Mode::Inline => slot.cpus.as_ref().unwrap_or(&roles.generator).len(),
-        Mode::Threaded | Mode::Hosts => roles.dut.len(),
+        Mode::Threaded | Mode::Hosts | Mode::EndHosts => roles.dut.len(),
     }
 }
 
@@ -172,6 +175,7 @@ fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
             let asked = slot.asked_fps.map_or_else(|| "asked for".into(), |fps| rate_words(fps, 3));
             format!("More was not offered: {asked} frames a second were asked for.")
         }
+        (Limit::Path, _) => "The path was the limit: TCP fills it.".into(),
         (Limit::Calibration | Limit::Unknown, _) => String::new(),
     }
 }

@@ -15,7 +15,7 @@ const FEW: usize = 12;
 /// Figures of the cells other than rates.
 pub fn figures(page: &mut Document, shown: &Shown<'_>) {
     let rows = rows(shown);
-    if rows.len() <= FEW {
+    if rows.len() <= FEW && !shown.is_of_end_hosts() {
         line_rates(page, shown, &rows);
     }
     if rows.len() <= MANY {
@@ -67,6 +67,7 @@ pub fn limit(limit: Limit) -> Option<&'static str> {
         Limit::DutDrops => "DUT drops",
         Limit::Tester => "tester",
         Limit::OfferedLoad => "as asked",
+        Limit::Path => "path",
         Limit::Unknown => return None,
     })
 }
@@ -118,7 +119,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
             "Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
             shown.campaign.asked.batch
         ),
-        Mode::Threaded | Mode::Hosts => "The wait in the DUT's queues is part of it.".into(),
+        Mode::Threaded | Mode::Hosts | Mode::EndHosts => "The wait in the DUT's queues is part of it.".into(),
     };
     let by = stamped.as_ref().filter(|stamped| stamped.frames > 0).map(|stamped| match stamped.by_cards {
         [true, true] => format!("Of {} frames that the cards stamped at both ends", stamped.frames),

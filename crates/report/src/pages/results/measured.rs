@@ -17,7 +17,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     let arguments = "the arguments of `linerate bench`, whose --print-plan prints it";
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
     page.fact("mode", about(mode));
-    if mode != Mode::Hosts {
+    if matches!(mode, Mode::Inline | Mode::Threaded) {
         page.fact("CPUs", cpus(shown));
     }
     page.fact("traffic", traffic(&campaign.slots));
@@ -34,11 +34,15 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         Mode::Inline => {
             " The tester's own part is in all rates: between the DUTs alone the differences are larger."
         }
-        Mode::Threaded | Mode::Hosts => "",
+        Mode::Threaded | Mode::Hosts | Mode::EndHosts => "",
+    };
+    let rates = match mode {
+        Mode::EndHosts => "bit/s of payload that iperf3's receiver read (layer 4)",
+        _ => "received frames/s",
     };
     page.fact(
         "figures",
-        format!("rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times.{tester}"),
+        format!("rates are medians of {rates}; changes are medians of ratios paired by block, their intervals hold although they are looked at several times.{tester}"),
     );
     let steps = linerate_measure::advice::next_steps(campaign, shown.host.cpus, shown.summary);
     page.list("Where to look next", "- ", steps, Tone::Plain);
@@ -53,6 +57,9 @@ fn about(mode: Mode) -> &'static str {
         }
         Mode::Threaded => {
             "threaded, an open loop: the DUT has CPUs of its own and the load does not wait for it. It shows loss, overload and latency."
+        }
+        Mode::EndHosts => {
+            "end hosts: iperf3 sends TCP from one host to the other over a path with a given round-trip time and rate. The hosts, in namespaces with settings of their own, are the device under test; they share this machine's CPUs."
         }
         Mode::Hosts => {
             "hosts, an open loop: generator, DUT and receiver are hosts of the lab file, and the load does not wait for the DUT. It shows loss and overload."

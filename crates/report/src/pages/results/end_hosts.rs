@@ -1,0 +1,98 @@
+//! TCP between end hosts: throughput and latency, in the vocabulary of RFC 6349.
+
+use super::super::numbers::{counted, digits, interval, number, percent, share, significant, time};
+use super::Shown;
+use super::figures::limit;
+use crate::document::{Cell, Document, Table};
+use linerate_measure::record::{Goodput, Limit, PathOf, Row, Slot};
+
+/// Cells with a path and a valid trial.
+fn cells<'a>(shown: &Shown<'a>) -> Vec<(&'a Row, &'a Slot, &'a PathOf, &'a Goodput)> {
+    let rows = shown.summary.rows.iter();
+    let of = |row: &'a Row| {
+        let slot = shown.campaign.slots.get(row.slot)?;
+        Some((row, slot, slot.path.as_ref()?, row.tcp.as_ref()?))
+    };
+    rows.filter_map(of).collect()
+}
+
+/// `941 Mbit/s`.
+fn bits(bits: f64, digits: usize) -> String {
+    format!("{} Mbit/s", significant(bits / 1e6, digits))
+}
+
+/// Throughput, latency and limit of the first cell.
+pub fn answer(page: &mut Document, shown: &Shown<'_>) {
+    let all = cells(shown);
+    let Some((row, slot, path, tcp)) = all.iter().find(|(_, slot, ..)| !slot.is_calibration()) else {
+        return page.answer("No valid trial of the end hosts, so no figure.");
+    };
+    let of = interval(&tcp.bits, 1e6, digits(&tcp.bits)).map_or_else(
+        || format!("{}, too few for an interval", counted(row.valid_trials, "valid trial")),
+        |interval| format!("95 % interval {interval}"),
+    );
+    let product = path
+        .product()
+        .map_or(String::new(), |bytes| format!(", a bandwidth-delay product of {}", size(bytes)));
+    let why = match row.limit {
+        Limit::Path => "The path was the limit: TCP fills it.".to_string(),
+        Limit::Dut => "The hosts were the limit, not the path.".into(),
+        Limit::Tester => "Without delay and rate they carry little more: the tester may be the limit.".into(),
+        _ => String::new(),
+    };
+    page.answer(format!(
+        "{}: TCP carries {} of payload ({of}) over {} at {}{product}. {why}",
+        shown.name(slot.id),
+        bits(tcp.bits.median, digits(&tcp.bits)),
+        path.rate.map_or("no set rate".into(), |rate| format!("{} of layer 1", bits(rate, 3))),
+        time(path.rtt_ns as f64),
+    ));
+    let most = path.achievable().map_or(f64::INFINITY, |frames| path.goodput(frames));
+    let alone = all.iter().find(|(_, slot, ..)| slot.is_calibration());
+    match alone {
+        Some((.., alone)) if alone.bits.median < most => page.warn(format!(
+            "The path without delay and rate carries {} of payload between these hosts, less than the {} that would fill the path: this machine cannot show whether TCP fills it.",
+            bits(alone.bits.median, 3),
+            bits(most, 3)
+        )),
+        _ => {}
+    }
+}
+
+/// Bytes as people say them.
+fn size(bytes: f64) -> String {
+    match bytes {
+        v if v >= 1e6 => format!("{} MB", significant(v / 1e6, 3)),
+        v => format!("{} kB", significant(v / 1e3, 3)),
+    }
+}
+
+/// The table of throughput and latency.
+pub fn tcp(page: &mut Document, shown: &Shown<'_>) {
+    let rows = cells(shown);
+    if rows.is_empty() {
+        return;
+    }
+    let span = |ns: f64| Cell::number(ns, time(ns));
+    let megabits = |bits: f64| number(bits / 1e6, 4);
+    let table = Table::of(&rows)
+        .column("cell", "", |(row, ..)| shown.numbered(row.slot))
+        .column("path", "RTT set", |(_, _, path, _)| span(path.rtt_ns as f64))
+        .column("RTT", "no load", |(.., tcp)| span(tcp.idle_ns))
+        .if_any("RTT", "loaded", |(.., tcp)| tcp.loaded_ns.map(span))
+        .if_any("buffer", "delay %", |(.., tcp)| {
+            tcp.buffer_delay.map(|share| Cell::number(100.0 * share, percent(share.max(0.0))))
+        })
+        .column("path", "Mbit/s L1", |(_, _, path, _)| path.rate.map(megabits))
+        .column("most", "Mbit/s L4", |(.., tcp)| tcp.achievable.map(megabits))
+        .column("TCP", "Mbit/s L4", |(.., tcp)| megabits(tcp.bits.median))
+        .column("of", "most %", |(.., tcp)| tcp.achievable.map(|most| share(tcp.bits.median / most)))
+        .if_any("in flight", "on average", |(.., tcp)| {
+            tcp.in_flight.map(|bytes| Cell::number(bytes, size(bytes)))
+        })
+        .column("efficien-", "cy %", |(.., tcp)| share(tcp.efficiency))
+        .column("path", "late by", |(.., tcp)| span(tcp.late_ns))
+        .optional("", "limit", |(row, ..)| limit(row.limit));
+    page.section("TCP: throughput and latency", table);
+    page.note("L1: with preamble, FCS and gap. L4: payload of TCP, which is goodput; the most is that of full segments (RFC 6349, section 4.1.1). RTT without load: handshakes; under load: as the sender's kernel smooths it. Buffer delay and efficiency: RFC 6349, sections 4.2 and 4.3. Late: after the time at which the path should have let a frame go.");
+}
