@@ -46,11 +46,11 @@ impl Timing {
         }
     }
 
-    /// A trial of TCP over a path with this round-trip time. Slow start doubles the window each round trip: 20 of them lead from ten
-    /// segments to more than any window, and end what it overshoots.
+    /// A trial of TCP over a path with this round-trip time. Slow start doubles the window each round trip, and overshoots; what was lost
+    /// then is sent again within some ten more, and until then the receiver reads in lumps. RFC 6349 measures the equilibrium after it.
     pub fn of_end_hosts(run_ns: u64, rtt_ns: u64) -> Self {
         Timing {
-            warm_up_ns: (20 * rtt_ns).max(300_000_000),
+            warm_up_ns: (30 * rtt_ns).max(300_000_000),
             interval_ns: 100_000_000,
             quiet_ns: 10_000_000,
             ..Timing::of_hosts(run_ns)

@@ -21,7 +21,7 @@ use linerate_measure::audit::{Cause, Loss, SecondCount, Side as Of};
 use linerate_measure::collector::Counters;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{LabKind, PathCounts, PathOf, TcpTrial};
-use linerate_measure::trial::{Moment, Sample, Timing};
+use linerate_measure::trial::{Moment, Sample, Timing, rates};
 use linerate_plan::Backend;
 use linerate_remote::{ExecutionTarget, Observed};
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 
 /// The port of iperf3's server.
 const PORT: u16 = 5201;
+/// More than this share of what fills the path is not of the window.
+const MOST_OF_PATH: f64 = 1.05;
 /// Handshakes without load before each trial.
 const HANDSHAKES: usize = 3;
 /// How long the server may take to listen, and a handshake beyond its round trip.
@@ -103,6 +105,14 @@ impl Testbed for EndHosts {
                 "iperf3 has no samples of the whole window: run it again, with a longer trial if it repeats"
                     .into(),
             );
+        }
+        let rate = rates(&samples).map_or(0.0, |rates| rates.received);
+        if let Some(most) = of.achievable().filter(|most| rate > MOST_OF_PATH * most) {
+            faults.push(format!(
+                "iperf3's receiver read {:.1} Mbit/s of payload from a path that carries {:.1}: it read what a loss before the window had held back; run it again",
+                of.goodput(rate) / 1e6,
+                of.goodput(most) / 1e6
+            ));
         }
         let account = account(&counts, &before, &after);
         let [there, _] = counts;
