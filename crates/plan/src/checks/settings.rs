@@ -51,9 +51,8 @@ fn end_hosts(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         return;
     }
     let baseline = tree.read("dut") == Some(Dut::TesterBaseline);
-    for entry in
-        tree.entries.iter().filter(|e| !KEYS.contains(&e.key.as_str()) && !(baseline && e.key == "dut"))
-    {
+    let known = |e: &&Entry| KEYS.contains(&e.key.as_str()) || baseline && e.key == "dut";
+    for entry in tree.entries.iter().filter(|e| !known(e)) {
         let message = format!("{} cannot be set where the end hosts are measured", entry.key);
         problems.fault(entry.key_span, message, format!("leave it out: there are {}", listed(&KEYS, "and")));
     }
