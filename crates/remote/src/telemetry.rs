@@ -2,10 +2,12 @@
 
 use crate::collectors::{Begins, Observed, UnderLoad};
 use linerate_hosts::systems::Kernel;
-use linerate_linux::telemetry::{locks, profile, stages};
-use linerate_measure::collector::{Artefact, Collector};
+use linerate_linux::telemetry::{drops, locks, profile, stages};
+use linerate_measure::collector::{Artefact, Collector, Counters};
 use linerate_measure::record::{StackTimes, Step};
-use linerate_profile::{Distribution, Observed as Printed, Profile, Sampled, Source, fold, observed};
+use linerate_profile::{
+    Distribution, Folded, Observed as Printed, Profile, Sampled, Source, Waited, fold, observed,
+};
 use linerate_stats::histogram::Histogram;
 
 /// Bytes of a program's output that are kept.
@@ -14,6 +16,11 @@ const MOST_STACKS: usize = 64 << 20;
 /// A script for FreeBSD's dtrace: times from ether_input to ether_output.
 pub const STAGES_OF_FREEBSD: &str = include_str!("telemetry/stages.d");
 
+/// Others, for waits for locks and for frames that are dropped. They print stacks, the innermost function first and before it the lock or
+/// the reason.
+const LOCKS_OF_FREEBSD: &str = include_str!("telemetry/locks.d");
+const DROPS_OF_FREEBSD: &str = include_str!("telemetry/drops.d");
+
 /// Observes a host's kernel while a load lasts, by a program of the host.
 pub struct Probed {
     name: &'static str,
@@ -21,8 +28,11 @@ pub struct Probed {
     read: Read,
 }
 
-/// Reads a program's output.
-type Read = fn(&str) -> Result<Artefact, String>;
+/// The line by which the shell says that perf samples.
+const BEGUN: &str = "begun";
+
+/// Reads a program's output and its errors.
+type Read = fn(&str, &str) -> Result<Artefact, String>;
 
 /// The innermost functions of a CPU that has nothing to do.
 const IDLE: [&str; 16] = [
@@ -48,15 +58,20 @@ impl Probed {
     /// What the collector of this name looks for (see [`linerate_linux::telemetry`]), with the programs of this kernel.
     pub fn new(host: Observed, kernel: Kernel, name: &'static str) -> Probed {
         let (command, begins, read): (_, _, Read) = match name {
-            profile::NAME => (profiler(kernel), Begins::Started, sampled),
+            profile::NAME => {
+                let begins = if kernel == Kernel::Linux { Begins::Announced } else { Begins::Started };
+                (profiler(kernel), begins, sampled)
+            }
             stages::NAME if kernel == Kernel::FreeBsd => {
-                let script = format!("exec dtrace -Zs /dev/stdin <<'END'\n{STAGES_OF_FREEBSD}END\n");
-                (Ok(script), Begins::Started, timed)
+                (Ok(dtrace("-Z", STAGES_OF_FREEBSD)), Begins::Started, timed)
             }
-            _ if kernel != Kernel::Linux => {
-                let why = format!("linerate knows no program of {} that finds them", kernel.name());
-                (Err(why), Begins::Started, sampled)
+            locks::NAME if kernel == Kernel::FreeBsd => {
+                (Ok(dtrace("", LOCKS_OF_FREEBSD)), Begins::Started, waited)
             }
+            drops::NAME if kernel == Kernel::FreeBsd => {
+                (Ok(dtrace("", DROPS_OF_FREEBSD)), Begins::Started, dropped)
+            }
+            _ if kernel != Kernel::Linux => (Err(no_probes(kernel, name)), Begins::Started, sampled),
             _ => {
                 let command = format!(
                     "command -v linerate >/dev/null || {{ echo 'there is no linerate on it: install it there' >&2; exit 1; }}; \
@@ -74,14 +89,19 @@ impl Probed {
 fn profiler(kernel: Kernel) -> Result<String, String> {
     match kernel {
         // The interrupt goes to the shell alone. perf ends its file when it is told to end; then the shell prints it.
-        Kernel::Linux => Ok("f=$(mktemp) || exit; perf record -q -a -g --all-kernel -F 997 -o \"$f\" >/dev/null & p=$!; \
-             trap 'kill -TERM $p' INT TERM; wait $p; wait $p; perf script -i \"$f\"; rm -f \"$f\""
-            .into()),
+        // perf handles signals before it opens the file (__cmd_record in tools/perf/builtin-record.c): an earlier one would kill it.
+        Kernel::Linux => {
+            Ok("f=$(mktemp) || exit; perf record -q -a -g --all-kernel -F 997 -o \"$f\" >/dev/null & p=$!; \
+             end=; trap end=1 INT TERM; until [ -s \"$f\" ] || ! kill -0 $p 2>/dev/null; do sleep 0.01; done; \
+             [ -s \"$f\" ] && echo begun >&2; trap 'kill -INT $p' INT TERM; [ -z \"$end\" ] || kill -INT $p; \
+             wait $p; wait $p; perf script -i \"$f\"; rm -f \"$f\""
+                .into())
+        }
         // DTrace prints its aggregations when it is interrupted. arg0 is the kernel's program counter, 0 in user space.
-        Kernel::FreeBsd => Ok(
-            "exec dtrace -q -x stackframes=64 -x aggsize=16m -n 'profile-997 /arg0/ { @[stack()] = count(); }'"
-                .into(),
-        ),
+        Kernel::FreeBsd => Ok(dtrace(
+            "-q -x stackframes=64 -x aggsize=16m",
+            "profile-997 /arg0/ { @[stack()] = count(); }\n",
+        )),
         // btrace prints its maps when it is interrupted.
         Kernel::OpenBsd => Ok("[ \"$(sysctl -n kern.allowdt)\" = 1 ] || \
              { echo 'kern.allowdt is 0: set it in /etc/sysctl.conf, and reboot' >&2; exit 1; }; \
@@ -89,6 +109,25 @@ fn profiler(kernel: Kernel) -> Result<String, String> {
             .into()),
         Kernel::NetBsd => Err("linerate knows no profiler of this system's kernel".into()),
     }
+}
+
+/// Why a kernel does not tell a part.
+fn no_probes(kernel: Kernel, name: &str) -> String {
+    match (kernel, name) {
+        // dt_prov_static.c has no such tracepoint; dt_dev.c has kprobes only `#ifdef DDBPROF`, and btrace sees each event in user space.
+        (Kernel::OpenBsd, locks::NAME) => "OpenBSD has no probe of waits: the time in mtx_enter, rw_enter and __mp_lock is in the samples".into(),
+        (Kernel::OpenBsd, drops::NAME) => "OpenBSD has no probe of dropped frames: its counters (netstat -s) are in each trial".into(),
+        (Kernel::OpenBsd, _) => "OpenBSD's kernel has no probes of functions (option DDBPROF), and btrace reads each event in user space: too slow for frames".into(),
+        _ => format!("linerate knows no program of {} that finds them", kernel.name()),
+    }
+}
+
+/// The line for the shell that runs a script of FreeBSD's DTrace. dtrace(1) would load its modules by itself, which changes the host.
+fn dtrace(options: &str, script: &str) -> String {
+    format!(
+        "kldstat -q -m dtrace || {{ echo 'DTrace is not loaded there, and linerate loads nothing unasked: kldload dtraceall, or modules = \
+         [\"dtraceall\"] in the variants of the plan' >&2; exit 1; }}; exec dtrace {options} -s /dev/stdin <<'END'\n{script}END\n"
+    )
 }
 
 impl Collector for Probed {
@@ -105,18 +144,30 @@ impl Collector for Probed {
         let (_, output) = under.end().next().ok_or("it did not begin")?;
         let [said, errors] = output?;
         if said.trim().is_empty() {
-            let last = errors.lines().last().unwrap_or("it printed nothing");
+            let last = errors.lines().rfind(|line| *line != BEGUN).unwrap_or("it printed nothing");
             return Err(last.trim_start_matches("linerate: ").into());
         }
-        Ok(vec![(self.read)(&said)?])
+        Ok(vec![(self.read)(&said, &errors)?])
     }
 }
 
-fn sampled(output: &str) -> Result<Artefact, String> {
+/// The stacks of an output, the outermost function first, and what printed them. DTrace writes a module before each function, which
+/// profiles of other systems do not have.
+fn stacks(output: &str) -> Result<(Profile, Folded), String> {
     let mut folded = Vec::new();
     let found = fold(output.as_bytes(), &mut folded).map_err(|fault| format!("its output: {fault}"))?;
+    let mut plain = Profile::default();
+    for (stack, n) in Profile::of_folded(&String::from_utf8_lossy(&folded)).stacks() {
+        let names: Vec<&str> = stack.split(';').map(|name| name.rsplit('`').next().unwrap_or(name)).collect();
+        plain.add(&names.join(";"), n);
+    }
+    Ok((plain, found))
+}
+
+fn sampled(output: &str, _: &str) -> Result<Artefact, String> {
+    let (all, found) = stacks(output)?;
     let mut profile = Profile::default();
-    for (stack, samples) in Profile::of_folded(&String::from_utf8_lossy(&folded)).stacks() {
+    for (stack, samples) in all.stacks() {
         let innermost = stack.rsplit(';').next().unwrap_or_default();
         if !IDLE.iter().any(|idle| innermost.split('.').next() == Some(idle)) {
             profile.add(stack, samples);
@@ -134,9 +185,9 @@ fn sampled(output: &str) -> Result<Artefact, String> {
 /// Reads the JSON of `linerate profile`.
 fn of_linerate(name: &str) -> Read {
     match name {
-        stages::NAME => |said| read_there(serde_json::from_str(said).map(Artefact::Stages)),
-        locks::NAME => |said| read_there(serde_json::from_str(said).map(Artefact::Waited)),
-        _ => |said| read_there(serde_json::from_str(said).map(Artefact::Counters)),
+        stages::NAME => |said, _| read_there(serde_json::from_str(said).map(Artefact::Stages)),
+        locks::NAME => |said, _| read_there(serde_json::from_str(said).map(Artefact::Waited)),
+        _ => |said, _| read_there(serde_json::from_str(said).map(Artefact::Counters)),
     }
 }
 
@@ -145,11 +196,47 @@ fn read_there(found: serde_json::Result<Artefact>) -> Result<Artefact, String> {
 }
 
 /// Reads what DTrace's script printed.
-fn timed(output: &str) -> Result<Artefact, String> {
+fn timed(output: &str, _: &str) -> Result<Artefact, String> {
     match observed(output.as_bytes()).map_err(|fault| format!("its output: {fault}"))? {
         Printed::Distributions(all) => stack_times(&all).map(Artefact::Stages),
         Printed::Locks(_) => Err("its output has no times".into()),
     }
+}
+
+/// The stacks of a script of FreeBSD, and the number that it printed beside them.
+fn found(output: &str) -> Result<(Profile, u64), String> {
+    let number = output.lines().find_map(|line| line.strip_prefix("found:"));
+    let number = number.ok_or("its output is not whole: DTrace did not come to its end")?.trim();
+    match number {
+        "" => Ok((Profile::default(), 0)),
+        number => {
+            Ok((stacks(output)?.0, number.parse().map_err(|_| format!("its output: 'found:{number}'"))?))
+        }
+    }
+}
+
+/// Waits for locks. DTrace says on standard error how many it could not keep: `dtrace: 17 aggregation drops on CPU 0`.
+fn waited(output: &str, errors: &str) -> Result<Artefact, String> {
+    let (profile, waits) = found(output)?;
+    let lost = |line: &str| {
+        let (n, kind) = line.strip_prefix("dtrace: ")?.split_once(' ')?;
+        n.parse::<u64>().ok().filter(|_| kind.contains("drops on CPU"))
+    };
+    let lost = errors.lines().filter_map(lost).fold(0, u64::saturating_add);
+    Ok(Artefact::Waited(Waited { waits, lost, profile }))
+}
+
+/// Drops, as `drop REASON in FUNCTION`; DTrace's own functions may stand before it.
+fn dropped(output: &str, _: &str) -> Result<Artefact, String> {
+    let mut counters = Counters::new();
+    for (stack, frames) in found(output)?.0.stacks() {
+        let mut names = stack.rsplit(';');
+        let reason = names.next().unwrap_or_default();
+        let function = names.find(|name| !name.contains("dtrace") && !name.starts_with("sdt_"));
+        *counters.entry(format!("drop {reason} in {}", function.unwrap_or("the kernel"))).or_default() +=
+            frames;
+    }
+    Ok(Artefact::Counters(counters))
 }
 
 /// The whole way of frames through FreeBSD's stack.
@@ -183,7 +270,8 @@ fn stack_times(found: &[Distribution]) -> Result<StackTimes, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_profile::Waited;
+    use crate::ExecutionTarget;
+    use std::sync::Arc;
 
     #[test]
     fn distributions_of_dtrace_are_times_in_the_stack() {
@@ -191,7 +279,7 @@ mod tests {
         let text = format!(
             "  ether_input to ether_demux\n{head}  128 | 0\n  256 |@@@ 40\n  512 | 0\n\n  ether_input to ether_output\n{head}  1024 |@@@ 30\n  2048 |@ 1\n"
         );
-        let Ok(Artefact::Stages(times)) = timed(&text) else { panic!("{text}") };
+        let Ok(Artefact::Stages(times)) = timed(&text, "") else { panic!("{text}") };
         assert_eq!((times.followed, times.whole.count(), times.clock_ns), (40, 31, 0));
         assert_eq!(
             (times.steps[0].from.as_str(), times.steps[0].to.as_str()),
@@ -199,8 +287,113 @@ mod tests {
         );
         assert!(times.whole.quantile(0.5).unwrap().abs_diff(1536) < 50, "{:?}", times.whole);
         for nothing in ["", "dtrace: failed", &text[..text.find("  ether_input to ether_output").unwrap()]] {
-            timed(nothing).unwrap_err();
+            timed(nothing, "").unwrap_err();
         }
+    }
+
+    /// In the form of dtrace(1): the key's text, its stack, and the value.
+    const OF_DTRACE: &str = "found:1242
+
+  em0 core lock                                     
+              kernel`__mtx_lock_sleep+0xd0
+              if_em.ko`iflib_txq_drain+0x12b
+              kernel`ether_output+0x30
+             1636032
+  0xfffff80003b0d090                                
+              kernel`__rw_wlock_hard+0x8e
+              kernel`ip_output+0x7
+               50000
+";
+
+    /// A simulated FreeBSD host, whose DTrace prints this about what it is asked.
+    fn probed(
+        script: String,
+        read: Read,
+        prints: &[(&str, &str)],
+        modules: &str,
+    ) -> Result<Vec<Artefact>, String> {
+        let simulated = concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/bsd-host");
+        let state =
+            std::env::temp_dir().join(format!("linerate-dtrace-{}-{}", std::process::id(), prints.len()));
+        std::fs::create_dir_all(state.join("dtrace")).unwrap();
+        for (file, text) in [("system", "freebsd\n"), ("modules", modules)] {
+            std::fs::write(state.join(file), text).unwrap();
+        }
+        prints.iter().for_each(|(file, text)| std::fs::write(state.join("dtrace").join(file), text).unwrap());
+        let command =
+            format!("PATH={simulated}/bin:$PATH; export PATH BSD_HOST={}; {script}", state.display());
+        let target = ExecutionTarget::Here { name: "router".into(), netns: None };
+        let host = Observed { target: Arc::new(target), sudo: false };
+        let under = Ok(UnderLoad::one(host, command, MOST_STACKS, Begins::Announced));
+        let mut probed = Probed { name: "probe", under, read };
+        probed.before().unwrap();
+        let found = probed.after();
+        assert!(!state.join("log").exists(), "the host was changed");
+        std::fs::remove_dir_all(&state).unwrap();
+        found
+    }
+
+    #[test]
+    fn dtrace_is_run_on_a_host_and_interrupted_after_the_load() {
+        let script = || dtrace("", LOCKS_OF_FREEBSD);
+        let found = probed(script(), waited, &[("locks", OF_DTRACE)], "dtraceall\ndtrace\n").unwrap();
+        assert!(matches!(&found[..], [Artefact::Waited(Waited { waits: 1242, .. })]), "{found:?}");
+        // As FreeBSD 13 has no probes of counters.
+        let why = probed(dtrace("", DROPS_OF_FREEBSD), dropped, &[], "dtrace\n").unwrap_err();
+        assert!(why.contains("mib:ip:count:ips_bad* does not match any probes"), "{why}");
+        let why = probed(script(), waited, &[("locks", ""), ("drops", "")], "pf\n").unwrap_err();
+        assert!(why.contains("DTrace is not loaded there") && why.contains("kldload dtraceall"), "{why}");
+    }
+
+    #[test]
+    fn waits_for_locks_of_freebsd() {
+        let errors = "dtrace: 17 aggregation drops on CPU 0\ndtrace: 3 drops on CPU 1\nwarning";
+        let Ok(Artefact::Waited(Waited { waits, lost, profile })) = waited(OF_DTRACE, errors) else {
+            panic!()
+        };
+        assert_eq!((waits, lost), (1242, 20));
+        assert_eq!(
+            profile.lines(),
+            [
+                "ether_output;iflib_txq_drain;__mtx_lock_sleep;em0 core lock 1636032",
+                "ip_output;__rw_wlock_hard;0xfffff80003b0d090 50000"
+            ]
+        );
+        assert_eq!(waited("found:\n", ""), Ok(Artefact::Waited(Waited::default())), "no CPU waited");
+        for cut in ["", "  em0 core lock\n", "found:x\n", &OF_DTRACE[11..]] {
+            waited(cut, "").unwrap_err();
+        }
+    }
+
+    #[test]
+    fn drops_of_freebsd_by_counter_and_function() {
+        let text = "found:9
+
+  ips_noroute                                       
+              kernel`sdt_probe+0x11
+              kernel`ip_tryforward+0x5d
+              kernel`ip_input+0x1ff
+                   7
+  ip6s_cantforward                                  
+              kernel`ip6_forward+0x20
+                   2
+";
+        let counters =
+            [("drop ip6s_cantforward in ip6_forward", 2), ("drop ips_noroute in ip_tryforward", 7)];
+        let counters = counters.map(|(name, n)| (name.to_string(), n)).into();
+        assert_eq!(dropped(text, ""), Ok(Artefact::Counters(counters)));
+        assert_eq!(dropped("found:\n", ""), Ok(Artefact::Counters(Counters::new())));
+        dropped("", "").unwrap_err();
+    }
+
+    #[test]
+    fn samples_of_dtrace_are_by_function_alone_and_without_idle_cpus() {
+        let text = "\n\n              kernel`ipfw_chk+0x1\n              ipfw.ko`ipfw_check_frame+0x2\n  12\n\n              kernel`cpu_idle+0x1\n              kernel`fork_exit+0x9\n  900\n";
+        let Ok(Artefact::Profile(Sampled { profile, event, .. })) = sampled(text, "") else { panic!() };
+        assert_eq!(
+            (profile.lines(), event.as_str()),
+            (vec!["ipfw_check_frame;ipfw_chk 12".to_string()], "DTrace's profile-997")
+        );
     }
 
     #[test]
@@ -208,9 +401,9 @@ mod tests {
         let mut waited = Waited { waits: 2, lost: 1, ..Waited::default() };
         waited.profile.add("a;b", 700);
         let printed = serde_json::json!({"waits": 2, "lost": 1, "profile": {"a;b": 700}, "functions": []});
-        assert_eq!(of_linerate(locks::NAME)(&printed.to_string()), Ok(Artefact::Waited(waited)));
+        assert_eq!(of_linerate(locks::NAME)(&printed.to_string(), ""), Ok(Artefact::Waited(waited)));
         let dropped = [("drop X in y".to_string(), 3)].into();
-        assert_eq!(of_linerate("drops")("{\"drop X in y\": 3}"), Ok(Artefact::Counters(dropped)));
-        assert!(of_linerate(stages::NAME)("Half of the frames").unwrap_err().contains("same linerate"));
+        assert_eq!(of_linerate("drops")("{\"drop X in y\": 3}", ""), Ok(Artefact::Counters(dropped)));
+        assert!(of_linerate(stages::NAME)("Half of the frames", "").unwrap_err().contains("same linerate"));
     }
 }
