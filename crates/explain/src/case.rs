@@ -1,6 +1,7 @@
 //! The records of a campaign, and of one of its slots, as rules read them.
 
 use linerate_hosts::configuration::{Card, Configuration};
+use linerate_measure::audit::Loss;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
     Campaign, HostFacts, LabKind, Mode, Row, Slot, SlotFacts, SlotProfile, Summary, TrialRecord,
@@ -8,6 +9,9 @@ use linerate_measure::record::{
 use linerate_profile::Profile;
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// A share of the frames that is worth a finding.
+const NOTICEABLE: f64 = 0.001;
 
 /// The records of a campaign.
 #[derive(Debug, Clone, Copy)]
@@ -118,9 +122,16 @@ impl Case<'_> {
     /// The stacks of its profile.
     ///
     /// # Errors
-    /// It was not profiled.
+    /// It was not profiled, or no sample was taken.
     pub(crate) fn profile(&self) -> Result<&Profile, String> {
-        self.records.stacks.get(&self.slot.id).ok_or_else(|| "the slot was not profiled (--profile)".into())
+        let profile =
+            self.records.stacks.get(&self.slot.id).ok_or("the slot was not profiled (--profile)")?;
+        if profile.samples() > 0 {
+            return Ok(profile);
+        }
+        let why =
+            self.looked().and_then(|looked| looked.missing.iter().find(|why| why.starts_with("profile")));
+        Err(why.cloned().unwrap_or_else(|| "the profile has no sample of the kernel".into()))
     }
 
     /// How the DUT was configured.
@@ -129,6 +140,29 @@ impl Case<'_> {
     /// It was not asked.
     pub(crate) fn configuration(&self) -> Result<&Configuration, String> {
         self.configuration.as_ref().map_err(Clone::clone)
+    }
+
+    /// A setting of the DUT that is a cause, if it has it. `questions`: the beginnings of those whose answers tell.
+    ///
+    /// # Errors
+    /// The DUT was not asked, or one of these questions has no answer, and the others tell of no such setting.
+    pub(crate) fn configured(
+        &self,
+        questions: &[&str],
+        find: impl Fn(&Configuration) -> Option<String>,
+    ) -> Result<Option<String>, String> {
+        let configuration = self.configuration()?;
+        let found = find(configuration);
+        let silent = configuration
+            .unanswered
+            .iter()
+            .find(|silent| questions.iter().any(|question| silent.question.starts_with(question)));
+        match silent {
+            Some(silent) if found.is_none() => {
+                Err(format!("the DUT does not tell it ({}: {})", silent.question, silent.why))
+            }
+            _ => Ok(found),
+        }
     }
 
     /// The interface that frames come in by.
@@ -222,12 +256,30 @@ impl Case<'_> {
     }
 
     /// The growth of all counters whose name satisfies the condition, over all valid trials.
-    pub(crate) fn counted(&self, of_cause: impl Fn(&str) -> bool) -> BTreeMap<&str, u64> {
+    ///
+    /// # Errors
+    /// They were not read: a router that forwards counts something.
+    pub(crate) fn counted(&self, of_cause: impl Fn(&str) -> bool) -> Result<BTreeMap<&str, u64>, String> {
+        if self.trials.iter().all(|trial| trial.dut.is_empty()) {
+            return Err("the DUT's counters were not read".into());
+        }
         let mut all = BTreeMap::new();
         for (name, n) in self.trials.iter().flat_map(|trial| &trial.dut).filter(|(name, _)| of_cause(name)) {
             *all.entry(name.as_str()).or_default() += n;
         }
-        all
+        Ok(all)
+    }
+
+    /// The losses by place.
+    ///
+    /// # Errors
+    /// Frames were lost, and none of them at a known place.
+    pub(crate) fn losses(&self) -> Result<&[Loss], String> {
+        let losses = &self.row.losses;
+        if losses.is_empty() && self.row.loss_ratio >= NOTICEABLE {
+            return Err("it is not known where frames were lost".into());
+        }
+        Ok(losses)
     }
 
     /// Frames that the kernel dropped in a trial of their own, as shares of the frames sent, by its reason and function

@@ -93,6 +93,19 @@ fn percent(share: f64) -> String {
     if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
+/// An offload of a card that is on, or off.
+fn offload(case: &Case<'_>, names: [&str; 2], on: bool) -> Result<Option<String>, String> {
+    let cards = &case.configuration()?.cards;
+    if cards.iter().all(|card| card.features.is_empty()) {
+        return Err("the DUT does not tell the offloads of its cards".into());
+    }
+    let state = if on { "on" } else { "off" };
+    Ok(cards.iter().find_map(|card| {
+        let name = names.into_iter().find(|name| card.features.get(*name) == Some(&on))?;
+        Some(format!("{}: {name} is {state}", card.name))
+    }))
+}
+
 /// Evidence of a cause: the time of its functions; without a profile, the setting that brings them in. `setting` is its text, if it is
 /// set. A setting whose cost a profile does not show is no cause.
 fn cost_or_setting(

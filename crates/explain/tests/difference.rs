@@ -1,15 +1,12 @@
 //! The time of a frame in two slots, from records made by hand: parts, their spread, waits for locks, and events.
 
-use linerate_explain::{Difference, Records, difference};
-use linerate_measure::audit::Audit;
-use linerate_measure::record::{
-    Campaign, Events, HostFacts, Mode, Slot, SlotProfile, Stopped, TrialRecord, Waits,
-};
-use linerate_measure::summary::summarise;
-use linerate_measure::trial::Rates;
+mod common;
+
+use common::Made;
+use linerate_explain::{Difference, difference};
+use linerate_measure::record::{Events, SlotProfile, Waits};
 use linerate_profile::{Function, Profile};
 use linerate_stats::Estimate;
-use std::collections::BTreeMap;
 
 /// 1,000 and 1,250 ns of a frame. `after`: the rates of the second slot's sampled trials.
 fn of_rates(after: [f64; 4], ratio: f64) -> Difference {
@@ -36,33 +33,11 @@ fn of_rates(after: [f64; 4], ratio: f64) -> Difference {
         events: waited(ns),
         ..SlotProfile::default()
     };
-    let slot = |id: usize| Slot { id, name: ["a", "b"][id].into(), no_ceiling: true, ..Slot::default() };
-    let mut campaign = Campaign { slots: vec![slot(0), slot(1)], ..Campaign::default() };
-    campaign.asked.mode = Mode::Hosts;
-    campaign.roles.dut = vec![0];
-    let trial = |n: u64| TrialRecord {
-        trial: n,
-        block: (n / 2) as u32,
-        slot: (n % 2) as usize,
-        rates: Some(Rates { offered: 2e6, received: [1e6, 0.8e6][(n % 2) as usize], seconds: 1.0 }),
-        audit: Audit { valid: true, ..Audit::default() },
-        ..TrialRecord::default()
-    };
-    let trials: Vec<TrialRecord> = (0..12).map(trial).collect();
-    let mut summary = summarise(&campaign, &trials, Stopped::Trials, 0);
-    summary.profiles =
+    let mut made = Made::new(&[1e6, 0.8e6], |campaign, _| campaign.roles.dut = vec![0]);
+    made.summary.profiles =
         vec![profile(0, [1e6, 0.99e6, 1.01e6, 1e6], 3000, 4000), profile(1, after, 9000, 6500)];
-    let stacks: BTreeMap<usize, Profile> = stacks.iter().cloned().enumerate().collect();
-    let host = HostFacts::default();
-    let records = Records {
-        campaign: &campaign,
-        host: &host,
-        summary: &summary,
-        trials: &trials,
-        facts: &[],
-        stacks: &stacks,
-    };
-    let [a, b] = [0, 1].map(|slot| records.case(&campaign.slots[slot]).unwrap());
+    made.stacks = stacks.iter().cloned().enumerate().collect();
+    let [a, b] = [0, 1].map(|slot| made.records().case(&made.campaign.slots[slot]).unwrap());
     let ratio = Estimate { median: ratio, low: Some(ratio - 0.005), high: Some(ratio + 0.005), n: 6 };
     difference([&a, &b], ratio).unwrap()
 }

@@ -1,15 +1,16 @@
 //! Rules for causes that the tests' machine cannot have: functions of FreeBSD, a hypervisor that takes time, CPUs without work.
 
-use linerate_explain::{Records, explain};
-use linerate_measure::audit::Audit;
-use linerate_measure::counters::PortCounters;
+mod common;
+
+use common::Made;
+use linerate_explain::explain;
+use linerate_hosts::configuration::{label, questions};
+use linerate_hosts::systems::Kernel;
+use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::record::{
-    Asked, Campaign, CpuShare, Explanation, Finding, HostFacts, Mode, Roles, Slot, Stopped, TrialRecord,
+    Collected, CpuShare, Explanation, Finding, SlotFacts, SlotProfile, TrialRecord,
 };
-use linerate_measure::summary::summarise;
-use linerate_measure::trial::Rates;
 use linerate_profile::Profile;
-use std::collections::BTreeMap;
 
 /// What a DUT without a cause does all the time.
 const FORWARDING: &str = "ithread_loop;iflib_rxeof;ether_input;ip_tryforward 700\n";
@@ -21,41 +22,20 @@ fn explained(cpus: &[CpuShare], folded: &str) -> Explanation {
 
 /// The same, with counters of the DUT in each trial of a million frames.
 fn counted(cpus: &[CpuShare], folded: &str, counters: &[(&str, u64)]) -> Explanation {
-    let slot = Slot { variant: "forwarding".into(), no_ceiling: true, ..Slot::default() };
-    let campaign = Campaign {
-        slots: vec![slot],
-        asked: Asked {
-            mode: Mode::Hosts,
-            generator: "xdp".into(),
-            receiver: "xdp".into(),
-            ..Asked::default()
-        },
-        roles: Roles { dut: vec![0, 1], ..Roles::default() },
-        ..Campaign::default()
-    };
-    let trial = |n: u64| TrialRecord {
-        trial: n,
-        block: n as u32,
-        rates: Some(Rates { offered: 1e6, received: 1e6, seconds: 1.0 }),
-        audit: Audit { valid: true, ..Audit::default() },
-        generator: PortCounters { frames: 1_000_000, ..PortCounters::default() },
-        cpus: cpus.to_vec(),
-        dut: counters.iter().map(|(name, n)| (name.to_string(), *n)).collect(),
-        ..TrialRecord::default()
-    };
-    let trials: Vec<TrialRecord> = (0..6).map(trial).collect();
-    let summary = summarise(&campaign, &trials, Stopped::Trials, 0);
-    let stacks = BTreeMap::from([(0, Profile::of_folded(folded))]);
-    let host = HostFacts::default();
-    let records = Records {
-        campaign: &campaign,
-        host: &host,
-        summary: &summary,
-        trials: &trials,
-        facts: &[],
-        stacks: &stacks,
-    };
-    let mut all = explain(&records);
+    let mut made = Made::new(&[1e6], |_, trials| {
+        for trial in trials {
+            trial.cpus = cpus.to_vec();
+            // A router always counts some.
+            let all = counters.iter().chain(&[("Ip.ForwDatagrams", 1_000_000)]);
+            trial.dut = all.map(|(name, n)| (name.to_string(), *n)).collect();
+        }
+    });
+    made.stacks.insert(0, Profile::of_folded(folded));
+    explanation(&made)
+}
+
+fn explanation(made: &Made) -> Explanation {
+    let mut all = explain(&made.records());
     assert_eq!(all.len(), 1);
     let tried = |finding: &Finding| finding.patch.is_some() != finding.untried.is_some();
     assert!(all[0].findings.iter().all(tried), "an experiment, or why there is none: {:?}", all[0].findings);
@@ -140,4 +120,134 @@ fn every_cause_is_found_absent_or_not_examined() {
     causes.sort_unstable();
     assert_eq!(named, causes);
     assert!(all.not_examined.iter().all(|not| !not.reason.is_empty()));
+}
+
+/// A record that lacks every evidence: no rule may call its cause absent.
+#[test]
+fn without_evidence_nothing_is_fine() {
+    let bare = |change: fn(&mut TrialRecord)| {
+        explanation(&Made::new(&[1e6], |_, trials| trials.iter_mut().for_each(change)))
+    };
+    let found = bare(|trial| trial.receiver.frames = trial.generator.frames - 200_000);
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+    // Hosts whose DUT loses frames: that is all that `tester-limit` needs.
+    assert_eq!(found.absent, ["tester-limit"]);
+    let reasons: Vec<&str> = found.not_examined.iter().map(|not| not.reason.as_str()).collect();
+    for lacking in [
+        "the slot was not profiled (--profile)",
+        "the DUT was not asked how it is configured",
+        "the DUT's counters were not read",
+        "how busy the DUT's CPUs were is not known",
+        "it is not known where frames were lost",
+    ] {
+        assert!(reasons.iter().any(|reason| reason.contains(lacking)), "{lacking}: {reasons:?}");
+    }
+    // Where no frame was lost, none was dropped.
+    let found = bare(|trial| trial.receiver.frames = trial.generator.frames);
+    let absent: Vec<&str> = found.absent.iter().map(String::as_str).collect();
+    assert_eq!(absent, ["frames-dropped", "ring-overrun"]);
+}
+
+/// A DUT that was asked, and answers nothing.
+#[test]
+fn questions_without_an_answer_are_no_settings() {
+    let interfaces = ["in0", "out0"].map(String::from);
+    let asked = |kernel: Kernel, answer: fn(&str) -> Result<String, String>| {
+        let mut made = Made::new(&[1e6], |_, trials| {
+            trials.iter_mut().for_each(|trial| trial.receiver.frames = trial.generator.frames)
+        });
+        let answers = questions(kernel, &interfaces).iter().map(|argv| label(argv)).collect::<Vec<_>>();
+        let answers = answers.into_iter().map(|command| Collected { output: answer(&command), command });
+        made.facts = vec![SlotFacts {
+            kernel: kernel.name().into(),
+            interfaces: interfaces.to_vec(),
+            answers: answers.collect(),
+            version: 1,
+            slot: 0,
+        }];
+        let mut absent = explanation(&made).absent;
+        absent.retain(|cause| !["frames-dropped", "ring-overrun"].contains(&cause.as_str()));
+        absent
+    };
+    assert_eq!(asked(Kernel::Linux, |_| Err("permission denied".into())), [""; 0]);
+    // One that has no nft: its rules may be there all the same.
+    let without_nft = |command: &str| match command {
+        "nft" => Err("it ended with status 127".into()),
+        _ => Ok(String::new()),
+    };
+    let absent = asked(Kernel::Linux, without_nft);
+    for cause in ["linear-rules", "logging"] {
+        assert!(!absent.contains(&cause.into()), "{cause}: {absent:?}");
+    }
+    assert!(absent.contains(&"traffic-filters".into()), "{absent:?}");
+}
+
+/// Each evidence by itself, and the causes that need it and nothing else to be called absent.
+#[test]
+fn each_evidence_clears_its_own_causes() {
+    let lossless = |trial: &mut TrialRecord| trial.receiver.frames = trial.generator.frames;
+    let cleared = |made: &Made| {
+        let mut absent = explanation(made).absent;
+        absent.retain(|cause| !["frames-dropped", "ring-overrun"].contains(&cause.as_str()));
+        absent
+    };
+    let counters = Made::new(&[1e6], |_, trials| {
+        for trial in trials {
+            lossless(trial);
+            trial.dut.insert("CPU0: softnet processed".into(), 1_000_000);
+        }
+    });
+    let of_counters = ["connection-table", "fragmentation", "budget-squeezes", "neighbour-table"];
+    assert_eq!(cleared(&counters), of_counters);
+    let cpus = Made::new(&[1e6], |_, trials| {
+        for trial in trials {
+            lossless(trial);
+            trial.cpus = vec![cpu(0, 0.9, 0.0), cpu(1, 0.9, 0.0)];
+        }
+    });
+    assert_eq!(cleared(&cpus), ["idle-cpus", "steal", "other-programs"]);
+    let mut profiled = Made::new(&[1e6], |_, trials| trials.iter_mut().for_each(lossless));
+    profiled.stacks.insert(0, Profile::of_folded(FORWARDING));
+    let of_profile = [
+        "linear-rules",
+        "bridge-netfilter",
+        "bridge",
+        "reverse-path-filter",
+        "logging",
+        "policy-routing",
+        "ipsec-policies",
+        "queueing-discipline",
+        "traffic-filters",
+        "frame-merging",
+        "checksum-in-software",
+        "generic-xdp",
+        "packet-tap",
+        "fragmentation",
+        "lock-contention",
+        "entropy-harvest",
+        "mitigations",
+    ];
+    assert_eq!(cleared(&profiled), of_profile);
+    // A profile without a sample shows nothing, and says why it has none.
+    profiled.stacks.insert(0, Profile::default());
+    assert!(cleared(&profiled).is_empty());
+    profiled
+        .summary
+        .profiles
+        .push(SlotProfile { missing: vec!["profile: no perf".into()], ..SlotProfile::default() });
+    let reasons = explanation(&profiled).not_examined;
+    assert!(reasons.iter().any(|not| not.reason.contains("profile: no perf")), "{reasons:?}");
+    // A loss at a known place is examined, and found.
+    let full =
+        Loss { place: "in: ring full".into(), side: Side::Dut, cause: Cause::QueueFull, frames: 50_000 };
+    let overrun = Made::new(&[1e6], |_, trials| {
+        for trial in trials {
+            trial.receiver.frames = 950_000;
+            trial.losses = vec![full.clone()];
+        }
+    });
+    let found = explanation(&overrun);
+    assert!(found.absent.contains(&"frames-dropped".into()), "{found:?}");
+    let ring = found.not_examined.iter().find(|not| not.cause == "ring-overrun").unwrap();
+    assert!(ring.reason.contains("how busy the CPUs were is not known"), "{ring:?}");
 }

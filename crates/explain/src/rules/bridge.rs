@@ -6,7 +6,7 @@ use linerate_measure::record::Finding;
 use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let setting = case.configuration().map(|found| {
+    let setting = case.configured(&["ip "], |found| {
         let bridged = found.cards.iter().find(|card| card.master_kind.as_deref() == Some("bridge"));
         bridged.map(|card| format!("{} belongs to the bridge {}", card.name, card.master.as_deref().unwrap_or_default()))
     });

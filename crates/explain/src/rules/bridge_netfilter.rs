@@ -6,7 +6,7 @@ use linerate_measure::record::Finding;
 use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let setting = case.configuration().map(|found| {
+    let setting = case.configured(&["ip ", "sysctl"], |found| {
         let bridged = found.cards.iter().any(|card| card.master_kind.as_deref() == Some("bridge"));
         let on = ["iptables", "ip6tables", "arptables"].map(|of| format!("net.bridge.bridge-nf-call-{of}"));
         let on = on.into_iter().find(|name| found.number(name) == Some(1)).filter(|_| bridged);

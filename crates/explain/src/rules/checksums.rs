@@ -1,8 +1,7 @@
 //! Checksums are computed by the CPU.
 
-use super::{change, cost_or_setting};
+use super::{change, cost_or_setting, offload};
 use crate::{Case, Examined};
-use linerate_hosts::configuration::Card;
 use linerate_measure::record::Finding;
 use serde_json::json;
 
@@ -14,11 +13,7 @@ const FUNCTIONS: [&str; 8] = [
 const LEAST: f64 = 0.04;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let setting = case.configuration().map(|found| {
-        let offloads = ["rx-checksumming", "tx-checksumming"];
-        let off = |card: &Card| offloads.into_iter().find(|feature| card.features.get(*feature) == Some(&false)).map(|feature| format!("{}: {feature} is off", card.name));
-        found.cards.iter().find_map(off)
-    });
+    let setting = offload(case, ["rx-checksumming", "tx-checksumming"], false);
     let Some(found) = cost_or_setting(case.spent(&FUNCTIONS), LEAST, setting)? else { return Ok(None) };
     let turned_off = ["/inside/rx-checksum", "/inside/tx-checksum", "/outside/tx-checksum"].into_iter().any(|place| case.setting(place) == Some(&json!(false)));
     let tracks = ["stateful", "nat"].iter().any(|kind| case.setting("/rules/kind").is_some_and(|set| set == kind));

@@ -10,7 +10,7 @@ const FULL: [&str; 3] = ["Conntrack.drop", "Conntrack.early_drop", "Conntrack.in
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let ends = |name: &str| FULL.iter().any(|counter| name.ends_with(counter));
-    let counted = case.counted(ends);
+    let counted = case.counted(ends)?;
     let (frames, sent) = (counted.values().sum::<u64>(), case.sent().max(1) as f64);
     let share = (frames as f64 / sent).min(1.0);
     if share < 0.001 {

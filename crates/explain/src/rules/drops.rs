@@ -50,7 +50,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         let own = !OF_OTHER_RULES.iter().any(|counter| loss.place.contains(counter));
         loss.side == Side::Dut && loss.cause != Cause::QueueFull && own
     };
-    let losses: Vec<&Loss> = case.row.losses.iter().filter(is_drop).collect();
+    let losses: Vec<&Loss> = case.losses()?.iter().filter(is_drop).collect();
     let (sent, lost) = (case.sent().max(1) as f64, losses.iter().map(|loss| loss.frames).sum::<u64>());
     let share = lost as f64 / sent;
     let Some(first) = losses.first().filter(|_| share >= NOTICEABLE) else { return Ok(None) };

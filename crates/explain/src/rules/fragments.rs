@@ -7,7 +7,11 @@ use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let made = case.counted(|name| ["FragCreates", "FragOKs", "ReasmReqds", "FragFails", "InTooBigErrors"].iter().any(|end| name.ends_with(end)));
-    let spent = case.spent(&["ip_do_fragment", "ip6_fragment", "ip_defrag", "inet_frag_*", "ip_fragment"]).ok().filter(|spent| spent.is_clear(0.01));
+    let spent = case.spent(&["ip_do_fragment", "ip6_fragment", "ip_defrag", "inet_frag_*", "ip_fragment"]);
+    let (made, spent) = match (made, spent) {
+        (Err(why), Err(why_not)) => return Err(format!("{why}, and {why_not}")),
+        (made, spent) => (made.unwrap_or_default(), spent.ok().filter(|spent| spent.is_clear(0.01))),
+    };
     let frames = made.values().copied().max().unwrap_or(0) as f64 / case.sent().max(1) as f64;
     if frames < 0.001 && spent.is_none() {
         return Ok(None);

@@ -5,7 +5,7 @@ use crate::{Case, Examined};
 use linerate_measure::record::Finding;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let setting = case.configuration().map(|found| {
+    let setting = case.configured(&["ip "], |found| {
         let generic = |mode: &str| mode == "generic";
         let card = found.cards.iter().find(|card| card.xdp.as_ref().is_some_and(|xdp| generic(&xdp.mode)));
         card.map(|card| format!("{} has a program in generic mode", card.name))

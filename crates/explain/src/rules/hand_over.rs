@@ -12,7 +12,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     let mode = case.records.campaign.asked.mode;
     // In threaded mode, the threads are how the lab gives the DUT its CPUs.
     let threaded = card.napi_threaded == Some(true) && mode != Mode::Threaded;
-    let lost = case.row.losses.iter().filter(|loss| loss.side == Side::Dut && loss.cause == Cause::QueueFull);
+    let lost = case.losses()?.iter().filter(|loss| loss.side == Side::Dut && loss.cause == Cause::QueueFull);
     let share = lost.map(|loss| loss.frames).sum::<u64>() as f64 / case.sent().max(1) as f64;
     // Where frames find a queue full without it, `ring-overrun` has them.
     if steered.is_empty() && !threaded || share < 0.001 {

@@ -12,7 +12,7 @@ const LEAST: f64 = 0.2;
 const MANY: u64 = 50;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let setting = case.configuration().map(|found| {
+    let setting = case.configured(&["nft", "iptables"], |found| {
         let longest = found.rule_sets.iter().filter_map(|set| Some((set, set.longest()?)));
         let longest = longest.max_by_key(|(_, chain)| chain.rules).filter(|(_, chain)| chain.rules >= MANY);
         longest.map(|(set, chain)| format!("{}: the chain {} has {} rules, {} of them with a set or a map", set.filter, chain.name, chain.rules, chain.lookups))

@@ -13,7 +13,7 @@ const WITHOUT_LOGGING: &str = "nft -a list ruleset | awk '$1 == \"table\" { tabl
     if iptables-save 2> /dev/null | grep -q LOG; then iptables-save | sed '/-j N\\?F\\?LOG/d' | iptables-restore; fi";
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let setting = case.configuration().map(|found| {
+    let setting = case.configured(&["nft", "iptables"], |found| {
         let chains = found.rule_sets.iter().flat_map(|set| set.forwarding());
         let logging: u64 = chains.map(|chain| chain.logging).sum();
         (logging > 0).then(|| format!("{logging} rules on the way of forwarded frames log"))

@@ -1,18 +1,13 @@
 //! Frames are merged on reception and cut up again (LRO, GRO).
 
-use super::{and_elsewhere, change, cost_or_setting};
+use super::{and_elsewhere, change, cost_or_setting, offload};
 use crate::{Case, Examined};
-use linerate_hosts::configuration::Card;
 use linerate_measure::experiment::System;
 use linerate_measure::record::Finding;
 use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let setting = case.configuration().map(|found| {
-        let merges = ["large-receive-offload", "rx-udp-gro-forwarding"];
-        let on = |card: &Card| merges.into_iter().find(|feature| card.features.get(*feature) == Some(&true)).map(|feature| format!("{}: {feature} is on", card.name));
-        found.cards.iter().find_map(on)
-    });
+    let setting = offload(case, ["large-receive-offload", "rx-udp-gro-forwarding"], true);
     let Some(found) = cost_or_setting(case.spent(&["skb_gso_segment", "__skb_gso_segment", "skb_mac_gso_segment", "udp4_ufo_fragment", "tcp_lro_*", "skb_gro_receive*"]), 0.02, setting)? else { return Ok(None) };
     Ok(Some(Finding {
         statement: "Received frames are merged and then cut up again.".into(),

@@ -9,7 +9,7 @@ use serde_json::json;
 const TROUBLE: [&str; 4] = ["table_fulls", "res_failed", "unresolved_discards", "forced_gc_runs"];
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let counted = case.counted(|name| TROUBLE.iter().any(|end| name.ends_with(end)));
+    let counted = case.counted(|name| TROUBLE.iter().any(|end| name.ends_with(end)))?;
     let events: u64 = counted.values().sum();
     let reasons: Vec<(&str, f64)> = case.kernel_drops().into_iter().filter(|(name, _)| name.contains("NEIGH_")).collect();
     let dropped: f64 = reasons.iter().map(|(_, part)| part).sum();

@@ -12,11 +12,6 @@ use serde_json::json;
 const UNFAIR: f64 = 0.5;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let queues = by_queue(case.counted(|_| true));
-    // A queue without a frame may have no counter that grew.
-    let set_up = case.inside().ok().and_then(Card::receive_queues).unwrap_or(0);
-    let number = queues.keys().next_back().map_or(0, |last| last + 1).max(set_up);
-    let all: u64 = queues.values().sum();
     if case.inside().is_ok_and(|card| card.receive_queues() == Some(1)) {
         return Ok(None);
     }
@@ -24,6 +19,11 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     if case.records.campaign.asked.mode == Mode::Inline && case.forwarding_cpus().len() < 2 {
         return Ok(None);
     }
+    let queues = by_queue(case.counted(|_| true)?);
+    // A queue without a frame may have no counter that grew.
+    let set_up = case.inside().ok().and_then(Card::receive_queues).unwrap_or(0);
+    let number = queues.keys().next_back().map_or(0, |last| last + 1).max(set_up);
+    let all: u64 = queues.values().sum();
     if all == 0 {
         return Err("the driver counts no frames by receive queue".into());
     }

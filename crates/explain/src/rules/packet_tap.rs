@@ -5,7 +5,7 @@ use crate::{Case, Examined};
 use linerate_measure::record::Finding;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let setting = case.configuration().map(|found| {
+    let setting = case.configured(&["interfaces"], |found| {
         let tapped = found.cards.iter().find(|card| card.taps > Some(0));
         tapped.map(|card| format!("{} packet sockets see the frames of {}", card.taps.unwrap_or(0), card.name))
     });

@@ -9,9 +9,13 @@ use serde_json::json;
 const COUNTERS: [&str; 4] = ["pause", "xon", "xoff", "flow_control"];
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let counted = case.counted(|name| COUNTERS.iter().any(|part| name.to_lowercase().contains(part)));
+    let counted = case.counted(|name| COUNTERS.iter().any(|part| name.to_lowercase().contains(part))).unwrap_or_default();
     let frames: u64 = counted.values().sum();
-    let on = case.configuration().map(|found| found.cards.iter().filter(|card| card.pause.is_on()).map(|card| card.name.clone()).collect::<Vec<_>>());
+    let on = case.hardware().and_then(|card| match card {
+        Some(card) if card.pause.rx.or(card.pause.tx).is_none() => Err("the card does not tell whether pause frames are on".into()),
+        _ => case.configuration(),
+    });
+    let on = on.map(|found| found.cards.iter().filter(|card| card.pause.is_on()).map(|card| card.name.clone()).collect::<Vec<_>>());
     let (strength, evidence) = match (frames, on) {
         (1.., _) => (Strength::Observed, counted.iter().take(4).map(|(name, n)| format!("{name}: {n}")).collect()),
         (0, Ok(on)) if on.is_empty() => return Ok(None),

@@ -15,7 +15,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         let discipline = card.qdiscs.iter().find(|qdisc| !USUAL.contains(&qdisc.kind.as_str()));
         discipline.map(|qdisc| format!("{} has the queueing discipline {}", card.name, qdisc.kind))
     };
-    let setting = case.configuration().map(|found| found.cards.iter().find_map(shaping));
+    let setting = case.configured(&["tc"], |found| found.cards.iter().find_map(shaping));
     // The time in the driver is none of it, and waiting for locks is a cause of its own.
     let without = |spent: Spent, others: &[&str]| Ok::<_, String>(spent.without(&case.spent(others)?));
     let spent = case.spent(&["__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"]);

@@ -6,7 +6,7 @@ use linerate_measure::record::Finding;
 use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let setting = case.configuration().map(|found| {
+    let setting = case.configured(&["sysctl"], |found| {
         let names = found.cards.first().map(|card| card.name.as_str()).into_iter().chain(["all"]);
         let on = names.map(|name| format!("net.ipv4.conf.{name}.rp_filter")).find(|name| found.number(name) > Some(0));
         on.map(|name| format!("{name} = {}", found.sysctls[&name].trim()))

@@ -7,7 +7,7 @@ use linerate_measure::record::{Finding, Strength};
 use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    let full = case.row.losses.iter().filter(|loss| loss.side == Side::Dut && loss.cause == Cause::QueueFull);
+    let full = case.losses()?.iter().filter(|loss| loss.side == Side::Dut && loss.cause == Cause::QueueFull);
     let full: Vec<_> = full.collect();
     let sent = case.sent().max(1) as f64;
     let share = full.iter().map(|loss| loss.frames).sum::<u64>() as f64 / sent;

@@ -5,10 +5,15 @@ use crate::{Case, Examined};
 use linerate_measure::record::{Finding, Limit, Strength};
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
-    if case.row.limit != Limit::Tester {
-        return Ok(None);
-    }
     let ratio = case.row.ceiling.and_then(|ceiling| ceiling.ratio);
+    match case.row.limit {
+        Limit::Unknown => return Err("the rate of the tester without the DUT is not known".into()),
+        Limit::Tester if ratio.is_none() && !case.slot.no_ceiling => {
+            return Err("the tester without the DUT has no valid trial".into());
+        }
+        Limit::Tester => {}
+        _ => return Ok(None),
+    }
     let (evidence, strength) = match ratio {
         Some(ratio) => (format!("its rate is {} of the tester's own", percent(ratio.median)), Strength::Observed),
         None => (format!("the DUT lost {} of the frames, so more may pass", percent(case.row.loss_ratio)), Strength::Inferred),

@@ -10,7 +10,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         let number: u64 = card.filters.values().sum();
         (number > 0).then(|| format!("{} has {number} filters of traffic control", card.name))
     };
-    let setting = case.configuration().map(|found| found.cards.iter().find_map(filters));
+    let setting = case.configured(&["tc"], |found| found.cards.iter().find_map(filters));
     let Some(found) = cost_or_setting(case.spent(&["tcf_classify*", "tc_run", "tcx_run*", "sch_handle_*"]), 0.02, setting)? else { return Ok(None) };
     let (patch, untried) = in_lab(case, "for dev in {in} {out}; do for way in ingress egress; do tc filter del dev $dev $way 2> /dev/null; done; done; true");
     Ok(Some(Finding {
