@@ -12,6 +12,8 @@ mod freebsd_rules;
 mod generators;
 #[path = "routers/interrupted.rs"]
 mod interrupted;
+#[path = "routers/kernel.rs"]
+mod kernel;
 #[path = "routers/lost.rs"]
 mod lost;
 #[path = "routers/openbsd.rs"]

@@ -16,7 +16,7 @@ lockstat:::sx-spin,
 lockstat:::sx-block
 {
 	@waits = count();
-	@[stringof(((struct lock_object *)arg0)->lo_name), stack()] = sum(arg1);
+	@[strjoin("lock ", stringof(((struct lock_object *)arg0)->lo_name)), stack()] = sum(arg1);
 }
 
 END
