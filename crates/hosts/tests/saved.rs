@@ -112,7 +112,8 @@ fn outputs_that_the_documents_print() {
         ("dmesg.txt", &format!("{smp}\n{line}\n")),
         ("vmstat-i.txt", "irq284: t5nex0:0a0 608689 474\n"),
     ]);
-    assert_eq!(found.card("cxl0").unwrap().pci.node, Some(1), "{line}");
+    let card = found.card("cxl0").unwrap();
+    assert_eq!((card.pci.node, card.interrupts[0].number), (Some(1), 284), "{line}");
     assert_eq!((found.machine.cpus.len(), found.machine.cores()), (48, Some(24)));
     assert_eq!(found.machine.cpus[47].siblings, [46, 47]);
     for (line, threads, cores) in [
@@ -269,5 +270,31 @@ proptest! {
         if let Ok(facts) = of_saved(&files) {
             prop_assert!(Configuration::recorded(&facts).is_some());
         }
+    }
+}
+
+#[test]
+fn the_fill_of_ipf_and_limits_in_braces() {
+    // The forms of versions 4 and 5 of ipfstat(8).
+    for stat in [
+        "IP states added:\n\t3 TCP\n\t12 active\n\t9 expired\n",
+        "12\tactive state table entries\n0\tadd bad\n",
+    ] {
+        let found = files(&[
+            ("uname.txt", "FreeBSD r 13.2-RELEASE"),
+            ("ipfstat-s.txt", stat),
+            (
+                "ipf-T-list.txt",
+                "state_max\tmin 0x1\tmax 0x7fffffff\tcurrent 4013\nstate_size\tmin 0x1\tmax 0x7fffffff\tcurrent 5737\n",
+            ),
+            ("pf.conf", "set limit { states 10000, src-nodes 2000 }\nset limit frags 5000\n"),
+        ]);
+        let table = found.connections.unwrap();
+        assert_eq!((table.entries, table.most, table.buckets), (Some(12), Some(4013), Some(5737)));
+        let limits = &found.boot["/etc/pf.conf"];
+        assert_eq!(
+            (limits["set limit states"].as_str(), limits["set limit src-nodes"].as_str(), limits.len()),
+            ("10000", "2000", 3)
+        );
     }
 }

@@ -5,6 +5,7 @@ pub mod changes;
 pub mod cpu;
 
 use crate::process::{Job, ProcessError};
+use linerate_hosts::systems::Signs;
 use linerate_measure::record::{HostFacts, VERSION};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -137,28 +138,15 @@ impl Machine<'_> {
         if online > 0 { online as u32 } else { listed as u32 }
     }
 
-    /// The hypervisor, as far as it shows itself: Xen by its own file, others by the CPU's flag, the machine's maker or the
-    /// clock that only they have.
     fn hypervisor(&self, cpuinfo: &str) -> Option<String> {
-        if let Some(kind) = self.line("sys/hypervisor/type") {
-            return Some(kind);
-        }
-        let flags = value(cpuinfo, "flags").unwrap_or_default();
-        let flagged = flags.split_whitespace().any(|f| f == "hypervisor");
         let maker = ["sys_vendor", "product_name"].map(|name| self.line(&format!("sys/class/dmi/id/{name}")));
-        let maker = maker.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        let virtual_maker = ["QEMU", "KVM", "Virtual", "VMware", "Bochs"].iter().any(|v| maker.contains(v));
-        let clocks = self.line(&format!("{CLOCK_SOURCE}/available_clocksource")).unwrap_or_default();
-        let by_clock = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")]
-            .iter()
-            .find_map(|(clock, name)| clocks.contains(clock).then_some(*name));
-        match (by_clock, maker.is_empty()) {
-            (Some(name), true) => Some(name.into()),
-            (Some(name), false) => Some(format!("{name} ({maker})")),
-            (None, _) if !flagged && !virtual_maker => None,
-            (None, true) => Some("of unknown kind".into()),
-            (None, false) => Some(maker),
-        }
+        let signs = Signs {
+            kind: self.line("sys/hypervisor/type"),
+            flags: value(cpuinfo, "flags").unwrap_or_default().into(),
+            maker: maker.into_iter().flatten().collect::<Vec<_>>().join(" "),
+            clocks: self.line(&format!("{CLOCK_SOURCE}/available_clocksource")).unwrap_or_default(),
+        };
+        signs.hypervisor()
     }
 
     fn governor(&self) -> String {

@@ -54,6 +54,23 @@ impl Configuration {
                 self.modules = lines(answer).filter_map(name).take(MOST_ENTRIES).collect();
             }
             ["dmesg"] => self.messages(answer),
+            ["ipfstat", "-s"] => {
+                // Version 4 prints `12 active`.
+                let active = |line: &str| {
+                    let (n, what) = line.trim().split_once(char::is_whitespace)?;
+                    ["active", "active state table entries"].contains(&what.trim()).then(|| n.parse().ok())?
+                };
+                // `state_max  min 0x1  max 0x7fffffff  current 4013`
+                let current = |name: &str| {
+                    let line =
+                        lines(answer).find(|line| line.split_ascii_whitespace().next() == Some(name))?;
+                    line.split_ascii_whitespace().next_back()?.parse().ok()
+                };
+                let table = self.table();
+                table.entries = table.entries.or(lines(answer).find_map(active));
+                table.most = table.most.or(current("state_max"));
+                table.buckets = table.buckets.or(current("state_size"));
+            }
             ["ipfstat", ..] => self.rule_sets.extend(rule_sets::ipf(answer)),
             ["pfctl", "-sr" | "-vsr"] | ["pfctl", "-s", "rules"] => {
                 self.rule_sets.extend(rule_sets::pf(answer))
@@ -345,8 +362,14 @@ impl Configuration {
             // The two last words are counts.
             let words: Vec<&str> = rest.split_ascii_whitespace().collect();
             let name = words[..words.len().saturating_sub(2)].join(" ");
-            let of = name.split([':', ' ']).next().unwrap_or_default();
-            if let Some(card) = self.card_mut(of).filter(|card| card.interrupts.len() < MOST_ENTRIES) {
+            let mut of = name.split([':', ' ']).next().unwrap_or_default().to_string();
+            // Queues of Chelsio's ports: t5nex0:1a3 is one of cxl1, on the first card.
+            if let Some(("t5nex0", port)) = name.split_once(':')
+                && let Some(port) = port.chars().next().filter(char::is_ascii_digit)
+            {
+                of = format!("cxl{port}");
+            }
+            if let Some(card) = self.card_mut(&of).filter(|card| card.interrupts.len() < MOST_ENTRIES) {
                 card.interrupts.push(Interrupt { number, name: shown(&name), ..Interrupt::default() });
             }
         }

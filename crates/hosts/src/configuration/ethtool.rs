@@ -118,6 +118,50 @@ fn indirection(card: &mut Card, text: &str) -> bool {
     !card.indirection.is_empty()
 }
 
+/// Letters by which ethtool(8) is given fields of the hash, with the beginnings of the lines that show them.
+const LETTERS: [(&str, char); 9] = [
+    ("L2DA", 'm'),
+    ("VLAN tag", 'v'),
+    ("L3 proto", 't'),
+    ("IP SA", 's'),
+    ("IP DA", 'd'),
+    ("L4 bytes 0 & 1", 'f'),
+    ("L4 bytes 2 & 3", 'n'),
+    ("GTP TEID", 'e'),
+    ("IPv6 flow label", 'l'),
+];
+
+/// Fields of the hash as ethtool(8) is given them: `sdfn`; `None` for one without a letter, or for none.
+pub fn letters(fields: &[String]) -> Option<String> {
+    let of =
+        |field: &String| LETTERS.iter().find(|(shown, _)| field.starts_with(shown)).map(|(_, letter)| letter);
+    fields.iter().map(of).collect::<Option<String>>().filter(|letters| !letters.is_empty())
+}
+
+/// A table of queues as words of `ethtool -X`: `equal 4`, `weight 6 1 1`; `None` where neither makes this table.
+pub fn spread(table: &[u32]) -> Option<String> {
+    let most = table.iter().copied().max()?;
+    let queues = most.checked_add(1).filter(|n| (*n as usize) <= table.len())?;
+    if table.iter().zip((0..queues).cycle()).all(|(queue, equal)| *queue == equal) {
+        return Some(format!("equal {queues}"));
+    }
+    let weights: Vec<String> =
+        (0..queues).map(|queue| table.iter().filter(|of| **of == queue).count().to_string()).collect();
+    table.is_sorted().then(|| format!("weight {}", weights.join(" ")))
+}
+
+/// The words of `ethtool -X` for the table that `ethtool -x` shows.
+pub fn shown_spread(text: &str) -> Option<String> {
+    let mut card = Card::default();
+    indirection(&mut card, text);
+    spread(&card.indirection)
+}
+
+/// The letters for the fields that `ethtool -n IFACE rx-flow-hash FLOW` shows.
+pub fn shown_letters(text: &str) -> Option<String> {
+    letters(&fields(text))
+}
+
 /// Lines below `UDP over IPV4 flows use these fields …:`.
 fn fields(text: &str) -> Vec<String> {
     let below = lines(text).skip_while(|line| !line.contains("use these fields")).skip(1);

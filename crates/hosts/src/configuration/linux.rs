@@ -1,7 +1,7 @@
 //! The answers of Linux: files as grep(1) prints them, `ip -d -j link`, `tc -j`, ethtool(8), rule sets.
 
 use super::{Card, Configuration, ConnectionTable, Interrupt, Link, Pci, Qdisc, Xdp, ethtool, rule_sets};
-use crate::systems::linux::entries;
+use crate::systems::linux::{Signs, entries};
 use crate::systems::text::{self, cpu_list, lines, sections, shown};
 use crate::systems::{self, MOST_ENTRIES};
 use serde::Deserialize;
@@ -27,7 +27,7 @@ impl Configuration {
 
     fn cpu_files(&mut self, answer: &str) {
         let machine = &mut self.machine;
-        let (mut names, mut is_virtual) = (Vec::new(), false);
+        let mut signs = Signs::default();
         for (path, value) in files(answer) {
             let parts: Vec<&str> = path.rsplit('/').take(3).collect();
             let name = parts.first().copied().unwrap_or_default();
@@ -39,7 +39,7 @@ impl Configuration {
                     let Some((key, value)) = value.split_once(':') else { continue };
                     match key.trim() {
                         "model name" => machine.model = Some(shown(value)),
-                        "flags" => is_virtual |= value.split(' ').any(|flag| flag == "hypervisor"),
+                        "flags" => signs.flags = value.into(),
                         _ => {}
                     }
                 }
@@ -54,7 +54,9 @@ impl Configuration {
                 ("cpufreq", "boost") => machine.boost = Some(value == "1"),
                 ("intel_pstate", "no_turbo") => machine.boost = Some(value == "0"),
                 ("vulnerabilities", name) => drop(machine.mitigations.insert(shown(name), shown(value))),
-                ("id", _) | ("hypervisor", _) => names.push(shown(value)),
+                ("id", _) => signs.maker = format!("{} {}", signs.maker, shown(value)).trim_start().into(),
+                ("hypervisor", _) => signs.kind = Some(shown(value)),
+                ("clocksource0", "available_clocksource") => signs.clocks = value.into(),
                 ("clocksource0", _) => machine.clock_source = Some(shown(value)),
                 (node, "cpulist") => {
                     let number = node.strip_prefix("node").and_then(|n| n.parse().ok());
@@ -82,8 +84,7 @@ impl Configuration {
                 _ => {}
             }
         }
-        let named = names.iter().find(|name| HYPERVISORS.iter().any(|known| name.contains(known)));
-        machine.virtual_machine = is_virtual.then(|| named.cloned().unwrap_or_else(|| "unknown".into()));
+        machine.virtual_machine = signs.hypervisor();
     }
 
     fn interface_files(&mut self, answer: &str) {
@@ -177,6 +178,7 @@ impl Configuration {
             if let Some(card) = self.card_mut(&entry.ifname) {
                 card.found = true;
                 (card.kind, card.mtu) = (kind, mtu);
+                card.settings.extend(entry.txqlen.map(|n| ("txqueuelen".to_string(), n.to_string())));
                 card.master_kind =
                     entry.master.as_ref().and_then(|master| kinds.get(master)).map(|kind| shown(kind));
                 card.master = entry.master.as_deref().map(shown);
@@ -247,24 +249,6 @@ impl Configuration {
 
 /// Linux has no more (NR_CPUS).
 const MOST_CPUS: u32 = 8192;
-/// Words in the names that hypervisors give their machines.
-const HYPERVISORS: [&str; 14] = [
-    "KVM",
-    "QEMU",
-    "Standard PC",
-    "VMware",
-    "VirtualBox",
-    "innotek",
-    "Xen",
-    "xen",
-    "Virtual Machine",
-    "Amazon EC2",
-    "Google",
-    "Bochs",
-    "BHYVE",
-    "OpenStack",
-];
-
 /// Interfaces with their kinds, of `ip -d -j link show`.
 pub fn kinds(answer: &str) -> Vec<(String, String)> {
     let all: Vec<LinkEntry> = entries(answer.as_bytes());
@@ -335,6 +319,7 @@ struct LinkEntry {
     ifname: String,
     link: Option<String>,
     master: Option<String>,
+    txqlen: Option<u32>,
     linkinfo: LinkInfo,
     xdp: Option<XdpEntry>,
     parentbus: Option<String>,

@@ -6,7 +6,7 @@
 //! [`MOST_BYTES`] of an answer is kept.
 
 mod bsd;
-mod ethtool;
+pub mod ethtool;
 mod linux;
 mod questions;
 mod rule_sets;
@@ -94,7 +94,7 @@ pub struct Machine {
     pub nodes: BTreeMap<u32, Vec<u32>>,
     /// CPUs that the scheduler leaves alone.
     pub isolated: Vec<u32>,
-    /// The hypervisor, or `unknown` where a virtual machine does not name it; `None` if there is none, or it is not known.
+    /// The hypervisor, or `of unknown kind` where a virtual machine does not name it; `None` if there is none, or it is not known.
     pub virtual_machine: Option<String>,
     /// CPU vulnerability, or its mitigation, and the state in the system's words.
     pub mitigations: BTreeMap<String, String>,
@@ -382,8 +382,9 @@ impl Configuration {
                 };
                 Some((shown(&name), shown(value.trim().trim_matches(['"', '\'', '{', '}']))))
             };
+            let lines = lines.iter().flat_map(|line| limits(line));
             let settings: BTreeMap<_, _> =
-                lines.iter().filter_map(|line| setting(line)).take(crate::systems::MOST_ENTRIES).collect();
+                lines.filter_map(|line| setting(&line)).take(crate::systems::MOST_ENTRIES).collect();
             if !settings.is_empty() {
                 self.boot.entry(shown(file)).or_default().extend(settings);
             }
@@ -488,6 +489,15 @@ pub fn interfaces(kernel: Kernel, answer: &str) -> Vec<String> {
 
 /// Interfaces that are asked for.
 const MOST_CARDS: usize = 64;
+
+/// A line of a file of settings; limits in braces, `set limit { states 10000, src-nodes 2000 }`, as a line each.
+fn limits(line: &str) -> Vec<String> {
+    let inner = line.trim().strip_prefix("set").and_then(|rest| rest.trim_start().strip_prefix("limit"));
+    let inner = inner.and_then(|rest| rest.trim_start().strip_prefix('{')?.split('}').next());
+    let Some(inner) = inner else { return vec![line.into()] };
+    let words: Vec<&str> = inner.split([' ', '\t', ',']).filter(|word| !word.is_empty()).collect();
+    words.chunks_exact(2).map(|pair| format!("set limit {} {}", pair[0], pair[1])).collect()
+}
 
 /// Whether a line of a configuration file may hold a password or a key.
 fn is_secret(line: &str) -> bool {

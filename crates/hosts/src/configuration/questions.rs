@@ -108,7 +108,7 @@ $c/cpu[0-9]*/topology/physical_package_id $c/cpu[0-9]*/topology/core_id $c/cpu[0
 $c/cpu[0-9]*/cpufreq/scaling_governor $c/cpu[0-9]*/cpufreq/scaling_cur_freq $c/cpu[0-9]*/cpufreq/scaling_max_freq \
 $c/cpu[0-9]*/cpufreq/cpuinfo_max_freq /sys/devices/system/node/node[0-9]*/cpulist $c/vulnerabilities/* \
 /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name /sys/hypervisor/type \
-/sys/devices/system/clocksource/clocksource0/current_clocksource; :"#;
+/sys/devices/system/clocksource/clocksource0/[ac]*_clocksource; :"#;
 
 /// Files of interfaces; the interrupts where one of them is a device, and `/proc/irq/NUMBER/NAME/`.
 const INTERFACES: &str = r#"f= irqs=
@@ -228,6 +228,9 @@ const ROUTES: &str = r#"netstat -rn | awk '/^Internet/ {f = $1; next} NF > 3 && 
 const BSD_NEIGHBOURS: &str = r#"{ arp -an; ndp -an; } 2>/dev/null | awk '/^Neighbor|^Host/ {next} /incomplete/ {n["INCOMPLETE"]++; next}
 /permanent| R *$/ {n["PERMANENT"]++; next} NF > 3 {n["REACHABLE"]++} END {for (s in n) print n[s], s}'"#;
 
+/// The states of ipf, and how many there may be.
+const IPF_STATES: &str = "ipfstat -s && ipf -T state_max,state_size";
+
 /// The CPUs that may take each interrupt.
 const CPUSETS: &str =
     r#"for i in $(vmstat -i | sed -n 's/^irq\([0-9]*\):.*/\1/p'); do cpuset -g -x $i; done; :"#;
@@ -287,6 +290,7 @@ fn freebsd(interfaces: &[String]) -> Vec<Vec<String>> {
     all.extend([
         // After vmstat, which names the interrupts.
         script(CPUSETS, "cpusets", &[]),
+        script(IPF_STATES, "ipfstat", &["-s"]),
         script(ROUTES, "routes", &[]),
         script(BSD_NEIGHBOURS, "neighbours", &[]),
         script(BOOT, "boot", &[]),

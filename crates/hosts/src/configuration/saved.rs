@@ -40,9 +40,10 @@ const TREE: [&str; 15] = [
 ];
 
 /// Programs whose outputs are read.
-const PROGRAMS: [&str; 21] = [
-    "sysctl", "ifconfig", "pciconf", "vmstat", "kldstat", "dmesg", "uname", "cpuset", "netstat", "arp",
-    "pfctl", "ipfw", "ipfstat", "ip", "ethtool", "nft", "iptables", "lscpu", "cpuinfo", "meminfo", "tc",
+const PROGRAMS: [&str; 22] = [
+    "ipf", "sysctl", "ifconfig", "pciconf", "vmstat", "kldstat", "dmesg", "uname", "cpuset", "netstat",
+    "arp", "pfctl", "ipfw", "ipfstat", "ip", "ethtool", "nft", "iptables", "lscpu", "cpuinfo", "meminfo",
+    "tc",
 ];
 
 /// Whether a file of a saved directory is of use, by its path in it.
@@ -185,6 +186,8 @@ impl Saved {
             ("pfctl", "sr" | "vsr" | "vvsr" | "srules") => self.add("pfctl -s rules", text),
             ("ipfw", "show" | "list" | "ashow" | "alist") => self.add("ipfw list", text),
             ("ipfstat", "io") => self.add("ipfstat -io", text),
+            ("ipfstat", "s") => self.add("ipfstat -s", text),
+            ("ipf", rest) if rest.starts_with('T') => self.add("ipfstat -s", text),
             ("ip", rest) if rest.contains("link") => self.add("ip -d -j link show", text),
             ("lscpu", _) => self.add("cpus", &lscpu(text)),
             ("cpuinfo" | "meminfo", _) => self.tree(&format!("proc/{}", words[0]), text),

@@ -15,6 +15,7 @@ mod tests;
 
 pub use single::{Single, content, content_of};
 
+use crate::configuration::ethtool;
 use linerate_measure::experiment::System;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::own::{LabEnd, RuleFile};
@@ -359,6 +360,12 @@ pub enum Form {
     /// The first word behind the last line that begins with this and a colon: `rx-usecs` of ethtool. Behind a second name on that
     /// line if there is one after a slash: `Adaptive RX/TX`.
     Line(String),
+    /// The fields of the hash, as letters: `sdfn`.
+    HashFields,
+    /// The table of queues, as words: `equal 4`.
+    Indirection,
+    /// The CPUs of an interrupt, by cpuset(1): `irq 264 mask: 0, 1`.
+    CpuSet,
 }
 
 impl Form {
@@ -378,6 +385,15 @@ impl Form {
                 Some(if on { (*given).into() } else { format!("-{given}") })
             }
             Form::Flag { .. } => None,
+            Form::HashFields => ethtool::shown_letters(output),
+            Form::Indirection => ethtool::shown_spread(output),
+            Form::CpuSet => {
+                let cpus = output.lines().find_map(|line| line.strip_prefix("irq ")?.split_once(" mask: "));
+                let cpus = cpus.map(|(_, cpus)| cpus.replace(' ', ""));
+                cpus.filter(|cpus| {
+                    !cpus.is_empty() && cpus.chars().all(|c| c.is_ascii_digit() || ",-".contains(c))
+                })
+            }
             Form::Line(name) => {
                 let (name, second) =
                     name.split_once('/').map_or((name.as_str(), None), |(n, s)| (n, Some(s)));

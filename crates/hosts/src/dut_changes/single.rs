@@ -8,6 +8,8 @@ use linerate_measure::experiment::System;
 
 /// Writes a value into these files.
 const FILES_PUT: &str = r#"for f in $1; do printf '%s\n' "$2" >"$f" || exit 1; done"#;
+/// Spreads the hash of an interface over its queues. The words are several arguments.
+const SPREAD: &str = r#"exec ethtool -X "$1" $2"#;
 /// Restores the file that [`FILE_READ`] printed, unless someone has changed it since its second argument was written into it.
 const FILE_TAKEN_BACK: &str = concat!(
     "new=$2\n",
@@ -43,9 +45,14 @@ pub enum Single {
         pattern: String,
         value: String,
     },
-    /// Option, interface, and a name with its value: `-K eth0 lro off`.
+    /// Option, interface, and a name with its value: `-K eth0 lro off`, `-N eth0 rx-flow-hash udp4 sdfn`, `-X eth0 equal 4`.
     Ethtool {
         arguments: Vec<String>,
+    },
+    /// An interrupt of FreeBSD and the CPUs that may take it.
+    CpuSet {
+        irq: u32,
+        cpus: String,
     },
     /// Interface and flag: `ix0 -lro`.
     Ifconfig {
@@ -86,7 +93,32 @@ impl Single {
                 let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
                 Ok(Step::change(pattern, read, Program::script(FILES_PUT, [pattern, value]), back))
             }
+            Single::CpuSet { irq, cpus } => {
+                let irq = irq.to_string();
+                let read = Read { program: Program::new(["cpuset", "-g", "-x", &irq]), form: Form::CpuSet };
+                let set = |cpus: &str| Program::new(["cpuset", "-l", cpus, "-x", &irq]);
+                Ok(Step::value(format!("CPUs of interrupt {irq}"), read, set, cpus))
+            }
             Single::Ethtool { arguments } => match &arguments[..] {
+                [option, name, hash, flow, letters] if option == "-N" && hash == "rx-flow-hash" => {
+                    let read = Read {
+                        program: Program::new(["ethtool", "-n", name, hash, flow]),
+                        form: Form::HashFields,
+                    };
+                    let set = |letters: &str| Program::new(["ethtool", "-N", name, hash, flow, letters]);
+                    Ok(Step::value(format!("hash of {flow} of {name}"), read, set, letters))
+                }
+                [option, name, equal, queues] if option == "-X" && equal == "equal" => {
+                    let read =
+                        Read { program: Program::new(["ethtool", "-x", name]), form: Form::Indirection };
+                    let set = |words: &str| Program::script(SPREAD, [name, words]);
+                    Ok(Step::value(
+                        format!("queues of {name}'s hash"),
+                        read,
+                        set,
+                        &format!("{equal} {queues}"),
+                    ))
+                }
                 [option, name, given, value] if option.len() == 2 && option.to_uppercase() == *option => {
                     Ok(ethtool(format!("{given} of {name}"), option, name, given, value))
                 }

@@ -298,3 +298,32 @@ fn rule_files_of_users_are_loaded_and_the_host_s_rules_come_back() {
         ["kenv net.inet.ip.fw.default_to_accept", "ipfw", "ipfw_nat", "rule file own.rules by sh"]
     );
 }
+
+#[test]
+fn hash_fields_tables_and_interrupts_are_put_back() {
+    let step = |words: &str| {
+        let arguments = words.split(' ').map(String::from).collect();
+        Single::Ethtool { arguments }.step(crate::systems::Kernel::Linux).unwrap()
+    };
+    let back = |step: &Step, shown: &str| {
+        let was = step.read.as_ref().unwrap().form.value(shown)?;
+        Some(step.undoing(&was).unwrap().argv)
+    };
+    let hash = step("-N eth0 rx-flow-hash udp4 sdfn");
+    let shown = "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n\n";
+    assert_eq!(back(&hash, shown).unwrap().join(" "), "ethtool -N eth0 rx-flow-hash udp4 sd");
+    assert_eq!(back(&hash, "rxclass: Cannot get RX class rule: Operation not supported\n"), None);
+    let table = step("-X eth0 equal 4");
+    let of = |rows: &str| {
+        format!("RX flow hash indirection table for eth0 with 4 RX ring(s):\n{rows}RSS hash key:\nno\n")
+    };
+    let restored = |rows: &str| back(&table, &of(rows)).map(|argv| argv.last().unwrap().clone());
+    assert_eq!(restored("    0:      0     1     0     1     0     1     0     1\n").unwrap(), "equal 2");
+    assert_eq!(restored("    0:      0     0     0     0     0     0     1     1\n").unwrap(), "weight 6 2");
+    // A table that no words of ethtool(8) make could not be put back.
+    assert_eq!(restored("    0:      1     0     0     1     0     1     0     1\n"), None);
+    assert_eq!(restored(""), None);
+    let pin = Single::CpuSet { irq: 264, cpus: "3".into() }.step(crate::systems::Kernel::FreeBsd).unwrap();
+    assert_eq!(back(&pin, "irq 264 mask: 0, 1\n").unwrap().join(" "), "cpuset -l 0,1 -x 264");
+    assert_eq!(back(&pin, "cpuset: getaffinity: No such process\n"), None);
+}

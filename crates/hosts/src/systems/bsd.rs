@@ -101,7 +101,8 @@ fn media(value: &str, interface: &mut Interface) {
         (interface.speed.is_some() && (has(name) || has("flowcontrol") || has("flow"))).then_some(true)
     };
     let (rx, tx) = (flow("rxpause"), flow("txpause"));
-    interface.pause = Pause { rx: rx.or(interface.pause.rx), tx: tx.or(interface.pause.tx) };
+    interface.pause =
+        Pause { rx: rx.or(interface.pause.rx), tx: tx.or(interface.pause.tx), ..interface.pause };
 }
 
 /// Bit/s of a medium's name: `1000baseT`, `10Gbase-SR`, `2500Base-T`, `100GBase-CR4`, `10baseT/UTP`.
@@ -121,7 +122,7 @@ pub fn pause(settings: &BTreeMap<String, String>, pause: &mut Pause) {
         settings.iter().find(|(name, _)| name.ends_with(key)).and_then(|(_, v)| v.trim().parse::<u8>().ok())
     };
     if let Some(mode) = number(".fc").or(number(".pause_settings")) {
-        *pause = Pause { rx: Some(mode & 1 != 0), tx: Some(mode & 2 != 0) };
+        *pause = Pause { rx: Some(mode & 1 != 0), tx: Some(mode & 2 != 0), ..Pause::default() };
     }
     if let Some(rx) = number(".rx_pauseframe_control") {
         pause.rx = Some(rx != 0);

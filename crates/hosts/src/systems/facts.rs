@@ -41,6 +41,8 @@ pub struct Pause {
     pub rx: Option<bool>,
     /// It sends them when its receiver is full.
     pub tx: Option<bool>,
+    /// Whether it agrees with its neighbour on them.
+    pub autoneg: Option<bool>,
 }
 
 impl Pause {

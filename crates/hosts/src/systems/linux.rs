@@ -8,6 +8,40 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// Signs of a hypervisor.
+#[derive(Debug, Default)]
+pub struct Signs {
+    /// `/sys/hypervisor/type`.
+    pub kind: Option<String>,
+    /// Those of the CPU.
+    pub flags: String,
+    /// The machine's maker and name.
+    pub maker: String,
+    /// The clocks that the kernel could use.
+    pub clocks: String,
+}
+
+impl Signs {
+    /// The hypervisor, as far as it shows itself: Xen by its own file, others by the CPU's flag, the machine's maker or the clock that
+    /// only they have. `None`: no sign of one.
+    pub fn hypervisor(self) -> Option<String> {
+        const MAKERS: [&str; 7] = ["QEMU", "KVM", "Virtual", "VMware", "Bochs", "BHYVE", "OpenStack"];
+        const CLOCKS: [(&str, &str); 3] = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
+        let Signs { kind, flags, maker, clocks } = self;
+        let by_flag = flags.split_whitespace().any(|flag| flag == "hypervisor");
+        let by_maker = MAKERS.iter().any(|name| maker.contains(name));
+        let by_clock = CLOCKS.iter().find(|(clock, _)| clocks.contains(clock)).map(|(_, name)| *name);
+        match (kind, by_clock, maker.is_empty()) {
+            (Some(kind), _, _) => Some(kind),
+            (None, Some(name), true) => Some(name.into()),
+            (None, Some(name), false) => Some(format!("{name} ({maker})")),
+            (None, None, _) if !by_flag && !by_maker => None,
+            (None, None, true) => Some("of unknown kind".into()),
+            (None, None, false) => Some(maker),
+        }
+    }
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Address {
@@ -128,6 +162,7 @@ pub fn pause(text: &str) -> Pause {
             _ => None,
         };
         match key {
+            "Autonegotiate" => pause.autoneg = on,
             "RX" | "RX negotiated" => pause.rx = on.or(pause.rx),
             "TX" | "TX negotiated" => pause.tx = on.or(pause.tx),
             _ => {}

@@ -17,6 +17,7 @@ pub(crate) mod text;
 
 pub use detect::{FILES, Kernel, System, detect};
 pub use facts::{Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way};
+pub use linux::Signs;
 pub use question::Question;
 pub use text::cpu_list;
 pub(crate) use text::is_name;

@@ -134,7 +134,10 @@ fn a_driver_s_setting_decides_over_what_was_negotiated() {
     );
     for (value, rx, tx) in [("3", true, true), ("1", true, false), ("2", false, true), ("0", false, false)] {
         facts.answer(&question, format!("dev.igb.1.fc: {value}\n").as_bytes(), 0);
-        assert_eq!(facts.interface("igb1").unwrap().pause, Pause { rx: Some(rx), tx: Some(tx) });
+        assert_eq!(
+            facts.interface("igb1").unwrap().pause,
+            Pause { rx: Some(rx), tx: Some(tx), autoneg: None }
+        );
     }
     facts.answer(&Question::Pause("cxl0".into()), b"dev.cxl.0.pause_settings: 2\n", 0);
     assert_eq!(facts.interface("cxl0").unwrap().pause.tx, Some(true));
@@ -161,7 +164,10 @@ fn interfaces_of_linux() {
     assert_eq!((port.speed, port.full_duplex, port.link), (None, None, Some(false)));
     let pause = "Pause parameters for enp1s0f0:\nAutonegotiate:\ton\nRX:\t\toff\nTX:\t\toff\nRX negotiated: on\nTX negotiated: off\n";
     facts.answer(&Question::Pause("enp1s0f0".into()), pause.as_bytes(), 0);
-    assert_eq!(facts.interface("enp1s0f0").unwrap().pause, Pause { rx: Some(true), tx: Some(false) });
+    assert_eq!(
+        facts.interface("enp1s0f0").unwrap().pause,
+        Pause { rx: Some(true), tx: Some(false), autoneg: Some(true) }
+    );
     for broken in [&b"[{"[..], b"Object \"x\" is unknown", b"[[[", b"{}", b"[1]"] {
         facts.answer(&Question::Interfaces, broken, 0);
         assert!(facts.interfaces.is_empty());

@@ -103,7 +103,7 @@ fn machine(page: &mut Document, found: &Configuration) {
             .and_then(|cpu| cpu.governor.as_ref())
             .map(|governor| format!("governor {governor}")),
     );
-    words.extend(machine.virtual_machine.as_ref().map(|name| format!("virtual machine ({name})")));
+    words.extend(machine.virtual_machine.as_ref().map(|name| format!("virtual machine: {name}")));
     if !words.is_empty() {
         page.fact("Machine", words.join(", "));
     }
