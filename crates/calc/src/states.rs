@@ -31,7 +31,7 @@ pub fn ipfw_buckets(states: u64) -> u64 {
 }
 
 /// Slots of pf's hash for a limit of states: three times as many, rounded up to a power of two, and not below the default
-/// (2018 paper, illustration 34). pf keeps two states for each flow that it forwards.
+/// (2018 paper, illustration 34). pf keeps two states for each connection that it forwards.
 ///
 /// ```
 /// # use linerate_calc::states::pf_hash;
@@ -77,27 +77,27 @@ fn power_of_two(n: u64) -> u64 {
 pub enum Asked {
     /// Its hash for a limit of states.
     States(f64),
-    /// Its limit and its hash for a number of flows.
-    Flows(f64),
+    /// Its limit and its hash for a number of connections: all packets between two endpoints, in both directions.
+    Connections(f64),
     /// The states that suit a hash of so many slots.
     Hash(f64),
 }
 
 impl Asked {
-    /// The limit of states, where a firewall keeps so many for a flow, and so many suit a slot.
-    fn states(self, per_flow: u64, for_hash: impl Fn(u64) -> u64) -> Result<u64, CalcError> {
+    /// The limit of states, where a firewall keeps so many for a connection, and so many suit a slot.
+    fn states(self, per_connection: u64, for_hash: impl Fn(u64) -> u64) -> Result<u64, CalcError> {
         let count = |what, n: f64| Ok(within(what, n, 1.0, 1e12, Unit::Count)?.floor() as u64);
         match self {
             Asked::States(n) => count("a number of states", n),
-            Asked::Flows(n) => Ok(count("a number of flows", n)? * per_flow),
+            Asked::Connections(n) => Ok(count("a number of connections", n)? * per_connection),
             Asked::Hash(n) => Ok(for_hash(count("a hash size", n)?).max(1)),
         }
     }
 
     fn given(self, page: Calculation) -> Calculation {
         let (name, n) = match self {
-            Asked::States(n) => ("states", n),
-            Asked::Flows(n) => ("flows", n),
+            Asked::States(n) => ("entries", n),
+            Asked::Connections(n) => ("connections", n),
             Asked::Hash(n) => ("hash size", n),
         };
         page.given(name, n.floor(), Unit::Count)
@@ -144,13 +144,13 @@ pub fn pf_states(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
             ),
         })
         .result("states", states as f64, Unit::Count)
-        .result("flows", (states / 2) as f64, Unit::Count)
+        .result("connections", (states / 2) as f64, Unit::Count)
         .result("hash slots", hash as f64, Unit::Count)
         .result("memory of the hash", bytes as f64, Unit::Bytes)
         .result_text("/etc/pf.conf", format!("set limit states {states}"))
         .result_text("/boot/loader.conf", format!("net.pf.states_hashsize=\"{}\"", power_of_two(hash)))
         .formula(&[
-            "states = 2 x flows (pf keeps one for each direction of a forwarded flow)",
+            "states = 2 x connections (pf keeps one where packets come in, and one where they leave)",
             "hash slots = 3 x states, rounded up to a power of two, at least 32,768",
             "memory of the hash = 80 B x slots",
         ])
@@ -277,7 +277,7 @@ mod tests {
         let page = pf_states(Asked::States(1e7), Some(8.0 * 1073741824.0)).unwrap();
         assert_eq!(page.number("share of the memory"), Some(0.3125));
         assert!(page.notes.iter().any(|note| note.contains("31.25 %")));
-        let page = conntrack(Asked::Flows(1e6), Some(4e9)).unwrap();
+        let page = conntrack(Asked::Connections(1e6), Some(4e9)).unwrap();
         assert_eq!(page.number("default of the kernel for both"), Some(65_536.0));
     }
 }

@@ -84,7 +84,7 @@ proptest! {
 
     #[test]
     fn tables_windows_and_trials(n in any_number(), m in any_number(), count: u64) {
-        for asked in [Asked::States(n), Asked::Flows(n), Asked::Hash(n)] {
+        for asked in [Asked::States(n), Asked::Connections(n), Asked::Hash(n)] {
             sound(pf_states(asked, Some(m)));
             sound(pf_states(asked, None));
             sound(ipfw_states(asked));

@@ -322,10 +322,10 @@ fn state_tables() {
         );
     }
     // "5M of unidirectional UDP flow, so: IPFW maximum state entry needs to be 5M, PF 10M".
-    let page = pf_states(Asked::Flows(5e6), None).unwrap();
+    let page = pf_states(Asked::Connections(5e6), None).unwrap();
     assert_eq!((number(&page, "states"), number(&page, "hash slots")), (1e7, 33_554_432.0));
     assert_eq!(text(&page, "/boot/loader.conf"), "net.pf.states_hashsize=\"33554432\"");
-    assert_eq!(number(&ipfw_states(Asked::Flows(5e6)).unwrap(), "states"), 5e6);
+    assert_eq!(number(&ipfw_states(Asked::Connections(5e6)).unwrap(), "states"), 5e6);
     // "(max with 8GB RAM)": the hash is 31 % of it.
     let page = pf_states(Asked::States(1e7), Some(8.0 * 1073741824.0)).unwrap();
     assert!(printed(100.0 * number(&page, "share of the memory"), "31"));

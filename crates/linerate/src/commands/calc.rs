@@ -28,7 +28,7 @@ use std::time::Duration;
   linerate calc imix 7Mpps                          is this box a 10-gigabit IMIX router?
   linerate calc budget 10G --clock 3GHz             time, cycles and cache misses for each frame
   linerate calc pcie 3x8 --link 40G                 does this slot carry the card's links?
-  linerate calc pf-states --flows 5M                pf's state table, its hash and their memory
+  linerate calc pf-states --connections 5M          pf's state table, its hash and their memory
   linerate calc harvest-mask 511                    without the sources that cost a router time
   linerate calc rss --queues 8                      do the test's flows reach all queues evenly?
   linerate calc trials --difference 1% --deviation 0.5%    trials that show so much
@@ -147,7 +147,7 @@ A router's rate counts the frames that it forwards in both directions together."
     /// pf: limit of states, size of its hash, memory
     #[command(after_help = "Examples:
   linerate calc pf-states 10M                  the hash of 10 million states
-  linerate calc pf-states --flows 5M           the same: pf keeps two states for a forwarded flow
+  linerate calc pf-states --connections 5M     the same: pf keeps two states for a forwarded one
   linerate calc pf-states 10M --memory 8GiB    the share of the host's memory
   linerate calc pf-states --hash 32768         the states that suit FreeBSD 11's default")]
     PfStates {
@@ -269,20 +269,21 @@ A router's rate counts the frames that it forwards in both directions together."
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Table {
-    /// Limit of states: 10M
-    #[arg(value_name = "STATES", value_parser = count)]
+    /// Limit of the table's entries (states of pf and ipfw, connections of Linux): 10M
+    #[arg(value_name = "ENTRIES", value_parser = count)]
     states: Option<f64>,
-    /// Flows that it is to hold, instead of states: 5M
+    /// Connections that it is to hold, instead of entries: 5M. A connection is all packets between two endpoints, in both
+    /// directions
     #[arg(long, value_name = "N", value_parser = count)]
-    flows: Option<f64>,
-    /// The reverse: states that suit a hash of so many slots or buckets
+    connections: Option<f64>,
+    /// The reverse: entries that suit a hash of so many slots or buckets
     #[arg(long, value_name = "N", value_parser = count)]
     hash: Option<f64>,
 }
 
 impl Table {
     fn asked(&self) -> Asked {
-        let asked = self.states.map(Asked::States).or(self.flows.map(Asked::Flows));
+        let asked = self.states.map(Asked::States).or(self.connections.map(Asked::Connections));
         asked.unwrap_or(Asked::Hash(self.hash.unwrap_or_default()))
     }
 }

@@ -86,14 +86,14 @@ mod tests {
 
     #[test]
     fn a_page_has_answer_results_settings_and_their_origin() {
-        let page = calculation(&pf_states(Asked::Flows(5e6), None).unwrap());
+        let page = calculation(&pf_states(Asked::Connections(5e6), None).unwrap());
         let text = page.text(crate::format::Style::default());
         for says in [
             "A limit of 10,000,000 states needs a hash of 33,554,432 slots, which takes 2.5 GiB of memory.",
-            "given    flows 5,000,000",
+            "given    connections 5,000,000",
             "memory of the hash     2.5 GiB  2,684,354,560 B",
             "/boot/loader.conf  net.pf.states_hashsize=\"33554432\"",
-            "formula  states = 2 x flows",
+            "formula  states = 2 x connections",
             "illustration 34",
             "note     OpenBSD",
         ] {
