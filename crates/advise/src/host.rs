@@ -14,12 +14,12 @@ pub struct Demands {
     /// Bit/s of these connections; `None`: the fastest link.
     pub rate: Option<f64>,
     /// Connections that a firewall must keep; `None`: as many as its present limit allows.
-    pub states: Option<u64>,
+    pub connections: Option<u64>,
 }
 
 impl Default for Demands {
     fn default() -> Self {
-        Demands { role: None, rtt_ns: 100e6, rate: None, states: None }
+        Demands { role: None, rtt_ns: 100e6, rate: None, connections: None }
     }
 }
 

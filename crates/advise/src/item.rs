@@ -167,6 +167,8 @@ pub enum Runtime {
     Ethtool { arguments: Vec<String> },
     /// ifconfig(8) with these arguments.
     Ifconfig { arguments: Vec<String> },
+    /// cpuset(1): the CPUs that may take an interrupt.
+    CpuSet { irq: u32, cpus: String },
     /// A value written to a file of the kernel.
     File { path: String, value: String },
 }
@@ -184,6 +186,9 @@ impl Runtime {
             Runtime::Sysctl { name, value } => with("sysctl", &[format!("{name}={value}")]),
             Runtime::Ethtool { arguments } => with("ethtool", arguments),
             Runtime::Ifconfig { arguments } => with("ifconfig", arguments),
+            Runtime::CpuSet { irq, cpus } => {
+                with("cpuset", &["-l", cpus, "-x", &irq.to_string()].map(String::from))
+            }
             Runtime::File { path, value } => Err((path, value)),
         }
     }
@@ -201,7 +206,7 @@ pub struct Lasting {
     pub heading: Option<String>,
     /// The present line, if it is known.
     pub was: Option<String>,
-    /// Whether the line stands before all others: pf.conf has its options before its rules.
+    /// Whether the line stands before the rules of pf.conf, and behind its other options.
     #[serde(default)]
-    pub first: bool,
+    pub option: bool,
 }

@@ -43,21 +43,30 @@ pub fn files<'a>(items: &[&'a Item]) -> BTreeMap<&'a str, Vec<&'a Lasting>> {
     files
 }
 
+/// Words that rules of pf.conf(5) begin with, as a regular expression. Options must come before.
+const RULES: &str = "table|altq|queue|match|scrub|no|nat|rdr|binat|pass|block|anchor|antispoof|load|include";
+
 /// The lines of a file and what becomes of them: ` ` stays, `-` goes, `+` comes. Lines with a key go, the new ones come at the end, or
-/// first where they must. `None`: the file is not there yet.
+/// before the rules where they must. `None`: the file is not there yet.
 fn edits<'a>(text: Option<&'a str>, lines: &[&'a Lasting]) -> Vec<(char, &'a str)> {
     let bare = |line: &str| line.replace([' ', '\t'], "");
     let keys: Vec<String> = lines.iter().map(|lasting| bare(&lasting.key)).collect();
     let goes = |line: &str| keys.iter().any(|key| bare(line).starts_with(key.as_str()));
-    let new = |first: bool| {
-        let of = lines.iter().filter(move |lasting| lasting.first == first);
+    let new = |option: bool| {
+        let of = lines.iter().filter(move |lasting| lasting.option == option);
         of.filter_map(|lasting| Some(('+', lasting.line.as_deref()?)))
     };
     let heading =
         text.is_none().then(|| lines.iter().find_map(|lasting| lasting.heading.as_deref())).flatten();
-    let old = text.unwrap_or_default().lines().map(|line| (if goes(line) { '-' } else { ' ' }, line));
+    let is_rule = |line: &str| RULES.split('|').any(|word| line.trim_start().starts_with(word));
+    let all: Vec<&str> = text.unwrap_or_default().lines().collect();
+    let rules = all.iter().position(|line| is_rule(line)).unwrap_or(all.len());
+    let old = |lines: &[&'a str]| {
+        lines.iter().map(|line| (if goes(line) { '-' } else { ' ' }, *line)).collect::<Vec<_>>()
+    };
+    let (before, behind) = (old(&all[..rules]), old(&all[rules..]));
     let heading = heading.into_iter().flat_map(str::lines).map(|line| ('+', line));
-    heading.chain(new(true)).chain(old).chain(new(false)).collect()
+    heading.chain(before).chain(new(true)).chain(behind).chain(new(false)).collect()
 }
 
 /// The text of a file after these changes; `None`: it is not there yet.
@@ -107,15 +116,16 @@ failed=0
 try() { "$@" || { failed=1; echo "failed: $*" >&2; }; }
 # put VALUE FILE...
 put() { v=$1; shift; for f; do echo "$v" >"$f" || return; done; }
-# For the next boot: begin FILE HEADING; keep FILE KEY [LINE [first]]
+# For the next boot: begin FILE HEADING; keep FILE KEY [LINE [BEFORE]]
 begin() { [ -e "$1" ] || printf '%s\n' "$2" >"$1"; }
 keep() {
 	[ -e "$1" ] || : >"$1" || return
-	{
-		[ "${4-}" != first ] || printf '%s\n' "$3"
-		awk -v k="$2" '{ s = $0; gsub(/[ \t]/, "", s); gsub(/[ \t]/, "", k) } index(s, k) != 1' "$1"
-		[ $# -ne 3 ] || printf '%s\n' "$3"
-	} >"$1.new" && cat "$1.new" >"$1" && rm "$1.new"
+	awk -v k="$2" -v new="${3-}" -v before="${4-}" 'BEGIN { gsub(/[ \t]/, "", k) }
+		{ s = $0; gsub(/[ \t]/, "", s) }
+		index(s, k) == 1 { next }
+		before != "" && new != "" && $0 ~ before { print new; new = "" }
+		{ print }
+		END { if (new != "") print new }' "$1" >"$1.new" && cat "$1.new" >"$1" && rm "$1.new"
 }
 "#;
 
@@ -137,10 +147,9 @@ pub fn shell(chosen: &Chosen) -> String {
             let heading = lines.iter().find_map(|lasting| lasting.heading.as_deref());
             out += &heading.map_or(String::new(), |heading| line(&["begin", file, heading]));
             for lasting in lines {
-                let first = lasting.first.then_some("first");
-                let words =
-                    ["keep", file, &lasting.key].into_iter().chain(lasting.line.as_deref()).chain(first);
-                out += &line(&words.collect::<Vec<_>>());
+                let before = lasting.option.then(|| format!("^[ \t]*({RULES})"));
+                let words = ["keep", file, &lasting.key].into_iter().chain(lasting.line.as_deref());
+                out += &line(&words.chain(before.as_deref()).collect::<Vec<_>>());
             }
         }
         out
@@ -186,7 +195,13 @@ pub fn ansible(chosen: &Chosen) -> String {
                 );
                 let _ = match &lasting.line {
                     Some(line) => {
-                        let place = if lasting.first { "\n        insertbefore: BOF" } else { "" };
+                        let before = || {
+                            format!(
+                                "\n        insertbefore: {}\n        firstmatch: true",
+                                text(&format!("^\\s*({RULES})"))
+                            )
+                        };
+                        let place = if lasting.option { before() } else { String::new() };
                         writeln!(out, "        line: {}{place}\n        create: true", text(line))
                     }
                     None => writeln!(out, "        state: absent"),

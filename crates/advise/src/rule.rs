@@ -3,7 +3,7 @@
 use crate::host::{Host, Version, driver};
 use crate::item::{Basis, Item, Measured, Role, Runtime, Setting, State, Topic};
 use crate::setting::patch;
-use linerate_hosts::configuration::Card;
+use linerate_hosts::configuration::{Card, Interrupt};
 use linerate_hosts::systems::Kernel;
 
 /// A rule. [`RULE`] has what most rules share.
@@ -51,7 +51,7 @@ pub enum Kind {
     Measure,
     /// The settings gone, where they are written down.
     Undo,
-    /// A person's work.
+    /// A person's work, unless the facts name the settings.
     ByHand,
 }
 
@@ -59,7 +59,8 @@ pub enum Kind {
 #[derive(Clone, Copy)]
 pub struct Set {
     /// `{if}` stands for the interface, `{dev}` for its node of FreeBSD's tree: `igb.0`; `{queue}` for each of its receive queues,
-    /// `{cpu}` for each CPU; `{each}` for every interface of Linux, and for `default` and `all`.
+    /// `{irq}` for each of its queues' interrupts, `{cpu}` for each CPU; `{each}` for every interface of Linux, and for `default` and
+    /// `all`.
     pub name: &'static str,
     pub place: Place,
     pub want: Want,
@@ -87,8 +88,10 @@ pub enum Place {
         link: &'static str,
         now: fn(&Scope) -> Option<String>,
     },
-    /// A file below /sys with the name as its path, and its present value.
+    /// A file below /sys or /proc with the name as its path, and its present value.
     Sys(fn(&Scope) -> Option<String>),
+    /// The CPUs of an interrupt of FreeBSD: cpuset(1).
+    CpuSet,
     /// A line of pf.conf(5).
     Pf,
 }
@@ -117,7 +120,7 @@ pub struct Worked {
 pub struct Scope<'a> {
     pub host: &'a Host<'a>,
     pub card: Option<&'a Card>,
-    /// The queue or the CPU, where the setting has one for each.
+    /// The queue, the interrupt or the CPU, where the setting has one for each.
     pub nth: u32,
     /// The interface, where every one has the setting.
     pub each: &'a str,
@@ -225,7 +228,7 @@ impl Rule {
             let (state, gain, certainty) = (State::Absent, 0.0, 1.0);
             return Some(Item { state, gain, certainty, note: Some(note), ..self.plain(host) });
         }
-        if self.kind == Kind::ByHand {
+        if self.kind == Kind::ByHand && settings.is_empty() {
             return Some(self.judged(host, State::ByHand, settings, computation, evidence));
         }
         let is_done = |setting: &Setting| {
@@ -343,8 +346,8 @@ impl Rule {
             if is_driver && !gone && !cards.iter().any(|card| driver(host.kernel, card) == of) {
                 continue;
             }
-            let own =
-                set.name.contains('{') || matches!(set.place, Place::Offload { .. } | Place::Ethtool { .. });
+            let own = set.name.contains('{') && !set.name.contains("{cpu}")
+                || matches!(set.place, Place::Offload { .. } | Place::Ethtool { .. });
             let plain = Scope { host, card: None, nth: 0, each: "" };
             let mut scopes: Vec<Scope> = match own {
                 true => cards.iter().map(|card| Scope { card: Some(*card), ..plain }).collect(),
@@ -352,16 +355,21 @@ impl Rule {
             };
             if let Some((before, after)) = set.name.split_once("{each}") {
                 scopes = host.each(before, after).map(|each| Scope { each, ..plain }).collect();
-            } else if set.name.contains("{queue}") {
-                let queues = |scope: &Scope| {
-                    scope.card.and_then(|card| card.receive_queues()).unwrap_or(0).min(MOST_QUEUES)
+            } else if ["{queue}", "{irq}", "{cpu}"].iter().any(|each| set.name.contains(each)) {
+                let numbered = |scope: &Scope| -> Vec<u32> {
+                    let card = scope.card;
+                    if set.name.contains("{irq}") {
+                        queue_interrupts(card).map(|irq| irq.number).collect()
+                    } else if set.name.contains("{cpu}") {
+                        host.found.machine.cpus.iter().map(|cpu| cpu.cpu).collect()
+                    } else {
+                        (0..card.and_then(Card::receive_queues).unwrap_or(0).min(MOST_QUEUES)).collect()
+                    }
                 };
                 scopes = scopes
                     .into_iter()
-                    .flat_map(|scope| (0..queues(&scope)).map(move |nth| Scope { nth, ..scope }))
+                    .flat_map(|scope| numbered(&scope).into_iter().map(move |nth| Scope { nth, ..scope }))
                     .collect();
-            } else if set.name.contains("{cpu}") {
-                scopes = host.found.machine.cpus.iter().map(|cpu| Scope { nth: cpu.cpu, ..plain }).collect();
             }
             for scope in scopes {
                 let Some((setting, worked)) = set.on(&scope, gone, &flags) else { continue };
@@ -373,6 +381,21 @@ impl Rule {
         }
         (all, Some(how.join("; ")).filter(|text| !text.is_empty()))
     }
+}
+
+/// The interrupts of a card's queues, without those for its link and its commands.
+pub fn queue_interrupts(card: Option<&Card>) -> impl Iterator<Item = &Interrupt> {
+    const OTHERS: [&str; 11] =
+        ["link", "evt", "async", "config", "ctrl", "admin", "mgmt", "misc", "cmd", "pages", "fdir"];
+    let is_queue = move |irq: &&Interrupt| {
+        let name = irq.name.to_ascii_lowercase();
+        let name = name.split('@').next().unwrap_or_default();
+        // Some drivers give their link's interrupt the name of the card.
+        let own = card.is_some_and(|card| card.name == name);
+        !own && name.ends_with(|c: char| c.is_ascii_digit())
+            && !OTHERS.iter().any(|other| name.contains(other))
+    };
+    card.into_iter().flat_map(|card| &card.interrupts).filter(is_queue)
 }
 
 /// A sysctl that the host was asked for and does not have.

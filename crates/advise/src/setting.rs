@@ -2,7 +2,7 @@
 
 use crate::host::ALL;
 use crate::item::{Lasting, Runtime, Setting};
-use crate::rule::{Place, Scope, Set, Want};
+use crate::rule::{Place, Scope, Set, Want, queue_interrupts};
 use linerate_hosts::systems::Kernel;
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,11 @@ impl Set {
         let name =
             self.name.replace("{if}", of_card).replace("{dev}", node.strip_prefix("dev.").unwrap_or(of_card));
         let nth = scope.nth.to_string();
-        let name = name.replace("{queue}", &nth).replace("{cpu}", &nth).replace("{each}", scope.each);
+        let name = name
+            .replace("{queue}", &nth)
+            .replace("{cpu}", &nth)
+            .replace("{irq}", &nth)
+            .replace("{each}", scope.each);
         let variable = self.key().map_or(name.clone(), String::from);
         let written = host.found.written(&variable);
         if gone || matches!(self.want, Want::Gone) {
@@ -26,7 +30,7 @@ impl Set {
                 line: None,
                 heading: None,
                 was: Some(format!("{variable}={was}")),
-                first: false,
+                option: false,
             };
             return Some((
                 Setting { name, now: Some(was.into()), wanted: None, runtime: None, lasting: Some(lasting) },
@@ -90,6 +94,10 @@ impl Set {
                 scope.card?.features.get(feature).map(|on| if *on { "on".into() } else { "off".into() })
             }
             Place::Ethtool { now, .. } | Place::Sys(now) => now(scope),
+            Place::CpuSet => {
+                let irq = queue_interrupts(scope.card).find(|irq| irq.number == scope.nth)?;
+                Some(cpus(&irq.allowed)).filter(|cpus| !cpus.is_empty())
+            }
             Place::Pf => host.found.connections?.most.map(|n| n.to_string()),
         }
     }
@@ -110,7 +118,14 @@ impl Set {
             let written = host.found.written(key).filter(|(known, _)| known.starts_with(stem));
             let was = written.map(|(_, was)| format!("{key}={was}"));
             let file = written.map_or(file, |(known, _)| known).into();
-            Some(Lasting { file, key: format!("{key}="), line: Some(line), heading: None, was, first: false })
+            Some(Lasting {
+                file,
+                key: format!("{key}="),
+                line: Some(line),
+                heading: None,
+                was,
+                option: false,
+            })
         };
         let is_linux = host.kernel == Kernel::Linux;
         match self.place {
@@ -136,7 +151,7 @@ impl Set {
                     line: Some(text),
                     heading: None,
                     was: None,
-                    first: true,
+                    option: true,
                 };
                 (None, Some(lasting))
             }
@@ -170,13 +185,19 @@ impl Set {
                 (Some(Runtime::Ifconfig { arguments }), lasting)
             }
             Place::Ethtool { letter, word, link, .. } => {
-                let arguments = [letter, &card, word, wanted].map(String::from).into();
+                let words = [letter, &card].into_iter().chain(word.split(' ')).chain([wanted]);
+                let arguments = words.map(String::from).collect();
                 let value = match wanted {
                     "on" => "yes",
                     "off" => "no",
                     other => other,
                 };
                 (Some(Runtime::Ethtool { arguments }), scope.link(link, value))
+            }
+            Place::CpuSet => (Some(Runtime::CpuSet { irq: scope.nth, cpus: wanted.into() }), None),
+            // Numbers of interrupts change.
+            Place::Sys(_) if name.starts_with("/proc/irq/") => {
+                (Some(Runtime::File { path: name.into(), value: wanted.into() }), None)
             }
             Place::Sys(_) => {
                 let lasting = Lasting {
@@ -185,7 +206,7 @@ impl Set {
                     line: Some(format!("w {name} - - - - {wanted}")),
                     heading: None,
                     was: None,
-                    first: false,
+                    option: false,
                 };
                 (Some(Runtime::File { path: name.into(), value: wanted.into() }), Some(lasting))
             }
@@ -209,9 +230,14 @@ impl Scope<'_> {
             line: Some(format!("{key}={value}")),
             heading: Some(heading),
             was: None,
-            first: false,
+            option: false,
         })
     }
+}
+
+/// CPUs as a list: `0,2`.
+pub(crate) fn cpus(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// The same value, blanks aside.

@@ -1,7 +1,7 @@
 //! The paper's own recommendations for the machines of the archive, and what each release has.
 
-use linerate_advise::{Advice, Demands, Item, Role, Runtime, State, advise};
-use linerate_hosts::configuration::{Card, Configuration, ConnectionTable, Cpu, Release};
+use linerate_advise::{Advice, Demands, Item, Role, Runtime, Setting, State, advise};
+use linerate_hosts::configuration::{Bounded, Card, Configuration, ConnectionTable, Cpu, Interrupt, Release};
 use std::path::Path;
 
 const MACHINES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/netbenches");
@@ -120,7 +120,7 @@ fn machines_of_the_archive_get_the_papers_recommendations() {
         assert!(
             gone.state == State::Absent
                 && gone.settings.is_empty()
-                && gone.note.as_ref().unwrap().contains("up to 10.3")
+                && gone.note.as_ref().unwrap().contains("up to 10.4")
         );
         assert_eq!(item(&all, "freebsd-redirect").unwrap().state, State::Absent);
     }
@@ -199,7 +199,7 @@ fn what_is_done_is_not_proposed() {
 
 #[test]
 fn settings_that_the_host_lacks_are_not_proposed() {
-    let mut found = router("13.2", "AMD GX-412TC SOC", 4, 1, "igb", 1e9);
+    let mut found = router("12.4", "AMD GX-412TC SOC", 4, 1, "igb", 1e9);
     found.cards[0].settings.insert("debug".into(), "-1".into());
     found.sysctls.extend((0..30).map(|nth| (format!("net.inet.ip.x{nth}"), "0".into())));
     found.sysctls.insert("net.inet.ip.redirect".into(), "1".into());
@@ -237,7 +237,7 @@ fn state_tables_are_computed_as_in_the_paper() {
     found.boot.insert("/etc/rc.conf".into(), [("pf_enable".into(), "YES".into())].into());
     found.connections =
         Some(ConnectionTable { entries: Some(10), most: Some(10_000), buckets: Some(32_768) });
-    let demands = Demands { states: Some(5_000_000), ..Demands::default() };
+    let demands = Demands { connections: Some(5_000_000), ..Demands::default() };
     let all = advise(&found, demands).unwrap();
     assert_eq!(all.role, Role::Firewall);
     // Illustration 34: 5 million flows are 10 million states; 33,554,432 slots x 80 bytes = 2.5 GB.
@@ -245,8 +245,9 @@ fn state_tables_are_computed_as_in_the_paper() {
     assert_eq!(wanted(pf, "set limit states").as_deref(), Some("10000000"));
     assert_eq!(wanted(pf, "net.pf.states_hashsize").as_deref(), Some("33554432"));
     let limit = pf.settings.iter().find_map(|setting| setting.lasting.as_ref()).unwrap();
-    let text = linerate_advise::lines::changed(Some("set limit states 5000\npass\n"), &[limit]);
-    assert_eq!(text, "set limit states 10000000\npass\n");
+    let text =
+        linerate_advise::lines::changed(Some("set limit states 5000\nset skip on lo0\npass\n"), &[limit]);
+    assert_eq!(text, "set skip on lo0\nset limit states 10000000\npass\n");
     assert!(pf.computation.as_ref().unwrap().contains("2560.0 MiB of 8.0 GiB"), "{:?}", pf.computation);
 }
 
@@ -320,4 +321,85 @@ fn end_hosts_get_the_guides_buffers_and_routers_do_not() {
         wanted(offloads, "ethtool -K eth0 gro").is_some()
             && wanted(offloads, "ethtool -K eth0 lro").is_none()
     );
+}
+
+#[test]
+fn queues_interrupts_and_hashes_are_settings() {
+    let mut found = router("13.2", "Xeon", 4, 1, "cxl", 1e10);
+    let queue = |nth: u32, name: String| Interrupt {
+        number: 10 + nth,
+        name,
+        allowed: vec![0, 1, 2, 3],
+        cpus: vec![0],
+    };
+    found.cards.truncate(1);
+    found.cards[0].interrupts = (0..4).map(|nth| queue(nth, format!("t5nex0:0a{nth}"))).collect();
+    let all = advice(&found);
+    let pins = item(&all, "freebsd-chelsio-pinning").unwrap();
+    assert_eq!((pins.state, pins.settings.len()), (State::Change, 4));
+    assert_eq!(pins.settings[2].runtime, Some(Runtime::CpuSet { irq: 12, cpus: "2".into() }));
+    // Without the interrupts' numbers it is a person's work.
+    found.cards[0].interrupts.clear();
+    assert_eq!(item(&advice(&found), "freebsd-chelsio-pinning").unwrap().state, State::ByHand);
+
+    found.system = Release { kernel: "linux".into(), release: Some("6.12.8".into()), product: None };
+    found.sysctls = [("net.ipv4.ip_forward".into(), "1".into())].into();
+    found.cards[0] = Card {
+        name: "eth0".into(),
+        combined_queues: Bounded { now: Some(4), most: Some(8) },
+        indirection: vec![0, 1, 0, 1, 0, 1, 0, 1],
+        hash_fields: [("udp4".into(), vec!["IP SA".into(), "IP DA".into()])].into(),
+        interrupts: (0..4)
+            .map(|nth| queue(nth, format!("eth0-TxRx-{nth}")))
+            .chain([queue(4, "eth0".into())])
+            .collect(),
+        ..Card::default()
+    };
+    let all = advice(&found);
+    let pins = item(&all, "linux-interrupts").unwrap();
+    assert_eq!((pins.state, pins.settings.len()), (State::Measure, 4));
+    let path = "/proc/irq/13/smp_affinity_list".to_string();
+    assert_eq!(pins.settings[3].runtime, Some(Runtime::File { path, value: "3".into() }));
+    let words = |id: &str| match &item(&all, id).unwrap().settings[..] {
+        [Setting { runtime: Some(Runtime::Ethtool { arguments }), lasting: None, now, .. }] => {
+            (arguments.join(" "), now.clone().unwrap())
+        }
+        other => panic!("{id}: {other:?}"),
+    };
+    assert_eq!(words("linux-indirection"), ("-X eth0 equal 4".into(), "2".into()));
+    assert_eq!(words("linux-hash-fields"), ("-N eth0 rx-flow-hash udp4 sdfn".into(), "sd".into()));
+    // Each queue on a CPU of its own, in the table, and hashed by ports.
+    for (nth, irq) in found.cards[0].interrupts.iter_mut().enumerate() {
+        irq.cpus = vec![nth as u32];
+    }
+    found.cards[0].indirection = vec![0, 1, 2, 3];
+    found.cards[0].hash_fields.clear();
+    let all = advice(&found);
+    assert!(
+        ["linux-interrupts", "linux-indirection", "linux-hash-fields"]
+            .iter()
+            .all(|id| item(&all, id).is_none())
+    );
+}
+
+#[test]
+fn redirects_are_off_on_every_interface() {
+    let mut found = router("13.2", "Xeon", 4, 1, "igb", 1e10);
+    found.system = Release { kernel: "linux".into(), release: Some("6.12.8".into()), product: None };
+    found.sysctls = [("net.ipv4.ip_forward".into(), "1".into())].into();
+    for (name, value) in
+        [("igb0", "1"), ("veth1", "1"), ("igb1", "0"), ("all", "0"), ("default", "1"), ("lo", "1")]
+    {
+        found.sysctls.insert(format!("net.ipv4.conf.{name}.send_redirects"), value.into());
+    }
+    let all = advice(&found);
+    let settings = &item(&all, "linux-redirects").unwrap().settings;
+    let sends = settings.iter().filter(|one| one.name.ends_with("send_redirects"));
+    let sends: Vec<_> =
+        sends.map(|one| (one.name.split('.').nth(3).unwrap(), one.lasting.is_some())).collect();
+    // `default` comes last, because interfaces without a value of their own follow it; a container's card is gone after a boot.
+    assert_eq!(sends, [("igb0", true), ("veth1", false), ("default", true)]);
+    let patch = item(&all, "linux-redirects").unwrap().patch.clone().unwrap();
+    assert!(patch["sysctls"].get("net.ipv4.conf.default.send_redirects").is_some());
+    assert!(patch["sysctls"].get("net.ipv4.conf.igb0.send_redirects").is_none(), "{patch}");
 }

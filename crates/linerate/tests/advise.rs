@@ -121,27 +121,33 @@ fn what_is_to_be_measured_is_a_comment_unless_it_is_named() {
 }
 
 #[test]
-fn limits_of_pf_stand_before_its_rules() {
+fn limits_of_pf_stand_before_its_rules_and_behind_its_options() {
     let folder = Scratch::new();
     fs::create_dir_all(folder.path().join("etc")).unwrap();
     fs::write(folder.path().join("uname.txt"), "FreeBSD fw 13.2-RELEASE amd64\n").unwrap();
     fs::write(folder.path().join("etc/rc.conf"), "gateway_enable=\"YES\"\npf_enable=\"YES\"\n").unwrap();
     let place = &folder.file("");
-    let all = json(&["advise", place, "--states", "1000000", "--json"]);
+    let all = json(&["advise", place, "--connections", "1M", "--json"]);
     assert_eq!(all["role"], "firewall");
     let items = all["items"].as_array().unwrap();
     let pf = items.iter().find(|item| item["id"] == "freebsd-pf-states").unwrap();
     assert_eq!(pf["settings"][0]["wanted"], "2000000");
-    assert_eq!(pf["settings"][0]["lasting"]["first"], true);
+    assert_eq!(pf["settings"][0]["lasting"]["option"], true);
     assert_eq!(pf["settings"][1]["wanted"], "8388608");
-    let script = output(&["advise", place, "--states", "1000000", "--format", "shell"]);
+    let script = output(&["advise", place, "--connections", "1M", "--format", "shell"]);
     let line = script.lines().find(|line| line.contains("pf.conf")).unwrap();
-    assert_eq!(line, "try keep /etc/pf.conf 'set limit states' 'set limit states 2000000' first");
+    assert!(
+        line.starts_with("try keep /etc/pf.conf 'set limit states' 'set limit states 2000000' '^"),
+        "{line}"
+    );
     let rules = folder.path().join("etc/pf.conf");
-    fs::write(&rules, "set limit states 5000\nset skip on lo0\npass\n").unwrap();
+    fs::write(&rules, "set limit states 5000\nset limit { states 1, frags 9 }\n\npass\npass\n").unwrap();
     fs::create_dir(folder.path().join("boot")).unwrap();
     carry_out(&script, place.trim_end_matches('/'));
-    assert_eq!(fs::read_to_string(&rules).unwrap(), "set limit states 2000000\nset skip on lo0\npass\n");
+    assert_eq!(
+        fs::read_to_string(&rules).unwrap(),
+        "set limit { states 1, frags 9 }\n\nset limit states 2000000\npass\npass\n"
+    );
 }
 
 #[test]

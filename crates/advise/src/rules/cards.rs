@@ -3,10 +3,11 @@
 use super::{GUIDE, LAB, PAGE, effect, paper};
 use crate::host::Host;
 use crate::item::{Role, Topic};
-use crate::rule::{EVERY, Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use crate::rule::{EVERY, Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked, queue_interrupts};
+use crate::setting::cpus;
 use linerate_calc::bus::Slot;
 use linerate_calc::queues::best;
-use linerate_hosts::configuration::Card;
+use linerate_hosts::configuration::{Card, ethtool};
 use linerate_hosts::systems::Kernel;
 
 const CARD: Rule = Rule { topic: Topic::Cards, ..RULE };
@@ -14,6 +15,11 @@ const QUEUE: Rule = Rule { topic: Topic::Queues, ..RULE };
 
 const fn loader(name: &'static str, value: &'static str) -> Set {
     Set { name, place: Place::Loader, want: Want::Is(value) }
+}
+
+/// A parameter of pause frames, off.
+const fn pause(word: &'static str, link: &'static str, now: fn(&Scope) -> Option<String>) -> Set {
+    Set { name: "", place: Place::Ethtool { letter: "-A", word, link, now }, want: Want::Is("off") }
 }
 
 const fn offload(
@@ -328,6 +334,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::ByHand,
         drivers: &["cxl", "cc"],
         title: "Bind each queue's interrupt of Chelsio's card to a CPU: cpuset -l CPU -x IRQ",
+        sets: &[Set { name: "cpuset -x {irq}", place: Place::CpuSet, want: Want::By(own_cpu) }],
         when: |host| {
             let threads = host.threads()? as usize;
             let cards = host.cards_of(&["cxl", "cc"]);
@@ -355,9 +362,53 @@ pub const RULES: &[Rule] = &[
                 paper!("18"),
             ),
         ],
-        cost: "A CPU that is busy otherwise holds its queue back.",
+        cost: "A CPU that is busy otherwise holds its queue back. A boot undoes it: put the lines into /etc/rc.local.",
         plan: "lab/interrupts",
         ..CARD
+    },
+    Rule {
+        id: "linux-interrupts",
+        on: Kernel::Linux,
+        kind: Kind::Measure,
+        drivers: &["*"],
+        title: "Give each queue's interrupt a CPU of its own",
+        sets: &[Set {
+            name: "/proc/irq/{irq}/smp_affinity_list",
+            place: Place::Sys(|scope| {
+                let irq = queue_interrupts(scope.card).find(|irq| irq.number == scope.nth)?;
+                Some(cpus(&irq.allowed)).filter(|cpus| !cpus.is_empty())
+            }),
+            want: Want::By(own_cpu),
+        }],
+        when: |host| {
+            let threads = host.threads()? as usize;
+            host.found.cards.iter().find_map(|card| {
+                // Without the CPU that takes it, an interrupt may be anywhere.
+                let all: Vec<Option<&u32>> =
+                    queue_interrupts(Some(card)).map(|irq| irq.cpus.first()).collect();
+                let taken: std::collections::BTreeSet<_> = all.iter().flatten().collect();
+                let wanted = card.receive_queues().map_or(all.len(), |queues| queues as usize).min(threads);
+                (all.len() > 1 && taken.len() < wanted).then(|| {
+                    format!(
+                        "the {} interrupts of {}'s queues are on {} of {threads} CPUs",
+                        all.len(),
+                        card.name,
+                        taken.len()
+                    )
+                })
+            })
+        },
+        why: "Queues whose interrupts share a CPU share its time, while other CPUs idle.",
+        measured: &[effect(
+            1.78,
+            "Xeon E5-2650v2, Chelsio T540 with FreeBSD 11.1, each queue on a CPU",
+            "E5-2650v2",
+            "cxl",
+            paper!("13"),
+        )],
+        cost: "irqbalance moves them again: stop it. A boot undoes it. The kernel refuses interrupts that it manages itself.",
+        plan: "queues",
+        ..QUEUE
     },
     Rule {
         id: "freebsd-slot",
@@ -389,26 +440,10 @@ pub const RULES: &[Rule] = &[
         drivers: &["*"],
         title: "Turn Ethernet flow control off",
         sets: &[
-            Set {
-                name: "",
-                place: Place::Ethtool {
-                    letter: "-A",
-                    word: "rx",
-                    link: "RxFlowControl",
-                    now: |s| pause(s, true),
-                },
-                want: Want::Is("off"),
-            },
-            Set {
-                name: "",
-                place: Place::Ethtool {
-                    letter: "-A",
-                    word: "tx",
-                    link: "TxFlowControl",
-                    now: |s| pause(s, false),
-                },
-                want: Want::Is("off"),
-            },
+            // While it is negotiated, some drivers pass over the other two (igb, e1000e).
+            pause("autoneg", "AutoNegotiationFlowControl", |scope| on_off(scope.card?.pause.autoneg)),
+            pause("rx", "RxFlowControl", |scope| on_off(scope.card?.pause.rx)),
+            pause("tx", "TxFlowControl", |scope| on_off(scope.card?.pause.tx)),
         ],
         covers: &["ethtool -A autoneg", "ethtool -A rx"],
         when: |host| {
@@ -480,24 +515,61 @@ pub const RULES: &[Rule] = &[
         id: "linux-hash-fields",
         on: Kernel::Linux,
         topic: Topic::Queues,
-        kind: Kind::ByHand,
         drivers: &["*"],
-        title: "Let ports choose the queue of UDP: ethtool -N IFACE rx-flow-hash udp4 sdfn",
+        title: "Let ports choose the queue of UDP",
+        sets: &[
+            Set { name: "", place: UDP4, want: Want::By(|scope| with_ports(scope, "udp4")) },
+            Set { name: "", place: UDP6, want: Want::By(|scope| with_ports(scope, "udp6")) },
+        ],
         when: |host| {
-            let without = host.found.cards.iter().find(|card| {
-                let udp = card.hash_fields.get("udp4");
-                udp.is_some_and(|fields| {
-                    fields.iter().any(|field| field.contains("IP SA"))
-                        && !fields
-                            .iter()
-                            .any(|field| field.contains("src port") || field.contains("L4 bytes"))
-                })
-            })?;
+            let is_without =
+                |card: &&Card| fields(card, "udp4").or(fields(card, "udp6")) == Some("sd".into());
+            let without = host.found.cards.iter().find(is_without)?;
             Some(format!("{} hashes UDP by addresses alone", without.name))
         },
         why: "Flows between two hosts, such as those of a tunnel, meet in one queue.",
         prior: 0.1,
-        cost: "Fragments of a packet may overtake each other.",
+        cost: "Fragments of a packet may overtake each other. A boot undoes it.",
+        plan: "queues",
+        ..QUEUE
+    },
+    Rule {
+        id: "linux-indirection",
+        on: Kernel::Linux,
+        drivers: &["*"],
+        title: "Spread the hash over all receive queues",
+        sets: &[Set {
+            name: "",
+            place: Place::Ethtool {
+                letter: "-X",
+                word: "equal",
+                link: "",
+                now: |scope| {
+                    let used = ethtool::spread(&scope.card?.indirection)?;
+                    Some(used.strip_prefix("equal ").map_or(used.clone(), String::from))
+                },
+            },
+            want: Want::By(|scope| {
+                let card = scope.card.filter(|card| is_narrow(card))?;
+                let queues = card.receive_queues()?;
+                Some(Worked {
+                    value: queues.to_string(),
+                    how: format!("{} has {queues} receive queues", card.name),
+                })
+            }),
+        }],
+        when: |host| {
+            let card = host.found.cards.iter().find(|card| is_narrow(card))?;
+            Some(format!(
+                "{} of {} receive queues of {} get frames",
+                used(card),
+                card.receive_queues()?,
+                card.name
+            ))
+        },
+        why: "A queue that the table of the hash does not name gets no frames. A table that somebody has set stays as it is when queues are added.",
+        prior: 0.3,
+        cost: "Queues that were kept free for chosen flows (ethtool -N) get others too. A boot undoes it.",
         plan: "queues",
         ..QUEUE
     },
@@ -535,6 +607,60 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
+const UDP4: Place = Place::Ethtool {
+    letter: "-N",
+    word: "rx-flow-hash udp4",
+    link: "",
+    now: |scope| fields(scope.card?, "udp4"),
+};
+const UDP6: Place = Place::Ethtool {
+    letter: "-N",
+    word: "rx-flow-hash udp6",
+    link: "",
+    now: |scope| fields(scope.card?, "udp6"),
+};
+
+/// The fields of the hash of a kind of flow, as ethtool(8) is given them.
+fn fields(card: &Card, flow: &str) -> Option<String> {
+    ethtool::letters(card.hash_fields.get(flow)?)
+}
+
+/// Both ports beside both addresses, where these alone are hashed.
+fn with_ports(scope: &Scope, flow: &str) -> Option<Worked> {
+    let now = fields(scope.card?, flow)?;
+    ["sd", "sdfn"].contains(&now.as_str()).then(|| Worked { value: "sdfn".into(), how: String::new() })
+}
+
+/// Receive queues that the table of the hash names.
+fn used(card: &Card) -> usize {
+    card.indirection.iter().collect::<std::collections::BTreeSet<_>>().len()
+}
+
+/// Whether the table leaves receive queues out.
+fn is_narrow(card: &Card) -> bool {
+    let fits = |queues: u32| (used(card) as u32) < queues && queues as usize <= card.indirection.len();
+    !card.indirection.is_empty() && card.receive_queues().is_some_and(fits)
+}
+
+/// The CPU of a queue's interrupt: those of the card's NUMA node in turn, first one thread of each core.
+fn own_cpu(scope: &Scope) -> Option<Worked> {
+    let card = scope.card?;
+    let machine = &scope.host.found.machine;
+    let near = card.pci.node.and_then(|node| machine.nodes.get(&node));
+    let mut all: Vec<_> =
+        machine.cpus.iter().filter(|cpu| near.is_none_or(|near| near.contains(&cpu.cpu))).collect();
+    all.sort_by_key(|cpu| (cpu.siblings.iter().position(|of| *of == cpu.cpu), cpu.cpu));
+    let irq = queue_interrupts(Some(card)).find(|irq| irq.number == scope.nth)?;
+    let name = irq.name.split('@').next()?;
+    let queue: usize = name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()?;
+    let cpu = all.get(queue % all.len().max(1))?.cpu;
+    let node = near.map_or(String::new(), |_| " of the card's NUMA node".into());
+    Some(Worked {
+        value: cpu.to_string(),
+        how: format!("queue N on the Nth CPU{node}, one thread of each core first"),
+    })
+}
+
 const PAUSE: &str = "A card that is paused holds all its queues, also those of other destinations; its drops move to where nobody counts them. Networks of mixed speeds stall at the slowest.";
 
 const MORE_QUEUES: Rule = Rule {
@@ -563,9 +689,8 @@ fn queues(scope: &Scope) -> Option<Worked> {
     })
 }
 
-fn pause(scope: &Scope, rx: bool) -> Option<String> {
-    let pause = scope.card?.pause;
-    (if rx { pause.rx } else { pause.tx }).map(|on| if on { "on".into() } else { "off".into() })
+fn on_off(on: Option<bool>) -> Option<String> {
+    on.map(|on| if on { "on".into() } else { "off".into() })
 }
 
 /// A slot that carries less than the ports of its card, in writes of 256 bytes.

@@ -84,7 +84,7 @@ pub const RULES: &[Rule] = &[
         drivers: &["*"],
         title: "Keep the queues on the NUMA node of the card: cpuset -l CPUS -x IRQ",
         when: numa,
-        why: "Neither scheduler nor driver of 11 knows the node of a card: frames cross the link between the sockets.",
+        why: "Where a queue's interrupt is on another node, its frames cross the link between the sockets. Neither scheduler nor driver of 11 knows the node of a card.",
         measured: &[effect(
             11.76,
             "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node",
@@ -145,7 +145,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::ByHand,
         title: "Measure on hardware too: this is a virtual machine",
         when: |host| {
-            host.found.machine.virtual_machine.as_deref().map(|name| format!("the hypervisor is {name}"))
+            host.found.machine.virtual_machine.as_deref().map(|name| format!("kern.vm_guest is {name}"))
         },
         why: "Its cards are programs of the hypervisor, whose cost no setting of the guest changes.",
         prior: 0.0,

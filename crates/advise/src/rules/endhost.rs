@@ -73,6 +73,10 @@ pub const RULES: &[Rule] = &[
         title: "Try another congestion control: htcp",
         sets: &[sysctl("net.ipv4.tcp_congestion_control", "htcp")],
         when: |host| {
+            // Whoever has chosen bbr has measured.
+            if host.value("net.ipv4.tcp_congestion_control") == Some("bbr") {
+                return None;
+            }
             let there = host
                 .value("net.ipv4.tcp_available_congestion_control")
                 .map(|all| all.split(' ').any(|name| name == "htcp"));

@@ -20,8 +20,17 @@ pub const RULES: &[Rule] = &[
             Set { name: "net.pf.states_hashsize", place: Place::Loader, want: Want::LeastBy(pf_hash_size) },
         ],
         covers: &["net.pf.pf_states_hashsize"],
-        when: |host| (tracks(host, "pf") || host.is_yes("pf_enable")).then(|| fill(host)),
-        why: "pf keeps two states for each forwarded flow. A full table refuses new connections; with a hash that is too small each lookup walks a long list.",
+        when: |host| {
+            let table = host.found.connections.unwrap_or_default();
+            // A hash of the default size is enough for the default limit.
+            let default = if host.since((12, 0)) == Some(false) { 32_768 } else { 131_072 };
+            let hash = host.number("net.pf.states_hashsize").unwrap_or(default);
+            let short = host.demands.connections.is_some()
+                || is_full(table.entries, table.most)
+                || table.most > u64::try_from(hash).ok();
+            (short && (tracks(host, "pf") || host.is_yes("pf_enable"))).then(|| fill(host))
+        },
+        why: "pf keeps two states for each forwarded connection. A full table refuses new connections; with a hash that is too small each lookup walks a long list.",
         prior: 0.1,
         measured: &[],
         cost: "80 bytes of kernel memory for each slot of the hash, allocated at boot.",
@@ -40,7 +49,7 @@ pub const RULES: &[Rule] = &[
             },
         ],
         when: |host| {
-            (tracks(host, "ipfw") || host.demands.states.is_some() && host.filter("ipfw").is_some())
+            (tracks(host, "ipfw") || host.demands.connections.is_some() && host.filter("ipfw").is_some())
                 .then(|| "ipfw keeps a dynamic rule for each connection".into())
         },
         why: "A full table refuses new connections; ipfw of 11 slows down from 100,000 connections on.",
@@ -98,13 +107,32 @@ pub const RULES: &[Rule] = &[
                 .rule_sets
                 .iter()
                 .find(|set| set.longest().is_some_and(|chain| chain.rules <= 2))?;
-            Some(format!("{} has {} rule(s)", set.filter, set.longest()?.rules))
+            let rules = set.longest()?.rules;
+            Some(format!("{} has {rules} rule{}", set.filter, if rules == 1 { "" } else { "s" }))
         },
         why: "Each packet passes the filter and the lookup of its state.",
         measured: &[
-            effect(11.8, "Xeon L5630, Intel 82580: none against stateful ipfw", "L5630", "igb", LAB),
-            effect(16.5, "Xeon L5630, Intel 82580: none against stateless pf", "L5630", "igb", LAB),
-            effect(14.0, "Xeon L5630, Intel 82580: none against stateful pf", "L5630", "igb", LAB),
+            effect(
+                11.8,
+                "Xeon L5630, Intel 82580: none (the link was full) against stateful ipfw",
+                "L5630",
+                "igb",
+                LAB,
+            ),
+            effect(
+                16.5,
+                "Xeon L5630, Intel 82580: none (the link was full) against stateless pf",
+                "L5630",
+                "igb",
+                LAB,
+            ),
+            effect(
+                14.0,
+                "Xeon L5630, Intel 82580: none (the link was full) against stateful pf",
+                "L5630",
+                "igb",
+                LAB,
+            ),
         ],
         cost: "No filter.",
         plan: "lab/firewalls",
@@ -144,12 +172,12 @@ pub const RULES: &[Rule] = &[
             let table = host.found.connections?;
             (host.found.rule_sets.iter().any(|set| set.tracks())
                 || table.entries > Some(0)
-                || host.demands.states.is_some())
+                || host.demands.connections.is_some())
             .then(|| fill(host))
         },
         why: "A full table drops the first packet of each new connection; with a hash that is too small each lookup walks a long list.",
         prior: 0.1,
-        cost: "Memory: some 300 bytes for each connection, 8 for each bucket.",
+        cost: "Memory: some 300 bytes for each connection, 8 for each bucket. At boot the lines count only if nf_conntrack is loaded before them: name it in /etc/modules-load.d.",
         plan: "states",
         ..FIREWALL
     },
@@ -229,19 +257,24 @@ fn entries(scope: &Scope, per_connection: u64) -> Option<(u64, String)> {
     sized(scope, per_connection, table.entries, table.most)
 }
 
+/// Whether more than four fifths are in use.
+fn is_full(entries: Option<u64>, most: Option<u64>) -> bool {
+    entries.zip(most).is_some_and(|(now, most)| now.saturating_mul(5) > most.saturating_mul(4))
+}
+
 fn sized(
     scope: &Scope,
     per_connection: u64,
     entries: Option<u64>,
     most: Option<u64>,
 ) -> Option<(u64, String)> {
-    if let Some(states) = scope.host.demands.states {
-        let entries = states.saturating_mul(per_connection);
+    if let Some(connections) = scope.host.demands.connections {
+        let entries = connections.saturating_mul(per_connection);
         let each = if per_connection > 1 { format!(" x {per_connection} states") } else { String::new() };
-        return Some((entries, format!("{states} connections{each} = {entries}")));
+        return Some((entries, format!("{connections} connections{each} = {entries}")));
     }
     let most = most?;
-    Some(match entries.filter(|now| now.saturating_mul(5) > most.saturating_mul(4)) {
+    Some(match entries.filter(|_| is_full(entries, Some(most))) {
         Some(now) => (
             now.saturating_mul(2),
             format!("{now} entries fill more than four fifths of {most}: twice as many"),
@@ -286,7 +319,7 @@ fn dynamic(scope: &Scope) -> Option<(u64, String)> {
 fn dyn_buckets(scope: &Scope) -> Option<Worked> {
     let (states, _) = dynamic(scope)?;
     // From 12.0 on the hash may have as many buckets as connections, as in the paper's last bench (illustration 36).
-    let (buckets, how) = match (scope.host.since((12, 0)), scope.host.demands.states) {
+    let (buckets, how) = match (scope.host.since((12, 0)), scope.host.demands.connections) {
         (Some(true), Some(_)) => (states, format!("a bucket for each of {states} connections")),
         _ => (ipfw_buckets(states), format!("{states} / 64, rounded up to a power of two, at most 65536")),
     };
@@ -301,10 +334,10 @@ fn conntrack_max(scope: &Scope) -> Option<Worked> {
 /// One bucket for each entry is the kernel's own choice since 5.15; two where connections are asked for.
 fn conntrack_hash(scope: &Scope) -> Option<Worked> {
     let (states, _) = entries(scope, 1)?;
-    let (buckets, how) = match scope.host.demands.states {
+    let (buckets, how) = match scope.host.demands.connections {
         Some(_) => (
             conntrack_buckets(states),
-            "2 buckets for each connection: it is in the hash once for each direction",
+            "2 buckets for each connection, which is in the hash once for each direction",
         ),
         None => (states, "a bucket for each connection, as Linux 5.15 and later chooses"),
     };

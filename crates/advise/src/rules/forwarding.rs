@@ -12,7 +12,7 @@ const ROUTING: &[Role] = &[Role::Router, Role::Firewall];
 pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-fastforwarding",
-        until: Some((10, 3)),
+        until: Some((10, 4)),
         outside: "tryforward has taken its place in 11.0, without a switch; see freebsd-redirect.",
         roles: ROUTING,
         title: "Turn the fast path for forwarded packets on",
@@ -30,11 +30,11 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-redirect",
         since: Some((12, 0)),
-        outside: "tryforward of 11 does not ask for it; up to 10.3 see freebsd-fastforwarding.",
+        outside: "tryforward of 11 does not ask for it; up to 10.4 see freebsd-fastforwarding.",
         roles: ROUTING,
         title: "Send no ICMP redirects, so that packets take the fast path",
         sets: &[
-            Set { name: "net.inet.ip.redirect", place: Place::Sysctl, want: Want::Is("0") },
+            Set { name: "net.inet.ip.redirect", place: Place::Sysctl, want: Want::By(no_redirect) },
             Set { name: "net.inet6.ip6.redirect", place: Place::Sysctl, want: Want::Is("0") },
         ],
         why: "Tryforward makes no redirects: while they are on, each packet takes the slow path, which can make them.",
@@ -42,7 +42,7 @@ pub const RULES: &[Rule] = &[
         cost: "Hosts that use this router for a destination on their own network are not told of the shorter way.",
         notes: &[(
             (13, 0),
-            "Tryforward makes redirects itself from 13.0 on (ip_redir_alloc in sys/netinet/ip_fastfwd.c), so that less is gained than on 12: measure it.",
+            "IPv4 takes the fast path with redirects too from 13.0 on (ip_redir_alloc in sys/netinet/ip_fastfwd.c). IPv6 does not (sys/netinet6/ip6_input.c).",
         )],
         plan: "lab/forwarding",
         ..RULE
@@ -63,6 +63,14 @@ pub const RULES: &[Rule] = &[
             "kern.random.harvest.mask_symbolic",
             "harvest_mask",
         ],
+        when: |host| {
+            Some(if ether_is_off(host) {
+                "NET_ETHER is off already; INTERRUPT alone was not measured".into()
+            } else {
+                String::new()
+            })
+        },
+        computed: |host| ether_is_off(host).then_some(0.0),
         why: "random_harvest_queue() takes the first bytes of each frame under one lock for all CPUs.",
         measured: &[
             effect(0.0, "2 x Xeon E5-2650v4, Intel 82599ES", "E5-2650v4", "ix", paper!("9")),
@@ -77,10 +85,7 @@ pub const RULES: &[Rule] = &[
             effect(3.139, "AMD GX-412TC (PC Engines APU2), Intel I210", "GX-412TC", "igb", paper!("9")),
         ],
         cost: "Fewer sources feed the random number generator; those that are left suffice once it is seeded.",
-        notes: &[(
-            (12, 0),
-            "The mask's bits are those of 11 for these sources. NET_ETHER is off by default in later releases.",
-        )],
+        notes: &[((12, 0), "These sources have the bits of 11.")],
         plan: "lab/harvest",
         ..RULE
     },
@@ -244,14 +249,25 @@ fn idle(host: &Host, names: [&str; 2]) -> Option<String> {
     (!on).then(|| "it forwards neither IPv4 nor IPv6".into())
 }
 
+/// From 13.0 on, tryforward of IPv4 makes redirects itself.
+fn no_redirect(scope: &Scope) -> Option<Worked> {
+    let asks = scope.host.since((13, 0)) != Some(true);
+    asks.then(|| Worked { value: "0".into(), how: String::new() })
+}
+
+fn mask(host: &Host) -> Option<Mask> {
+    let written = || host.found.written("harvest_mask").map(|(_, value)| value);
+    host.value("kern.random.harvest.mask").or_else(written)?.parse().ok()
+}
+
+/// Whether frames feed no entropy.
+fn ether_is_off(host: &Host) -> bool {
+    mask(host).is_some_and(|mask| mask.without(&["NET_ETHER"]) == mask)
+}
+
 /// Without the sources that cost something with each frame. The symbolic mask is surer than the number: 13.2 shows 991.
 fn harvest(scope: &Scope) -> Option<Worked> {
-    let now = scope.host.value("kern.random.harvest.mask").or(scope
-        .host
-        .found
-        .written("harvest_mask")
-        .map(|(_, value)| value));
-    let now: Mask = now.map_or(Some(Mask(511)), |text| text.parse().ok())?;
+    let now = mask(scope.host).unwrap_or(Mask(511));
     let then = now.without(&COSTLY);
     let how = format!("{} without {} is {} ({then})", now.0, COSTLY.join(" and "), then.0);
     Some(Worked { value: then.0.to_string(), how })

@@ -4,6 +4,7 @@ use super::GUIDE;
 use crate::host::Host;
 use crate::item::{Role, Topic};
 use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Set, Want, Worked};
+use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel;
 
 const LINUX: Rule = Rule { on: Kernel::Linux, ..RULE };
@@ -85,7 +86,13 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Measure,
         title: "Let a softirq process more packets at once",
         sets: &[Set { name: "net.core.netdev_budget", place: Place::Sysctl, want: Want::Least("600") }],
-        why: "After 300 packets or 2 ms a CPU turns to other work, and has to be called again.",
+        when: |host| {
+            let time = host.value("net.core.netdev_budget_usecs");
+            Some(time.map_or(String::new(), |time| {
+                format!("net.core.netdev_budget_usecs ends it after {time} us as well")
+            }))
+        },
+        why: "After so many packets, or two ticks of the clock, a CPU turns to other work, and has to be called again.",
         prior: 0.02,
         cost: "Programs on that CPU wait longer.",
         plan: "napi-budget",
@@ -179,11 +186,9 @@ pub const RULES: &[Rule] = &[
         title: "Do not lengthen the transmit queue to 10,000 packets",
         covers: &["txqueuelen", "initcwnd", "initrwnd"],
         when: |host| {
-            host.found
-                .cards
-                .iter()
-                .any(|card| card.qdiscs.iter().any(|qdisc| qdisc.kind.starts_with("pfifo")))
-                .then(|| format!("a card has a plain queue (source of the value: {GUIDE})"))
+            let length = |card: &Card| card.settings.get("txqueuelen")?.parse::<u32>().ok();
+            let long = host.found.cards.iter().find(|card| length(card) > Some(1000))?;
+            Some(format!("{} has a transmit queue of {} packets, as in {GUIDE}", long.name, length(long)?))
         },
         why: "fq and fq_codel, the default of most distributions, do not look at it; with a plain queue it adds up to 12 ms at 10 Gbit/s. initcwnd 128 sends a burst of 128 packets into an unknown path: the default has been 10 since 2.6.39 (RFC 6928).",
         prior: 0.0,

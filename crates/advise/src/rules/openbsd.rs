@@ -24,6 +24,8 @@ const fn gone(name: &'static str) -> Set {
 pub const RULES: &[Rule] = &[
     Rule {
         id: "openbsd-ifq",
+        until: Some((6, 1)),
+        outside: "From 6.2 on only packets for the host itself wait in this queue (ip_ours() in sys/netinet/ip_input.c): it is nothing to a router.",
         topic: Topic::Queues,
         roles: FORWARDING,
         title: "Lengthen the queue of received packets: 256 for each interface",
@@ -31,7 +33,6 @@ pub const RULES: &[Rule] = &[
         why: "Packets of all interfaces wait in it for the one CPU that routes them.",
         prior: 0.05,
         cost: "Latency while it is full.",
-        notes: &[((6, 0), "Its default is 2048 in recent releases.")],
         plan: "lab/tuning",
         ..OPENBSD
     },

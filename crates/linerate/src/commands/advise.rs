@@ -1,7 +1,7 @@
 //! `linerate advise`: which settings of a host should change.
 
 use super::facts::{MOST, Source, configuration};
-use crate::args::{duration, named};
+use crate::args::{duration, named, number};
 use crate::interrupt;
 use crate::output::{INTERRUPTED, print, print_json, show};
 use anyhow::{Context, Result};
@@ -27,7 +27,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   sudo linerate advise                      this machine, in its present role
   linerate advise root@router               a host over ssh
-  linerate advise router --states 1000000   saved facts; a million connections
+  linerate advise router --connections 1M   saved facts; a million connections
   linerate advise --role endhost --rtt 80ms --rate 10G    buffers for such a path
   linerate advise router --format shell     a script that makes the changes
   linerate advise --format diff             for patch -d / -p1
@@ -71,9 +71,9 @@ pub struct Purpose {
     #[arg(long = "item", value_name = "NAME")]
     pub items: Vec<String>,
 
-    /// Connections that a firewall must keep [default: as many as it may keep now]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub states: Option<u64>,
+    /// Connections that a firewall must keep: 1000000, 5M [default: as many as it may keep now]
+    #[arg(long, value_name = "N", value_parser = connections)]
+    pub connections: Option<u64>,
 
     /// Round-trip time of an end host's connections
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
@@ -97,8 +97,12 @@ impl Purpose {
             RoleName::Bridge => Role::Bridge,
         });
         found.system.release = self.release.clone().or(found.system.release);
-        let demands =
-            Demands { role, rtt_ns: self.rtt.as_nanos() as f64, rate: self.rate, states: self.states };
+        let demands = Demands {
+            role,
+            rtt_ns: self.rtt.as_nanos() as f64,
+            rate: self.rate,
+            connections: self.connections,
+        };
         let advice = advise(&found, demands).context("there is no advice for this system")?;
         let known = |name: &&String| advice.items.iter().any(|item| item.id == **name);
         if let Some(name) = self.items.iter().find(|name| !known(name)) {
@@ -123,6 +127,10 @@ pub enum RoleName {
     EndHost,
     /// Forwards frames
     Bridge,
+}
+
+fn connections(text: &str) -> Result<u64, String> {
+    number(text, 1, 1_000_000_000)
 }
 
 fn release(text: &str) -> Result<String, String> {

@@ -248,6 +248,7 @@ fn single(runtime: &Runtime) -> Single {
         Runtime::Sysctl { name, value } => Single::Sysctl { name, value },
         Runtime::Ethtool { arguments } => Single::Ethtool { arguments },
         Runtime::Ifconfig { arguments } => Single::Ifconfig { arguments },
+        Runtime::CpuSet { irq, cpus } => Single::CpuSet { irq, cpus },
         Runtime::File { path, value } => Single::KernelFiles { pattern: path, value },
     }
 }

@@ -2,7 +2,7 @@
 
 use super::facts::named;
 use crate::document::{Document, Tone};
-use linerate_advise::{Advice, Basis, Item, Lasting, Runtime, Setting, State};
+use linerate_advise::{Advice, Basis, Item, Runtime, Setting, State};
 
 /// Measured effects of an item that are shown. The JSON has all.
 const EFFECTS: usize = 4;
@@ -65,22 +65,25 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
     for setting in &item.settings {
         note(page, "set", &changed(setting));
     }
-    let mut shown: Vec<&Lasting> = Vec::new();
-    for setting in &item.settings {
-        if let Some(lasting) = &setting.lasting {
+    let mut files: Vec<(&str, Vec<String>)> = Vec::new();
+    for lasting in item.settings.iter().filter_map(|setting| setting.lasting.as_ref()) {
+        let line = lasting.line.as_ref().map_or(format!("(without) {}", lasting.key), Clone::clone);
+        match files.iter_mut().find(|(file, _)| *file == lasting.file) {
             // Flags of an interface share a line.
-            if shown.contains(&lasting) {
-                continue;
-            }
-            shown.push(lasting);
-            let line = lasting.line.as_ref().map_or(format!("(without) {}", lasting.key), Clone::clone);
-            page.code(&format!("            {}: {line}", lasting.file), Tone::Plain);
-        } else if matches!(setting.runtime, Some(Runtime::Ifconfig { .. })) {
-            page.code(
-                &format!("            /etc/rc.conf: add it to the flags of ifconfig_… ({})", setting.name),
-                Tone::Note,
-            );
+            Some((_, lines)) if lines.contains(&line) => {}
+            Some((_, lines)) => lines.push(line),
+            None => files.push((&lasting.file, vec![line])),
         }
+    }
+    for (file, lines) in files {
+        note(page, "file", file);
+        lines.iter().for_each(|line| page.code(&format!("            {line}"), Tone::Plain));
+    }
+    let unwritten = |setting: &&Setting| {
+        setting.lasting.is_none() && matches!(setting.runtime, Some(Runtime::Ifconfig { .. }))
+    };
+    for setting in item.settings.iter().filter(unwritten) {
+        note(page, "file", &format!("/etc/rc.conf: add it to the flags of ifconfig_… ({})", setting.name));
     }
     let said = [
         ("here", item.evidence.as_deref()),
@@ -114,7 +117,11 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
 fn changed(setting: &Setting) -> String {
     let now = setting.now.as_deref().unwrap_or("not known");
     let wanted = setting.wanted.as_deref().unwrap_or("the default");
-    let boot = if setting.runtime.is_none() { " (at the next boot)" } else { "" };
+    let boot = match (&setting.runtime, &setting.lasting) {
+        (None, _) => " (at the next boot)",
+        (Some(Runtime::Ifconfig { .. }), _) | (_, Some(_)) => "",
+        (Some(_), None) => " (until the next boot)",
+    };
     format!("{}: {now} -> {wanted}{boot}", setting.name)
 }
 
