@@ -2,7 +2,7 @@
 
 use crate::commands::{
     advise, agent, apply, bench, calc, compare, conduct, documents, explain, facts, flame, history, import,
-    lab, plan_file, profile, receive, reproduce, rules, run, send, show, stat, tune, watch,
+    lab, plan_file, profile, receive, reproduce, rules, run, search, send, show, stat, tune, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -41,6 +41,12 @@ pub enum Command {
     /// expects. Each variant gets a DUT of its own in an embedded lab. Short trials of all variants alternate, in blocks of random
     /// order, until the intervals are narrow enough or the time is used up. --resume continues a campaign that was stopped.
     Run(run::Run),
+    /// Search for the highest rate without loss (NDR) or with little loss (PDR), as RFC 9971 has it
+    ///
+    /// Finds the highest load that meets each goal, with a lower and an upper bound, by MLRsearch: a few trials at many loads, many at the
+    /// loads that decide. First it measures the tester alone: its rate bounds the loads, and stalls of this machine bound the length of
+    /// trials. Several variants are searched in turns, trial by trial.
+    Search(Box<search::Search>),
     /// Experiments as files: list them, check them, or see what they will do
     ///
     /// A plan is a TOML file: which variants of a device under test are compared, under which traffic, how often, and which results its
@@ -180,6 +186,7 @@ impl Command {
             Command::Lab(args) => lab::run(&args),
             Command::Plan(args) => plan_file::run(&args),
             Command::Run(args) => run::run(&args),
+            Command::Search(args) => search::run(&args),
             Command::Conduct(args) => conduct::run(&args),
             Command::Show(args) => show::run(&args),
             Command::Compare(args) => compare::run(&args),

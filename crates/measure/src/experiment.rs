@@ -249,6 +249,45 @@ pub struct Trials {
     pub pause_ns: u64,
     /// Stop once the 95 % interval of every comparison that decides is narrower than this share (0.02 = 2 %).
     pub until: Option<f64>,
+    /// What is measured of each cell.
+    pub measure: Measure,
+    /// Goals of a search, with one duration of full trials.
+    pub goals: Vec<WantedGoal>,
+    /// Distance of a search's bounds, relative to the upper one; [`SEARCH_WIDTH`] where none is asked for.
+    pub width: Option<f64>,
+    /// The loads that a search uses at least and at most, in frames/s.
+    #[serde(alias = "min-load")]
+    pub min_fps: Option<f64>,
+    #[serde(alias = "max-load")]
+    pub max_fps: Option<f64>,
+}
+
+/// Distance of a search's bounds, relative to the upper one, where none is asked for.
+pub const SEARCH_WIDTH: f64 = 0.005;
+
+/// What is measured of each cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// The forwarding rate at the load of its traffic.
+    #[default]
+    Rate,
+    /// The highest load that meets each goal.
+    Search,
+}
+
+/// A goal of a search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WantedGoal {
+    /// As it was asked for: `ndr`, `0.5%:1s:21s:0.5`.
+    pub name: String,
+    /// The highest loss ratio of a good trial.
+    pub loss: f64,
+    /// The share of the time in which trials may lose more, in billionths.
+    pub exceed: u32,
+    /// Durations of first trials, of full trials and of all trials at a load, in nanoseconds. `None`: as long as [`Trials::duration_ns`],
+    /// or shorter where the machine stalls often.
+    pub times_ns: Option<[u64; 3]>,
 }
 
 /// The strategy that chooses the order of trials. Records with another one are refused: their trials would be shown as those of
@@ -272,6 +311,11 @@ impl Default for Trials {
             reboot: Reboot::Never,
             pause_ns: 0,
             until: None,
+            measure: Measure::Rate,
+            goals: Vec::new(),
+            width: None,
+            min_fps: None,
+            max_fps: None,
         }
     }
 }

@@ -13,8 +13,8 @@ pub use finding::{
 pub use imported::{Imported, ImportedSlot, ImportedTrial};
 pub use telemetry::{Events, SlotProfile, StackTimes, Staged, Step, Waits};
 pub use verdict::{
-    Against, Compared, Disagreement, Expected, JudgedPair, Limit, Ministat, Point, Row, Series, Stopped,
-    Summary, Unmeasured, Warning,
+    Against, Compared, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat, Point, Row, Searched,
+    SearchedGoal, SearchedLoad, Series, Stopped, Summary, Unmeasured, Warning,
 };
 
 use crate::audit::{Audit, Loss};

@@ -4,8 +4,8 @@
 
 use crate::experiment::{Comparison, Expectation, Experiment, Judgement, Levels};
 use crate::record::{
-    Against, Campaign, Compared, Disagreement, Expected, JudgedPair, Ministat, Planned, Point, Row, Series,
-    Stopped, Summary, TrialRecord,
+    Against, Campaign, Compared, Disagreement, Expected, JudgedPair, Ministat, Planned, Point, Row, Searched,
+    Series, Stopped, Summary, TrialRecord,
 };
 use crate::strategy::{Design, Figure, List, Observed, Strategy, replay};
 use linerate_stats::Estimate;
@@ -35,6 +35,11 @@ impl<'a> Ratios<'a> {
         });
         strategy.finish(stopped);
         Ratios { campaign, trials, strategy, observed }
+    }
+
+    /// The results of searches, if rates were searched for.
+    pub fn searches(&self) -> Vec<Searched> {
+        self.strategy.searches()
     }
 
     /// The ratio of two slots' rates, if it is a number that a record can hold.

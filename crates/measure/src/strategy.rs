@@ -4,15 +4,17 @@
 mod blocks;
 mod comparison;
 mod list;
+mod searches;
 mod sequential;
 mod step;
 
 pub use blocks::Blocks;
 pub use list::List;
+pub use searches::{LEAST_FPS, Searches};
 pub use sequential::Sequential;
 pub use step::{Figure, History, Observed, Strategy, TrialRequest};
 
-use crate::experiment::{Comparison, Experiment, Order, Trials};
+use crate::experiment::{Comparison, Experiment, Measure, Order, Trials};
 use crate::record::{Campaign, Slot, Stopped, TrialRecord};
 use step::Outcomes;
 
@@ -40,6 +42,8 @@ pub struct DesignSlot {
     pub load: Option<f64>,
     /// Whether it never runs.
     pub skipped: bool,
+    /// Whether it is the tester without a DUT.
+    pub tester: bool,
 }
 
 impl Trials {
@@ -61,6 +65,7 @@ impl Design {
             ceiling: slot.ceiling,
             load: slot.asked_fps,
             skipped: !planned.lacking(slot.id).is_empty(),
+            tester: slot.is_calibration(),
         };
         let slots = campaign.slots.iter().map(slot).collect();
         Some(Design::new(&planned.experiment, slots, campaign.asked.seed))
@@ -108,6 +113,7 @@ impl Order {
 /// The strategy of a design.
 pub fn strategy(design: Design) -> Box<dyn Strategy> {
     match design.trials.order {
+        _ if design.trials.measure == Measure::Search => Box::new(Searches::new(design)),
         Order::Blocks => Box::new(Blocks::new(design)),
         Order::Sequential => Box::new(Sequential::new(design)),
     }

@@ -3,7 +3,7 @@
 use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Campaign, Connections, LabKind, Limit, Mode, Row, Slot, States, Stopped, Summary, TrialRecord,
+    Campaign, Connections, LabKind, Limit, Mode, Row, Searched, Slot, States, Stopped, Summary, TrialRecord,
     Unmeasured, VERSION, Warning,
 };
 use crate::results::{self, Ratios};
@@ -67,12 +67,21 @@ pub(crate) fn lost_share(valid: &[&TrialRecord]) -> f64 {
 
 /// Puts the verdict together. `peak_memory` in bytes.
 pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, peak_memory: u64) -> Summary {
-    let mut rows: Vec<Row> = campaign.slots.iter().map(|slot| row(campaign, slot, trials)).collect();
+    let ratios = Ratios::new(campaign, trials, stopped);
+    let searches = ratios.searches();
+    let row = |slot: &Slot| {
+        let load = searches.iter().find(|search| search.slot == slot.id).map(Searched::throughput);
+        row(campaign, slot, trials, |trial| match load {
+            // The loads of a search differ: its rate is the one at the throughput.
+            Some(load) => trial.asked_fps == load && load.is_some(),
+            None => searches.is_empty() || trial.asked_fps.is_none(),
+        })
+    };
+    let mut rows: Vec<Row> = campaign.slots.iter().map(row).collect();
     let rates: Vec<Estimate> = rows.iter().map(|r| r.received).collect();
     for (row, slot) in rows.iter_mut().zip(&campaign.slots) {
         judge_limit(row, slot, slot.ceiling.and_then(|c| rates.get(c).copied()), campaign.asked.mode);
     }
-    let ratios = Ratios::new(campaign, trials, stopped);
     for (at, slot) in campaign.slots.iter().enumerate() {
         let [ceiling, baseline] =
             [slot.ceiling, slot.baseline].map(|than| Some(ratios.against(&rows, at, than?)));
@@ -87,7 +96,12 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         reboots: trials.iter().map(|t| t.reboots).sum(),
         load_share: if seconds > 0.0 { load as f64 / 1e9 / seconds } else { 0.0 },
         peak_memory,
-        unmeasured: unmeasured(campaign, &rows, trials, stopped),
+        // Searches say themselves what they found.
+        unmeasured: if searches.is_empty() {
+            unmeasured(campaign, &rows, trials, stopped)
+        } else {
+            Vec::new()
+        },
         rows,
         comparisons: Vec::new(),
         series: Vec::new(),
@@ -95,6 +109,7 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         warnings: Vec::new(),
         profiles: Vec::new(),
         explanations: Vec::new(),
+        searches,
     };
     if let Some(planned) = &campaign.planned {
         results::add(&mut summary, planned, &ratios);
@@ -103,9 +118,15 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
     summary
 }
 
-fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
+/// `counts`: whether a valid trial of the slot is part of its rate.
+fn row(
+    campaign: &Campaign,
+    slot: &Slot,
+    trials: &[TrialRecord],
+    counts: impl Fn(&TrialRecord) -> bool,
+) -> Row {
     let all: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
-    let valid: Vec<&TrialRecord> = all.iter().copied().filter(|t| t.audit.valid).collect();
+    let valid: Vec<&TrialRecord> = all.iter().copied().filter(|t| t.audit.valid && counts(t)).collect();
     let received: Vec<f64> = valid.iter().filter_map(|t| Some(t.rates?.received)).collect();
     let offered: Vec<f64> = valid.iter().filter_map(|t| Some(t.rates?.offered)).collect();
     let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();

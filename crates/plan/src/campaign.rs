@@ -286,6 +286,7 @@ impl Campaign {
         let slot = |cell: &Cell| DesignSlot {
             group: self.lanes[cell.lane].group,
             ceiling: cell.ceiling,
+            tester: self.lanes[cell.lane].settings.dut == super::settings::Dut::TesterBaseline,
             ..DesignSlot::default()
         };
         Design::new(&self.experiment, self.cells.iter().map(slot).collect(), seed)

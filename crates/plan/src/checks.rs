@@ -12,6 +12,8 @@ use super::value::Tree;
 use super::{forms, lower};
 use crate::units::{MOST_PER_THREAD, Rate};
 use linerate_measure::experiment::System;
+use linerate_measure::strategy::LEAST_FPS;
+use linerate_search::{Goal, Limits};
 use linerate_wire::units::grouped;
 use linerate_wire::units::line_rate;
 use linerate_wire::{Family, FrameMix, Transport};
@@ -63,9 +65,57 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     }
     let Some(trials) = draft.tree.entry("trials") else { return };
     let Some(tree) = trials.node.table() else { return };
+    search(draft, tree, problems);
     if tree.get("blocks").is_none() && tree.get("budget").is_none() {
         let help = "add blocks = 100, or budget = \"60 s\"";
         problems.fault(trials.key_span, "nothing says when the trials end", help);
+    }
+}
+
+/// Whether the keys of a search and of a rate are kept apart, and the goals go together.
+fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
+    let Some(measure) = tree.get("measure").filter(|node| node.text() == Some("search")) else {
+        for key in ["goals", "width", "min-load", "max-load"] {
+            if let Some(entry) = tree.entry(key) {
+                problems.fault(entry.key_span, "this is for searches alone", "add measure = \"search\"");
+            }
+        }
+        return;
+    };
+    let refused = [
+        ("trials", "blocks", "a search ends when it knows its goals", "leave it out, and name a budget"),
+        ("trials", "order", "searches take turns, trial by trial", "leave it out"),
+        ("compare", "until", "a search ends at its width", "leave it out, or use width in [trials]"),
+        ("traffic", "rate", "a search chooses the load", "use min-load and max-load in [trials]"),
+    ];
+    for (table, key, why, help) in refused {
+        if let Some(entry) = draft.tree.table(table).and_then(|table| table.entry(key)) {
+            problems.fault(entry.key_span, why, help);
+        }
+    }
+    let rate =
+        |factor: &&super::draft::FactorDraft| factor.sets.iter().any(|(f, _)| f.path() == "traffic.rate");
+    if let Some(factor) = draft.factors.iter().find(rate) {
+        problems.fault(factor.span, "a search chooses the load", "leave this factor out");
+    }
+    let lab = draft.tree.table("lab");
+    if draft.is_embedded() && lab.and_then(|lab| lab.text("mode")) != Some("threaded") {
+        let why = "inline, the load waits for the DUT: nothing is lost, and there is nothing to search for";
+        problems.fault(measure.span, why, "add mode = \"threaded\" to [lab]");
+    }
+    if !draft.is_embedded() && tree.get("max-load").is_none() {
+        let why = "nothing says up to which load to search: hosts are not measured without a DUT";
+        problems.fault(measure.span, why, "add max-load, at most the rate of the generator");
+    }
+    let trials = lower::trials(&draft.tree, false);
+    let goals = trials.search_goals(trials.duration_ns);
+    let limits = (trials.min_fps.unwrap_or(LEAST_FPS), trials.max_fps.unwrap_or(f64::MAX));
+    let checked = Limits::new(limits.0, limits.1).and_then(|limits| Goal::check_all(&goals, limits));
+    if let Err(fault) = checked {
+        problems.push(Diagnostic::at(
+            tree.get("goals").map_or(measure.span, |node| node.span),
+            fault.to_string(),
+        ));
     }
 }
 

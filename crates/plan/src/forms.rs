@@ -95,6 +95,27 @@ pub(crate) static SPEED: Form = Form {
     write: |bits| exact_speed(bits.as_f64().unwrap_or_default()).into(),
 };
 
+pub(crate) static FRAMES: Form = Form {
+    wants: "a load such as \"500 kpps\"",
+    units: &["pps", "kpps", "Mpps"],
+    pattern: "^[0-9._]+ *[kKmMgG]?pps$",
+    example: "500 kpps",
+    read: |text| match text.parse::<Rate>()? {
+        Rate::Frames(fps) => Ok(fps.into()),
+        _ => wrong(format!("'{text}' is not a number of frames a second")),
+    },
+    write: |fps| format!("{} pps", fps.as_f64().unwrap_or_default()).into(),
+};
+
+pub(crate) static GOAL: Form = Form {
+    wants: "a goal such as \"ndr\", \"pdr\", \"rfc2544\", \"tst009\" or \"0.5%:1s:21s:0.5\" (LOSS:FINAL:SUM:EXCEED)",
+    units: &[],
+    pattern: "^(ndr|pdr|rfc2544|tst009|[0-9.]+ *%?:[^:]+:[^:]+:[0-9.]+)$",
+    example: "ndr",
+    read: |text| super::goal::parse(text).map(|goal| json!(goal)),
+    write: |goal| goal["name"].clone(),
+};
+
 pub(crate) static SHARE: Form = Form {
     wants: "a share such as \"2 %\"",
     units: &["%"],

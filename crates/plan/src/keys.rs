@@ -3,8 +3,8 @@
 use super::backend::OF_THIS_MACHINE;
 use super::campaign::PROFILE_NS;
 use super::forms::{
-    ADDRESS, CPU_LIST, DURATION, FLOW_ORDER, LENGTH, MAC, MEMORY, MODULE, NETWORK, RATE, SHARE, SIZE, SPEED,
-    TEMPLATE, VERSION,
+    ADDRESS, CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, LENGTH, MAC, MEMORY, MODULE, NETWORK, RATE, SHARE,
+    SIZE, SPEED, TEMPLATE, VERSION,
 };
 use super::grammar::{Key, Kind, Table, key, required};
 use crate::rules::own::Meaning;
@@ -159,8 +159,22 @@ pub(super) static TRIALS: Table = Table {
         key("reboot", Kind::Choice(&REBOOTS))
             .about("When the device under test is rebooted. Default: never."),
         key("pause", Kind::duration(MS, H)).about("Pause before each trial, after settings were changed."),
+        key("measure", Kind::Choice(&MEASURES)).about("What is measured of each cell. Default: rate."),
+        key("goals", Kind::List(&Kind::Form(&GOAL))).about(
+            "search: what is searched for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr.",
+        ),
+        key("width", Kind::Form(&SHARE))
+            .about("search: distance of the bounds at the end, relative to the upper one. Default: 0.5 %."),
+        key("min-load", Kind::Form(&FRAMES)).about("search: the lowest load. Default: 1 kpps."),
+        key("max-load", Kind::Form(&FRAMES))
+            .about("search: the highest load. Default: 95 % of the rate of the tester alone."),
     ]],
 };
+
+static MEASURES: [(&str, &str); 2] = [
+    ("rate", "the forwarding rate at the load of its traffic"),
+    ("search", "the highest loads that meet goals such as no loss (RFC 9971)"),
+];
 
 static REBOOTS: [(&str, &str); 3] = [
     ("never", "never"),

@@ -14,6 +14,7 @@ pub mod diagnostic;
 mod draft;
 mod expand;
 mod forms;
+pub mod goal;
 mod grammar;
 pub mod keys;
 pub mod lab;
@@ -47,7 +48,7 @@ pub use built_in::BuiltIn;
 use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
 pub use forms::{duration_text, parse_cpus, parse_duration_ns};
-use linerate_measure::experiment::System;
+use linerate_measure::experiment::{Measure, System};
 pub use needs::is_namespaced;
 pub use proof::Proof;
 use timetable::Timetable;
@@ -169,7 +170,7 @@ fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) 
         let (table, form) =
             if campaign.experiment.quick { ("quick", "quick form: ") } else { ("trials", "") };
         let blocks = Timetable::new(campaign).blocks;
-        if blocks < LEAST_BLOCKS {
+        if blocks < LEAST_BLOCKS && campaign.experiment.trials.measure == Measure::Rate {
             let s = if blocks == 1 { "" } else { "s" };
             let message = format!(
                 "{form}{blocks} block{s} of {} trials will be run: a 95 % interval needs {LEAST_BLOCKS}",

@@ -6,7 +6,7 @@ use super::settings::Settings;
 use super::value::{Lists, Tree};
 use crate::rules::RuleSet;
 use crate::units::Rate;
-use linerate_measure::experiment::Trials;
+use linerate_measure::experiment::{Measure, Trials};
 use linerate_measure::record::Mode;
 use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Transport};
 use serde::de::DeserializeOwned;
@@ -119,7 +119,11 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
     let mut table = trials.json();
     let until = tree.table("compare").and_then(|compare| compare.read::<f64>("until"));
     table.entry("until").or_insert(json!(until));
-    typed(table)
+    let mut trials: Trials = typed(table);
+    if trials.measure == Measure::Search && trials.goals.is_empty() {
+        trials.goals = ["ndr", "pdr"].iter().filter_map(|goal| super::goal::parse(goal).ok()).collect();
+    }
+    trials
 }
 
 /// The `collect` table, or its default.

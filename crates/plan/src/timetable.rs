@@ -2,7 +2,7 @@
 
 use super::campaign::{Campaign, Lab};
 use super::settings::{Dut, Settings};
-use linerate_measure::experiment::Reboot;
+use linerate_measure::experiment::{Measure, Reboot};
 use linerate_measure::record::Mode;
 use serde::Serialize;
 
@@ -25,6 +25,8 @@ const LAB: u64 = 800 * MS;
 const LANE: u64 = 100 * MS;
 /// Putting settings that all namespaces share in place of others.
 const TURN: u64 = 400 * MS;
+/// Trials of a search for each goal, on a machine that stalls now and then.
+const TRIALS_OF_GOAL: u64 = 40;
 /// Loading one rule, one entry of a table, one route or neighbour.
 const RULE: u64 = 20_000;
 const ENTRY: u64 = 3_000;
@@ -73,7 +75,10 @@ impl Timetable {
         let cells = campaign.cells.len() as u64;
         let block = block_ns(campaign);
         let fitting = trials.budget_ns.map_or(u64::MAX, |budget| (budget / block.max(1)).max(1));
-        let asked = trials.blocks.map_or(u64::MAX, u64::from);
+        let asked = match trials.measure {
+            Measure::Rate => trials.blocks.map_or(u64::MAX, u64::from),
+            Measure::Search => TRIALS_OF_GOAL * trials.goals.len() as u64,
+        };
         let blocks = fitting.min(asked);
         let set_up_ns = if embedded { set_up_ns(campaign) } else { 2 * TRIAL_OVERHEAD };
         let trials_ns = blocks.saturating_mul(block);

@@ -21,6 +21,7 @@ pub(crate) mod numbers;
 mod plan;
 mod reproduction;
 mod results;
+mod search_check;
 mod trials;
 mod tuning;
 
@@ -47,6 +48,7 @@ pub use lab_check::{LabCheck, lab_check};
 pub use numbers::together;
 pub use plan::{diagnostics, plan, plan_line, plan_list, rehearsal};
 pub use reproduction::reproduction;
+pub use search_check::search_check;
 pub use trials::trials;
 pub use tuning::tuning;
 

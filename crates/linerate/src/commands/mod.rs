@@ -22,6 +22,7 @@ pub mod receive;
 pub mod reproduce;
 pub mod rules;
 pub mod run;
+pub mod search;
 pub mod send;
 pub mod show;
 mod slower;

@@ -3,6 +3,7 @@
 use super::{Connections, Explanation, Goodput, SlotProfile, Stamped};
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
+use linerate_search::{Goal, Limits, Outcome};
 use linerate_stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +40,66 @@ pub struct Summary {
     pub profiles: Vec<SlotProfile>,
     /// Why slots forward no more frames.
     pub explanations: Vec<Explanation>,
+    /// Results of searches, if rates were searched for.
+    #[serde(default)]
+    pub searches: Vec<Searched>,
+}
+
+/// The search for the rate of a slot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Searched {
+    /// Slot, an index into the campaign's.
+    pub slot: usize,
+    /// The results, by goal.
+    pub goals: Vec<SearchedGoal>,
+    /// The loads that it could use.
+    pub limits: Limits,
+    /// How often the tester alone lost frames at half of its rate: stalls of this machine a second. `None` where it was not measured.
+    pub stalls: Option<f64>,
+    /// What was found at each load, in ascending order.
+    pub loads: Vec<SearchedLoad>,
+    /// How it ended; `None`: the campaign ended first.
+    pub ended: Option<Ended>,
+}
+
+impl Searched {
+    /// The relevant lower bound of the first goal, in frames/s.
+    pub fn throughput(&self) -> Option<f64> {
+        self.goals.first()?.outcome.lower
+    }
+}
+
+/// The result of a search for one goal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchedGoal {
+    /// As it was asked for.
+    pub name: String,
+    pub goal: Goal,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// The trials of a search at one load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SearchedLoad {
+    /// Frames/s.
+    pub load: f64,
+    /// Trials, and those without loss.
+    pub trials: usize,
+    pub clean: usize,
+    /// Median and largest loss ratio.
+    pub loss: f64,
+    pub most: f64,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// All goals are known.
+    Known,
+    /// The tester was the cause: three trials in succession failed their audit, or it is slower than the smallest load.
+    Tester,
 }
 
 /// A limit of the results, or of one figure.

@@ -1,6 +1,6 @@
 //! The interface of a strategy: it observes trials and requests the next one.
 
-use crate::record::{Stopped, TrialRecord};
+use crate::record::{Searched, Stopped, TrialRecord};
 use linerate_stats::{Estimate, paired_ratio};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,6 +35,8 @@ pub struct Observed {
     pub received: Option<f64>,
     /// Frames/s that the DUT handled, forwarded or dropped; `None` where the audit failed.
     pub handled: Option<f64>,
+    /// Offered frames/s, of invalid trials as well; `None` without a window.
+    pub offered: Option<f64>,
     /// Lost share of the sent frames.
     pub loss_ratio: f64,
 }
@@ -51,6 +53,7 @@ impl From<&TrialRecord> for Observed {
             },
             received: valid.map(|rates| rates.received),
             handled: valid.and_then(|_| trial.handled()),
+            offered: trial.rates.map(|rates| rates.offered),
             loss_ratio: trial.loss_ratio,
         }
     }
@@ -102,6 +105,11 @@ pub trait Strategy {
     /// How far it is, for the progress line: `ratios known to 2.1 %`.
     fn progress(&self) -> Option<String> {
         None
+    }
+
+    /// The results of searches, of a strategy that searches.
+    fn searches(&self) -> Vec<Searched> {
+        Vec::new()
     }
 
     /// The median of the ratios of two slots paired by block. Its interval must allow for all looks at the rates by which the strategy

@@ -7,6 +7,7 @@ mod end_hosts;
 mod figures;
 mod measured;
 pub(super) mod profiles;
+mod searches;
 mod tables;
 mod telemetry;
 
@@ -107,6 +108,12 @@ pub(super) fn has_rate(row: &Row) -> bool {
 pub fn page(page: &mut Document, shown: &Shown<'_>) {
     if shown.planned.file.is_some() {
         super::plan::question(page, &shown.planned.experiment);
+    }
+    if !shown.summary.searches.is_empty() {
+        searches::searches(page, shown);
+        warnings(page, shown);
+        measured::measured(page, shown);
+        return;
     }
     answer::answer(page, shown);
     tables::cells(page, shown);

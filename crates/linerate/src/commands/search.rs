@@ -1,0 +1,218 @@
+//! `linerate search`: the highest load that meets a goal, such as no loss.
+
+use super::run::{self, Session, Which, chosen};
+use crate::args::{CampaignArgs, Share, duration, families};
+use crate::input;
+use crate::output::{result, usage};
+use crate::progress::Progress;
+use anyhow::{Context, Result};
+use clap::Args;
+use linerate_measure::experiment::{Measure, System, Trials, WantedGoal};
+use linerate_measure::record::Mode;
+use linerate_measure::strategy::LEAST_FPS;
+use linerate_plan::campaign::{Campaign, Lab};
+use linerate_plan::rules::Families;
+use linerate_plan::units::Rate;
+use linerate_plan::{BuiltIn, Plan, goal};
+use linerate_report::pages;
+use linerate_search::{Goal, Limits, reference::Reference};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Bytes of a file of reference results at most.
+const MOST_BYTES: usize = 64 << 20;
+/// Exit status where a comparison with a reference differs.
+const DIFFERS: u8 = 3;
+
+/// Search for the highest rate without loss, or with little.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate search                               this machine's forwarding: NDR and PDR, some two minutes
+  sudo linerate search --variant forwarding --variant nft-stateful      two DUTs, trial by trial in turns
+  sudo linerate search --goal pdr --width 1%         with at most 0.5 % loss alone, and less precisely
+  sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
+  sudo linerate search firewalls                     every cell of a plan
+  linerate search lab/routing --lab LAB.toml --max 5Mpps     on the hosts of a real lab
+  linerate search --simulate rate=500kpps            no packets at all: a simulated DUT
+
+Goals, LOSS:FINAL:SUM:EXCEED (RFC 9971): full trials last FINAL; SUM of them decides about a load, which is too high
+if trials with more than LOSS take more than the share EXCEED of the time. Without times, as long as this machine
+allows: the tester alone first shows how often the machine stalls.
+  ndr       no loss, in half of the time       pdr       0.5 % loss, in half of the time
+  rfc2544   no loss in a trial of 60 s         tst009    no loss, in half of 120 s (trials of 60 s)
+
+A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.
+
+Exit status: 0 searched, also where a result is irregular; 1 an error; 2 bad arguments; 3 --check found a
+difference; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
+pub struct Search {
+    /// A plan, a file or a name that `linerate plan list` shows: each of its cells is searched [default: --variant]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows"])]
+    pub plan: Option<PathBuf>,
+
+    /// Variant of the DUT (`linerate bench --help` lists them); may be repeated [default: forwarding]
+    #[arg(long = "variant", value_name = "VARIANT")]
+    pub variants: Vec<BuiltIn>,
+
+    /// Frame length in bytes with FCS, or a mix: 64, 1518, imix
+    #[arg(long, value_name = "SIZE", default_value = "64")]
+    pub size: String,
+
+    /// IP version: 4 or 6
+    #[arg(long, value_parser = families(), default_value = "4")]
+    pub family: Families,
+
+    /// Flows, up to 5,000,000
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    pub flows: u32,
+
+    /// What to search for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED; may be repeated [default: ndr and pdr]
+    #[arg(long = "goal", value_name = "GOAL", value_parser = wanted)]
+    pub goals: Vec<WantedGoal>,
+
+    /// Distance of the bounds at the end, relative to the upper one
+    #[arg(long, value_name = "SHARE", default_value = "0.5%")]
+    pub width: Share,
+
+    /// The lowest load, in frames/s: 1kpps
+    #[arg(long, value_name = "RATE", value_parser = frames)]
+    pub min: Option<f64>,
+
+    /// The highest load [default: 95 % of the rate of the tester alone]
+    #[arg(long, value_name = "RATE", value_parser = frames)]
+    pub max: Option<f64>,
+
+    /// Longest trial of goals without times of their own
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub duration: Duration,
+
+    /// Hold this implementation against a file of reference results (docs/search.md), and measure nothing
+    #[arg(long, value_name = "VECTORS", conflicts_with_all = ["plan", "variants", "goals", "min", "max"])]
+    pub check: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub which: Which,
+
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
+}
+
+/// Time for all trials, where none is named.
+const BUDGET: Duration = Duration::from_secs(600);
+
+fn wanted(text: &str) -> Result<WantedGoal, String> {
+    goal::parse(text).map_err(|fault| fault.to_string())
+}
+
+fn frames(text: &str) -> Result<f64, String> {
+    match text.parse::<Rate>() {
+        Ok(Rate::Frames(fps)) if fps > 0.0 => Ok(fps),
+        Ok(_) => Err(format!("'{text}' is not a number of frames a second: write 500kpps")),
+        Err(fault) => Err(fault.to_string()),
+    }
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// The reason why it could not search.
+pub fn run(args: &Search) -> Result<ExitCode> {
+    if let Some(vectors) = &args.check {
+        return check(args, vectors);
+    }
+    run::begin(&args.campaign);
+    let (plan, site) = match &args.plan {
+        Some(file) => chosen(&args.which, file, args.campaign.simulate.is_some())?,
+        None => (own(args)?, None),
+    };
+    let plan = searching(args, plan)?;
+    let campaign = CampaignArgs {
+        name: Some(args.campaign.name.clone().unwrap_or("search".into())),
+        ..args.campaign.clone()
+    };
+    Session::new(&campaign, None, plan, site)?.run(&campaign)
+}
+
+/// The plan of arguments alone.
+fn own(args: &Search) -> Result<Campaign> {
+    let family = if args.family == Families::Ipv6 { "IPv6" } else { "IPv4" };
+    let bytes = args.size.parse::<u32>().map_or(args.size.clone(), |bytes| format!("{bytes} B"));
+    let names: Vec<&str> = args.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let names = if names.is_empty() { vec!["forwarding"] } else { names };
+    let mut text = format!(
+        "title = \"linerate search\"\nquestion = \"What is the highest load that meets the goals?\"\n\
+         [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nsize = {}\nflows = {}\n\
+         [trials]\nduration = \"1 s\"\nblocks = 10\n",
+        json!(bytes),
+        args.flows
+    );
+    for name in names {
+        text += &format!("[variants.{}]\nfrom = {}\n", json!(name), json!(name));
+    }
+    let plan = Plan::read(text.as_bytes()).map_err(|faults| {
+        let faults: Vec<String> = faults
+            .into_iter()
+            .map(|fault| linerate_plan::Diagnostic { place: None, evidence: None, ..fault }.to_string())
+            .collect();
+        usage(faults.join("\nlinerate: "))
+    })?;
+    let mut campaign = plan.campaign(System::Linux, false).cloned().context("the plan is for Linux")?;
+    campaign.name_by_frames();
+    Ok(campaign)
+}
+
+/// The plan with a search in place of its loads.
+fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
+    let hosts = matches!(plan.lab, Lab::File { .. });
+    if hosts && args.max.is_none() {
+        bail_usage!("name the highest load with --max: hosts are not measured without a DUT");
+    }
+    if let Lab::Embedded { mode, .. } = &mut plan.lab {
+        *mode = Mode::Threaded;
+    }
+    plan.cells.iter_mut().for_each(|cell| cell.rate = Rate::Max);
+    let own = &plan.experiment.trials;
+    // Goals in a plan are those that it was written for.
+    let goals = if args.goals.is_empty() { own.goals.clone() } else { args.goals.clone() };
+    let goals = if goals.is_empty() {
+        ["ndr", "pdr"].iter().filter_map(|name| goal::parse(name).ok()).collect()
+    } else {
+        goals
+    };
+    let trials = Trials {
+        duration_ns: args.duration.as_nanos() as u64,
+        budget_ns: Some(args.campaign.budget.unwrap_or(BUDGET).as_nanos() as u64),
+        seed: args.campaign.seed.or(own.seed),
+        reboot: own.reboot,
+        pause_ns: own.pause_ns,
+        measure: Measure::Search,
+        goals,
+        width: Some(args.width.0),
+        min_fps: args.min.or(own.min_fps),
+        max_fps: args.max.or(own.max_fps),
+        ..Trials::default()
+    };
+    let limits = Limits::new(trials.min_fps.unwrap_or(LEAST_FPS), trials.max_fps.unwrap_or(f64::MAX));
+    limits
+        .and_then(|limits| Goal::check_all(&trials.search_goals(trials.duration_ns), limits))
+        .map_err(usage)?;
+    plan.experiment.trials = trials;
+    plan.experiment.expectations.clear();
+    Ok(plan)
+}
+
+/// Holds this implementation against reference results.
+fn check(args: &Search, vectors: &std::path::Path) -> Result<ExitCode> {
+    let name = vectors.display();
+    let bytes = input::read(vectors, MOST_BYTES, ["file of reference results", ""])?;
+    let reference: Reference = serde_json::from_slice(&bytes)
+        .with_context(|| format!("{name} does not have the form of reference results (docs/search.md)"))?;
+    let progress = Progress::of_files();
+    let checks = reference.check(|part| progress.say(format!("searching: {part}")));
+    drop(progress);
+    let different = checks.iter().any(|check| !check.agrees);
+    result(&args.campaign.printed, || &checks, || pages::search_check(&name.to_string(), &checks))?;
+    Ok(if different { ExitCode::from(DIFFERS) } else { ExitCode::SUCCESS })
+}

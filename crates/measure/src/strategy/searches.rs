@@ -1,0 +1,299 @@
+//! Searches for a rate, one for each slot, in turns.
+//!
+//! First the tester alone: the rate that it can send and receive, which bounds the loads, and how often this machine stalls, which
+//! bounds the length of trials. An invalid trial is repeated; a third one in succession ends the search of its slot.
+
+use super::{Design, Figure, History, Observed, Strategy, TrialRequest};
+use crate::experiment::{SEARCH_WIDTH, Trials, WantedGoal};
+use crate::record::{Ended, Searched, SearchedGoal, SearchedLoad, Stopped};
+use linerate_search::{Goal, Limits, Mlr, Search, Trial, outcome};
+use linerate_stats::{Estimate, median};
+use std::collections::BTreeMap;
+
+/// Trials of the tester alone as fast as possible, and at half of that rate, and their length in nanoseconds: 5 s at half rate.
+const FULL: usize = 3;
+const HALF: usize = 20;
+const ALONE_NS: u64 = 250_000_000;
+/// Share of the tester's own rate up to which loads are searched: above it, the tester cannot keep a rate.
+const OF_CEILING: f64 = 0.95;
+/// The lowest load, in frames/s, where none is asked for.
+pub const LEAST_FPS: f64 = 1000.0;
+/// Invalid trials in succession.
+const ATTEMPTS: usize = 3;
+/// The shortest trial that stalls may lead to, in nanoseconds.
+const SHORTEST_NS: u64 = 50_000_000;
+/// Trials last at most the mean time between stalls divided by this: then more than half of them have none.
+const STALLS: f64 = 1.5;
+/// Time for each load, in trials, for goals that suit the machine: CSIT's 21 s of 1 s.
+const SUM: u64 = 21;
+
+/// A search for each slot that has a DUT.
+pub struct Searches {
+    design: Design,
+    /// The tester's slots.
+    alone: BTreeMap<usize, Alone>,
+    cells: Vec<Cell>,
+    /// The request whose trial has not been observed.
+    due: Option<TrialRequest>,
+    blocks: u32,
+    /// Index of the cell whose turn is next.
+    turn: usize,
+}
+
+/// The tester without a DUT.
+#[derive(Default)]
+struct Alone {
+    /// Received frames/s as fast as possible.
+    full: Vec<f64>,
+    /// Whether each trial at half rate lost frames, or was not valid.
+    stalled: Vec<bool>,
+    /// Invalid trials in succession.
+    failed: usize,
+}
+
+impl Alone {
+    fn is_known(&self) -> bool {
+        self.failed >= ATTEMPTS || (self.full.len() >= FULL && self.stalled.len() >= HALF)
+    }
+
+    /// The rate of the slowest trial.
+    fn ceiling(&self) -> Option<f64> {
+        (self.full.len() >= FULL).then(|| self.full.iter().copied().fold(f64::INFINITY, f64::min))
+    }
+
+    /// Stalls a second, from the share of trials without one. If every trial had some, the least number that fits.
+    fn stalls(&self) -> Option<f64> {
+        let trials = self.stalled.len() as f64;
+        let clean = self.stalled.iter().filter(|stalled| !**stalled).count().max(1) as f64;
+        (trials > 0.0).then(|| -(clean / trials).ln() / (ALONE_NS as f64 / 1e9))
+    }
+}
+
+/// The search of a slot.
+struct Cell {
+    slot: usize,
+    goals: Vec<Goal>,
+    limits: Limits,
+    stalls: Option<f64>,
+    /// `None` before the tester's rate is known.
+    search: Option<Mlr>,
+    trials: Vec<Trial>,
+    /// Offered frames/s of invalid trials in succession.
+    failed: Vec<f64>,
+    ended: Option<Ended>,
+}
+
+impl Searches {
+    /// The searches of a design.
+    pub fn new(design: Design) -> Searches {
+        let searched: Vec<usize> = (0..design.slots.len())
+            .filter(|s| !design.slots[*s].tester && !design.slots[*s].skipped)
+            .collect();
+        let alone = searched.iter().filter_map(|slot| design.slots[*slot].ceiling);
+        let alone = alone.filter(|slot| !design.slots[*slot].skipped).map(|slot| (slot, Alone::default()));
+        let limits = Limits { min: LEAST_FPS, max: LEAST_FPS };
+        let cell = |slot| Cell {
+            slot,
+            goals: Vec::new(),
+            limits,
+            stalls: None,
+            search: None,
+            trials: Vec::new(),
+            failed: Vec::new(),
+            ended: None,
+        };
+        let cells = searched.iter().map(|slot| cell(*slot)).collect();
+        Searches { alone: alone.collect(), cells, due: None, blocks: 0, turn: 0, design }
+    }
+
+    fn alone(&self) -> Option<TrialRequest> {
+        let (slot, alone) = self.alone.iter().find(|(_, alone)| !alone.is_known())?;
+        let load = (alone.full.len() >= FULL).then(|| alone.ceiling().unwrap_or_default() / 2.0);
+        Some(TrialRequest { slot: *slot, block: self.blocks, load, duration_ns: ALONE_NS })
+    }
+
+    fn request(&mut self) -> Option<TrialRequest> {
+        if let Some(request) = self.alone() {
+            return Some(request);
+        }
+        for at in 0..self.cells.len() {
+            let number = (self.turn + at) % self.cells.len();
+            let cell = &mut self.cells[number];
+            let ceiling = self.design.slots[cell.slot].ceiling.and_then(|slot| self.alone.get(&slot));
+            cell.begin(&self.design.trials, ceiling);
+            if let Some(request) = cell.next() {
+                self.turn = number;
+                let load = Some(request.load);
+                return Some(TrialRequest {
+                    slot: cell.slot,
+                    block: self.blocks,
+                    load,
+                    duration_ns: request.duration_ns,
+                });
+            }
+        }
+        None
+    }
+}
+
+impl Strategy for Searches {
+    fn next(&mut self, history: &History<'_>) -> Result<TrialRequest, Stopped> {
+        if self.design.trials.budget_ns.is_some_and(|budget| history.elapsed_ns >= budget) {
+            return Err(Stopped::Budget);
+        }
+        self.due = self.due.or_else(|| self.request());
+        self.due.ok_or(Stopped::Precise)
+    }
+
+    fn observe(&mut self, trial: &Observed) {
+        self.due = None;
+        self.blocks += 1;
+        if let Some(alone) = self.alone.get_mut(&trial.request.slot) {
+            alone.failed = if trial.received.is_some() { 0 } else { alone.failed + 1 };
+            if trial.request.load.is_some() {
+                // A stall can also keep the tester from its rate.
+                alone.stalled.push(trial.received.is_none() || trial.loss_ratio > 0.0);
+                alone.failed = 0;
+            } else {
+                alone.full.extend(trial.received);
+            }
+            return;
+        }
+        let Some(at) = self.cells.iter().position(|cell| cell.slot == trial.request.slot) else { return };
+        self.cells[at].observe(trial);
+        self.turn = at + 1;
+    }
+
+    fn progress(&self) -> Option<String> {
+        if self.alone().is_some() {
+            return Some("the tester alone".into());
+        }
+        let over = self.cells.iter().filter(|cell| cell.ended.is_some()).count();
+        Some(format!("{over} of {} searches done", self.cells.len()))
+    }
+
+    fn searches(&self) -> Vec<Searched> {
+        self.cells.iter().map(|cell| cell.found(&self.design.trials)).collect()
+    }
+
+    /// The ratio of the rates found, which have bounds but no confidence interval.
+    fn ratio(&self, of: usize, than: usize, figure: Figure, _: &[Observed]) -> Option<Estimate> {
+        let rate = |slot: usize| {
+            let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
+            outcome(cell.goals.first()?, cell.limits, &cell.trials).conditional.filter(|rate| *rate > 0.0)
+        };
+        let median = (figure == Figure::Received).then(|| Some(rate(of)? / rate(than)?)).flatten()?;
+        Some(Estimate { median, low: None, high: None, n: 1 })
+    }
+}
+
+impl Cell {
+    /// Makes the search once the tester is known.
+    fn begin(&mut self, trials: &Trials, alone: Option<&Alone>) {
+        if self.search.is_some() || self.ended.is_some() {
+            return;
+        }
+        self.stalls = alone.and_then(Alone::stalls);
+        self.goals = trials.search_goals(suited(trials.duration_ns, self.stalls));
+        let ceiling = alone.and_then(Alone::ceiling).map(|rate| OF_CEILING * rate);
+        let max = [trials.max_fps, ceiling].into_iter().flatten().reduce(f64::min);
+        let min = trials.min_fps.unwrap_or(LEAST_FPS);
+        match (alone.is_some() && ceiling.is_none(), max) {
+            (false, Some(max)) => self.restart(min, max),
+            _ => self.ended = Some(Ended::Tester),
+        }
+    }
+
+    fn restart(&mut self, min: f64, max: f64) {
+        self.limits = Limits { min, max };
+        self.trials.clear();
+        let search = Limits::new(min, max).and_then(|limits| Mlr::new(&self.goals, limits));
+        match search {
+            Ok(search) => self.search = Some(search),
+            // Not one load lies between the smallest that was asked for and the tester's rate.
+            Err(_) => self.ended = Some(Ended::Tester),
+        }
+    }
+
+    fn next(&mut self) -> Option<linerate_search::Request> {
+        if self.ended.is_some() {
+            return None;
+        }
+        let request = self.search.as_mut()?.next();
+        if request.is_none() {
+            self.ended = Some(Ended::Known);
+        }
+        request
+    }
+
+    fn observe(&mut self, trial: &Observed) {
+        let Some(load) = trial.request.load else { return };
+        if trial.received.is_some() {
+            self.failed.clear();
+            let duration_ns = trial.request.duration_ns;
+            let trial = Trial { load, duration_ns, effective_ns: duration_ns, loss: trial.loss_ratio };
+            self.trials.push(trial);
+            if let Some(search) = &mut self.search {
+                search.observe(trial);
+            }
+            return;
+        }
+        self.failed.push(trial.offered.unwrap_or(0.0));
+        if self.failed.len() < ATTEMPTS {
+            return;
+        }
+        // Beside a busy DUT the tester may be slower than alone: then the search begins again below the rate that it kept.
+        let kept = std::mem::take(&mut self.failed).into_iter().fold(f64::INFINITY, f64::min);
+        if self.trials.is_empty() && kept < load * 0.995 && kept * OF_CEILING > self.limits.min {
+            self.restart(self.limits.min, kept * OF_CEILING);
+        } else {
+            self.ended = Some(Ended::Tester);
+        }
+    }
+
+    fn found(&self, trials: &Trials) -> Searched {
+        let mut loads: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        self.trials.iter().for_each(|t| loads.entry(t.load.to_bits()).or_default().push(t.loss));
+        let load = |(load, losses): (u64, Vec<f64>)| SearchedLoad {
+            load: f64::from_bits(load),
+            trials: losses.len(),
+            clean: losses.iter().filter(|loss| **loss == 0.0).count(),
+            loss: median(&losses).unwrap_or_default(),
+            most: losses.iter().copied().fold(0.0, f64::max),
+        };
+        let goal = |(wanted, goal): (&WantedGoal, &Goal)| SearchedGoal {
+            name: wanted.name.clone(),
+            goal: *goal,
+            outcome: outcome(goal, self.limits, &self.trials),
+        };
+        Searched {
+            slot: self.slot,
+            goals: trials.goals.iter().zip(&self.goals).map(goal).collect(),
+            limits: self.limits,
+            stalls: self.stalls,
+            loads: loads.into_iter().map(load).collect(),
+            ended: self.ended,
+        }
+    }
+}
+
+/// The longest trial in which a stall is unlikely, in nanoseconds, at most `longest`. `stalls`: each second.
+fn suited(longest: u64, stalls: Option<f64>) -> u64 {
+    let between = stalls.filter(|stalls| *stalls > 0.0).map_or(f64::INFINITY, |stalls| 1e9 / stalls / STALLS);
+    let suited = (longest as f64).min(between.max(SHORTEST_NS as f64)) as u64;
+    // Whole milliseconds: a person reads them.
+    (suited / 1_000_000 * 1_000_000).max(1_000_000)
+}
+
+impl Trials {
+    /// The goals of a search. Full trials of those that leave the times to the machine last `suited_ns`.
+    pub fn search_goals(&self, suited_ns: u64) -> Vec<Goal> {
+        let goal = |wanted: &WantedGoal| {
+            let [initial_ns, final_ns, sum_ns] =
+                wanted.times_ns.unwrap_or([suited_ns, suited_ns, SUM * suited_ns]);
+            let width = self.width.unwrap_or(SEARCH_WIDTH);
+            Goal { initial_ns, width, ..Goal::new(wanted.loss, wanted.exceed, final_ns, sum_ns) }
+        };
+        self.goals.iter().map(goal).collect()
+    }
+}

@@ -1,0 +1,170 @@
+//! Rates that were searched for: the bounds of each goal, and the loss at each load.
+
+use super::super::numbers::{percent, rate, rate_unit, share, words};
+use super::Shown;
+use crate::document::{Cell, Document, Table, Tone};
+use linerate_measure::record::{Ended, Searched, SearchedGoal};
+use linerate_search::{Goal, Irregular};
+
+/// Searches whose loads are shown one by one.
+const MOST: usize = 4;
+/// PDR above NDR by this factor: noise sets the NDR.
+const WIDE: f64 = 1.1;
+
+/// The sentences, the table of results, and the loads of each search.
+pub fn searches(page: &mut Document, shown: &Shown<'_>) {
+    let searches = &shown.summary.searches;
+    for search in searches {
+        for goal in &search.goals {
+            page.answer(sentence(shown, search, goal));
+        }
+        if search.goals.is_empty() {
+            page.warn(format!("{}: {}.", shown.name(search.slot), stopped(search)));
+        }
+        gap(page, shown, search);
+    }
+    let (scale, unit) = unit(shown);
+    let digits = 4;
+    let rows = searches.iter().flat_map(|search| search.goals.iter().map(move |goal| (search, goal)));
+    let bound = |load: Option<f64>| load.map(|load| rate(load, scale, digits));
+    let table = Table::of(rows)
+        .column("cell", "", |(search, _)| shown.numbered(search.slot))
+        .column("goal", "", |(_, goal)| goal.name.clone())
+        .column("lower", unit, |(_, goal)| bound(goal.outcome.lower))
+        .column("upper", unit, |(_, goal)| bound(goal.outcome.upper))
+        .column("conditional", "throughput", |(_, goal)| bound(goal.outcome.conditional))
+        .column("apart", "%", |(_, goal)| {
+            let (low, high) = goal.outcome.lower.zip(goal.outcome.upper)?;
+            Some(share((high - low) / high))
+        })
+        .column("result", "", |(search, goal)| match goal.outcome.irregular {
+            None => "regular".into(),
+            Some(_) => format!("irregular: {}", why(search, goal)),
+        });
+    page.section("Rates that meet the goals (RFC 9971)", table);
+    let named = searches.iter().flat_map(|search| &search.goals).fold(Vec::new(), |mut all, goal| {
+        let text = format!("{}: {}", goal.name, terms(&goal.goal));
+        if !all.contains(&text) {
+            all.push(text);
+        }
+        all
+    });
+    for text in named {
+        page.item("- ", text, Tone::Note);
+    }
+    page.note("The load counts as offered where the tester kept it within 0.5 %. Bounds are loads; conditional throughput is the lower bound less the loss there.");
+    searches.iter().take(MOST).for_each(|search| loads(page, shown, search));
+}
+
+/// The unit of all loads.
+fn unit(shown: &Shown<'_>) -> (f64, &'static str) {
+    let loads = shown.summary.searches.iter().flat_map(|search| &search.goals);
+    let bounds = loads.flat_map(|goal| [goal.outcome.lower, goal.outcome.upper]).flatten();
+    rate_unit(bounds.fold(0.0, f64::max))
+}
+
+/// A goal in words.
+fn terms(goal: &Goal) -> String {
+    let seconds = |ns: u64| {
+        let s = ns as f64 / 1e9;
+        if s < 1.0 { format!("{:.0} ms", 1e3 * s) } else { format!("{s} s") }
+    };
+    let loss =
+        if goal.loss > 0.0 { format!("at most {} % loss", percent(goal.loss)) } else { "no loss".into() };
+    let exceed = match goal.exceed_ratio() {
+        0.0 => "in every trial".into(),
+        ratio => format!("in {} % of the time", percent(1.0 - ratio)),
+    };
+    let first = if goal.initial_ns < goal.final_ns {
+        format!(", first trials of {}", seconds(goal.initial_ns))
+    } else {
+        String::new()
+    };
+    format!(
+        "{loss} {exceed}; trials of {}{first}, {} for each load; bounds {} % apart",
+        seconds(goal.final_ns),
+        seconds(goal.sum_ns),
+        percent(goal.width)
+    )
+}
+
+fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
+    let who = format!("{}, {}", shown.name(search.slot), goal.name);
+    let found = &goal.outcome;
+    match (found.irregular, found.conditional, found.lower, found.upper) {
+        (None, Some(rate), Some(low), Some(high)) => format!(
+            "{who}: {} frames a second. The highest load that meets the goal is between {} and {}.",
+            words(rate, 4),
+            words(low, 4),
+            words(high, 4)
+        ),
+        (Some(_), Some(rate), ..) => {
+            format!("{who}: at least {} frames a second; {}.", words(rate, 4), why(search, goal))
+        }
+        (_, _, _, Some(high)) => {
+            format!("{who}: less than {} frames a second; {}.", words(high, 4), why(search, goal))
+        }
+        _ => format!("{who}: no result; {}.", why(search, goal)),
+    }
+}
+
+/// Why a result is irregular.
+fn why(search: &Searched, goal: &SearchedGoal) -> String {
+    match goal.outcome.irregular {
+        Some(Irregular::MaxLoad) => {
+            format!("the goal is met at the highest load, {}", words(search.limits.max, 4))
+        }
+        Some(Irregular::MinLoad) => {
+            format!("not even the lowest load, {}, meets the goal", words(search.limits.min, 4))
+        }
+        Some(Irregular::Unfinished) => stopped(search).into(),
+        None => String::new(),
+    }
+}
+
+fn stopped(search: &Searched) -> &'static str {
+    match search.ended {
+        Some(Ended::Tester) => {
+            "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession"
+        }
+        Some(Ended::Known) => "its loss changes with time, so that the bounds contradict each other",
+        None => "the campaign ended before it was known",
+    }
+}
+
+/// A wide gap between the rate without loss and the one with a little.
+fn gap(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
+    let rate = |lossless: bool| {
+        let goal = search.goals.iter().find(|goal| (goal.goal.loss == 0.0) == lossless)?;
+        goal.outcome.conditional.map(|rate| (rate, &goal.name))
+    };
+    let Some(((without, strict), (with, loose))) = rate(true).zip(rate(false)) else { return };
+    if with > WIDE * without {
+        let stalls = match search.stalls {
+            Some(stalls) if stalls > 0.0 => {
+                format!(" The tester alone, at half of its rate, lost frames {stalls:.1} times a second.")
+            }
+            _ => String::new(),
+        };
+        page.note(format!(
+            "{}: {loose} is {:.1} times {strict}. So wide a gap is noise, not capacity: the DUT, or this machine, stops now and then and loses a few frames at any load.{stalls}",
+            shown.name(search.slot),
+            with / without
+        ));
+    }
+}
+
+/// The loss at each load, with a bar.
+fn loads(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
+    let (scale, unit) = unit(shown);
+    let most = search.loads.iter().map(|load| load.most).fold(0.0, f64::max);
+    let bar = |loss: f64| Cell::Bar { share: if most > 0.0 { loss / most } else { 0.0 } };
+    let table = Table::of(search.loads.iter().rev())
+        .column("load", unit, |load| rate(load.load, scale, 4))
+        .column("trials", "", |load| load.trials)
+        .column("without", "loss", |load| load.clean)
+        .column("loss %", "median", |load| share(load.loss))
+        .column("loss %", "largest", |load| share(load.most))
+        .column("", "", |load| bar(load.loss));
+    page.section(format!("Loss at each load: {}", shown.name(search.slot)), table);
+}

@@ -1,0 +1,40 @@
+//! This implementation of searches beside reference results.
+
+use super::numbers::counted;
+use crate::document::{Document, Table};
+use linerate_search::reference::Check;
+
+/// What differs, and how much was compared.
+pub fn search_check(file: &str, checks: &[Check]) -> Document {
+    let mut page = Document::default();
+    let different: Vec<&Check> = checks.iter().filter(|check| !check.agrees).collect();
+    let all = counted(checks.len(), "result");
+    match different.len() {
+        _ if checks.is_empty() => page.warn(format!("{file} has no reference results.")),
+        0 => page.answer(format!("All {all} of {file} agree.")),
+        n => page.answer(format!("{n} of {all} of {file} differ.")),
+    }
+    let table = Table::of(different)
+        .column("result", "", |check| check.of.clone())
+        .column("reference", "", |check| check.expected.clone())
+        .column("linerate", "", |check| check.found.clone());
+    page.section("Differences", table);
+    let of = |part: &'static str| checks.iter().filter(move |check| check.of.starts_with(part));
+    let parts = [
+        ("classification", "classes of loads with their quantiles, to be equal"),
+        ("RFC 9971", "classes of RFC 9971's own example, to be equal"),
+        ("replay", "results of whole searches, to be equal"),
+        (
+            "searches",
+            "distributions: medians within 1 % where the reference's quartiles are within 2 %, else quartiles that overlap; at most 1.2 times the trials",
+        ),
+    ];
+    let table = Table::of(parts)
+        .column("part", "", |(part, _)| *part)
+        .column("agree", "", |(part, _)| {
+            format!("{}/{}", of(part).filter(|check| check.agrees).count(), of(part).count())
+        })
+        .column("", "", |(_, what)| *what);
+    page.section("Compared", table);
+    page
+}

@@ -1,0 +1,121 @@
+//! What a search looks for: the goal of RFC 9971, section 4.6.
+
+use serde::{Deserialize, Serialize};
+
+/// Parts of a whole in which exceed ratios are kept.
+pub const PER_BILLION: u32 = 1_000_000_000;
+/// The longest time of a goal, in nanoseconds: sums of times stay exact.
+const MOST_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
+
+/// A goal: the highest load at which at most a share of the trials loses more than a share of the frames.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    /// The highest loss ratio of a good trial, from 0 to below 1.
+    pub loss: f64,
+    /// The share of the time in which trials may lose more, in billionths, below [`PER_BILLION`]: exact, because a load with as many
+    /// good trials as bad ones lies on the limit.
+    pub exceed: u32,
+    /// The distance of the bounds at the end, relative to the upper one, between 0 and 1.
+    pub width: f64,
+    /// Duration of the first trials, in nanoseconds.
+    pub initial_ns: u64,
+    /// Duration of a full trial, in nanoseconds.
+    pub final_ns: u64,
+    /// The time of trials that decides about a load, in nanoseconds.
+    pub sum_ns: u64,
+    /// Coarser goals that lead to this one: each has twice the width of the next.
+    pub coarser: u32,
+}
+
+/// A goal or range of loads that no search can have.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum GoalError {
+    #[error("the loss ratio {0} is not at least 0 and below 1")]
+    Loss(f64),
+    #[error("the exceed ratio {0} is not at least 0 and below 1")]
+    Exceed(f64),
+    #[error(
+        "the width {0} is not above 0 and below 1: it is the distance of the bounds, relative to the upper one"
+    )]
+    Width(f64),
+    #[error("{0} lasts {1} s: from 1 ms to 30 days")]
+    Time(&'static str, f64),
+    #[error("trials begin with {initial} s and end with {last} s: the first ones cannot be longer")]
+    Initial { initial: f64, last: f64 },
+    #[error("loads from {min} to {max} frames/s: the smallest is above 0 and below the largest")]
+    Limits { min: f64, max: f64 },
+    #[error(
+        "goals have final trials of {0} s and of {1} s: RFC 9971 wants one duration for all goals of a search"
+    )]
+    Durations(f64, f64),
+    #[error("a search has at least one goal")]
+    None,
+    #[error(
+        "a trial of {seconds} s at {load} frames/s has less than one frame: take longer trials or a higher minimum"
+    )]
+    Frames { load: f64, seconds: f64 },
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+impl Goal {
+    /// A goal of these ratios, whose trials all have one duration, with the width 0.5 % and two coarser goals.
+    pub fn new(loss: f64, exceed: u32, final_ns: u64, sum_ns: u64) -> Goal {
+        Goal { loss, exceed, width: 0.005, initial_ns: final_ns, final_ns, sum_ns, coarser: 2 }
+    }
+
+    /// Whether the goal is one that RFC 9971 allows.
+    ///
+    /// # Errors
+    /// The first attribute that it does not allow.
+    pub fn check(&self) -> Result<(), GoalError> {
+        if !(0.0..1.0).contains(&self.loss) {
+            return Err(GoalError::Loss(self.loss));
+        }
+        if self.exceed >= PER_BILLION {
+            return Err(GoalError::Exceed(self.exceed_ratio()));
+        }
+        if !(self.width > 0.0 && self.width < 1.0) {
+            return Err(GoalError::Width(self.width));
+        }
+        let times =
+            [("a first trial", self.initial_ns), ("a final trial", self.final_ns), ("the sum", self.sum_ns)];
+        for (name, ns) in times {
+            if !(1_000_000..=MOST_NS).contains(&ns) {
+                return Err(GoalError::Time(name, seconds(ns)));
+            }
+        }
+        if self.initial_ns > self.final_ns {
+            return Err(GoalError::Initial {
+                initial: seconds(self.initial_ns),
+                last: seconds(self.final_ns),
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether a search can have these goals within these limits.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn check_all(goals: &[Goal], limits: super::Limits) -> Result<(), GoalError> {
+        let first = goals.first().ok_or(GoalError::None)?;
+        for goal in goals {
+            goal.check()?;
+            if goal.final_ns != first.final_ns {
+                return Err(GoalError::Durations(seconds(first.final_ns), seconds(goal.final_ns)));
+            }
+            if limits.min * seconds(goal.initial_ns) < 1.0 {
+                return Err(GoalError::Frames { load: limits.min, seconds: seconds(goal.initial_ns) });
+            }
+        }
+        Ok(())
+    }
+
+    /// The exceed ratio, from 0 to below 1.
+    pub fn exceed_ratio(&self) -> f64 {
+        f64::from(self.exceed) / f64::from(PER_BILLION)
+    }
+}
