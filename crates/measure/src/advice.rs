@@ -13,6 +13,9 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
     if campaign.asked.lab == LabKind::Simulated {
         return vec!["sudo linerate bench measures this machine instead of a simulation".into()];
     }
+    if !summary.searches.is_empty() {
+        return vec!["each trial with its audit: linerate show DIRECTORY --trials".into()];
+    }
     let of_dut = |row: &&Row| campaign.slots.get(row.slot).is_some_and(|slot| !slot.is_calibration());
     let duts: Vec<&Row> = summary.rows.iter().filter(of_dut).collect();
     let steps = [

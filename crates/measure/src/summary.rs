@@ -273,7 +273,8 @@ fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> V
         // Slots without a valid trial are reported as unmeasured.
         if row.valid_trials > 0 || slot.imported.is_some() {
             let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
-            let warnings = slot_warnings(row, slot, &of_slot).into_iter();
+            let searched = !summary.searches.is_empty();
+            let warnings = slot_warnings(row, slot, &of_slot, searched).into_iter();
             out.extend(warnings.map(|text| Warning { slot: Some(slot.id), text }));
         }
     }
@@ -305,8 +306,8 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<String>
     })
 }
 
-/// `trials`: those of the slot.
-fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord]) -> Vec<String> {
+/// `trials`: those of the slot. `searched`: a search chose them, whose result has bounds and no interval.
+fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool) -> Vec<String> {
     let mut out = Vec::new();
     let Row { trials: all, valid_trials, .. } = *row;
     let failed: Vec<&&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
@@ -325,7 +326,7 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord]) -> Vec<String>
             }
         });
     }
-    if row.limit == Limit::Tester {
+    if row.limit == Limit::Tester && !searched {
         out.push(match slot.no_ceiling {
             true => "the DUT lost no frame; it may be faster than this".into(),
             false => {
@@ -333,7 +334,7 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord]) -> Vec<String>
             }
         });
     }
-    if row.received.low.is_none() && valid_trials > 0 && slot.imported.is_none() {
+    if row.received.low.is_none() && valid_trials > 0 && slot.imported.is_none() && !searched {
         let few =
             if valid_trials == 1 { "1 valid trial is" } else { &format!("{valid_trials} valid trials are") };
         out.push(format!("{few} too few for a 95 % interval (6 are needed)"));

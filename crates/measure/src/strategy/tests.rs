@@ -29,7 +29,7 @@ fn at(elapsed_ns: u64) -> History<'static> {
 }
 
 fn observed(request: TrialRequest, rate: Option<f64>) -> Observed {
-    Observed { request, received: rate, handled: rate, loss_ratio: 0.0 }
+    Observed { request, received: rate, handled: rate, offered: rate, loss_ratio: 0.0 }
 }
 
 /// Runs it to its end, with a rate for each (block, slot), a second for each trial.
@@ -216,3 +216,4 @@ fn a_list_asks_for_its_trials_and_compares_all_of_them() {
 
 mod error_rate;
 mod replay;
+mod searches;

@@ -67,6 +67,7 @@ fn any_design() -> impl proptest::strategy::Strategy<Value = Design> {
                     ceiling,
                     load: Some(group as f64),
                     skipped,
+                    tester: false,
                 })
                 .collect(),
             comparisons: watched

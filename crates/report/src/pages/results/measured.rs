@@ -14,13 +14,17 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.heading("How it was measured");
     let campaign = shown.campaign;
     let mode = campaign.asked.mode;
-    let arguments = "the arguments of `linerate bench`, whose --print-plan prints it";
+    let searched = !shown.summary.searches.is_empty();
+    let arguments = match searched {
+        true => "the arguments of `linerate search`",
+        false => "the arguments of `linerate bench`, whose --print-plan prints it",
+    };
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
     page.fact("mode", about(mode));
     if matches!(mode, Mode::Inline | Mode::Threaded) {
         page.fact("CPUs", cpus(shown));
     }
-    page.fact("traffic", traffic(&campaign.slots));
+    page.fact("traffic", traffic(&campaign.slots, searched));
     page.fact("trials", trials(shown));
     states(page, shown);
     if mode != Mode::Hosts {
@@ -40,10 +44,12 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         Mode::EndHosts => "bit/s of payload that iperf3's receiver read (layer 4)",
         _ => "received frames/s",
     };
-    page.fact(
+    if !searched {
+        page.fact(
         "figures",
         format!("rates are medians of {rates}; changes are medians of ratios paired by block, their intervals hold although they are looked at several times.{tester}"),
-    );
+        );
+    }
     let steps = linerate_measure::advice::next_steps(campaign, shown.host.cpus, shown.summary);
     page.list("Where to look next", "- ", steps, Tone::Plain);
     page.gap();
@@ -94,7 +100,11 @@ fn list(cpus: &[u32]) -> String {
 }
 
 /// Properties of the frames, each once.
-fn traffic(slots: &[Slot]) -> String {
+fn traffic(slots: &[Slot], searched: bool) -> String {
+    let rate = match searched {
+        true => "the rate is searched for".into(),
+        false => format!("rate {}", each(slots.iter().map(|slot| slot.rate.clone()))),
+    };
     let unit = |slot: &Slot| if slot.lengths_fcs.len() == 1 { " B" } else { "" };
     let flows = slots.iter().filter_map(|slot| slot.flows);
     [
@@ -103,7 +113,7 @@ fn traffic(slots: &[Slot]) -> String {
         each(slots.iter().map(|slot| slot.transport.clone())),
         each(flows.map(grouped)) + " flows",
         each(slots.iter().map(|slot| slot.order.clone())),
-        format!("rate {}", each(slots.iter().map(|slot| slot.rate.clone()))),
+        rate,
     ]
     .join("; ")
 }
@@ -116,11 +126,17 @@ fn each(all: impl Iterator<Item = String>) -> String {
 fn trials(shown: &Shown<'_>) -> String {
     let asked = &shown.campaign.asked;
     let count: usize = shown.summary.rows.iter().map(|r| r.trials).sum();
+    let order = match shown.summary.searches.is_empty() {
+        true => shown.planned.experiment.trials.order.about(),
+        false => "the cells in turns by MLRsearch",
+    };
+    let long = match shown.summary.searches.is_empty() {
+        true => format!(" of {} ms", asked.timing.run_ns / 1_000_000),
+        false => String::new(),
+    };
     format!(
-        "{} of {} ms, {}, seed {}, batches of {}, from {} to {} in {}",
+        "{}{long}, {order}, seed {}, batches of {}, from {} to {} in {}",
         grouped(count as u64),
-        asked.timing.run_ns / 1_000_000,
-        shown.planned.experiment.trials.order.about(),
         asked.seed,
         asked.batch,
         asked.generator,
@@ -159,6 +175,7 @@ fn machine(host: &HostFacts) -> String {
 /// Why the campaign ended, and its duration.
 fn ended(summary: &Summary) -> String {
     let why = match summary.stopped {
+        Stopped::Precise if !summary.searches.is_empty() => "every search has come to its end",
         Stopped::Precise => "all intervals are narrow enough",
         Stopped::Budget => "the time is used up",
         Stopped::Trials => "the trials asked for have been run",
