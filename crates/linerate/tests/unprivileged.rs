@@ -292,3 +292,47 @@ fn the_records_say_what_was_asked_of_which_machine() {
     assert!(host["kernel"].as_str().unwrap().contains(release.trim()));
     assert!(host["memory"].as_u64() > Some(1 << 20) && host["cpus"].as_u64() > Some(0));
 }
+
+fn search(more: &str, records: &Scratch) -> Value {
+    let line = format!("search --duration 20ms --width 2% --json --out {} {more}", records.file("search"));
+    serde_json::from_str(&linerate_line(&line).run().ok().stdout).unwrap()
+}
+
+#[test]
+fn a_simulated_rate_is_found() {
+    let records = Scratch::new();
+    let found = search("--simulate rate=20kpps --max 50kpps --goal 0.5%:20ms:420ms:0.5", &records);
+    let [search] = &found["summary"]["searches"].as_array().unwrap()[..] else { panic!("{found:#}") };
+    let [goal] = &search["goals"].as_array().unwrap()[..] else { panic!("{search:#}") };
+    assert_eq!((&goal["irregular"], &search["ended"]), (&Value::Null, &Value::from("known")), "{search:#}");
+    // The simulated DUT's queue takes some frames more.
+    let rate = goal["conditional"].as_f64().unwrap();
+    assert!((19_500.0..22_500.0).contains(&rate), "{rate}");
+    let shown = linerate_line(&format!("show {}", records.file("search"))).run().ok();
+    let says =
+        ["frames a second. The highest load that meets the goal is between", "Loss at each load", "regular"];
+    let shown = shown.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(says.iter().all(|words| shown.contains(words)), "{shown}");
+}
+
+#[test]
+fn reference_results_that_differ_are_named() {
+    let folder = Scratch::new();
+    let vectors = |class: &str| {
+        let goal = r#"{"final":1,"sum":1,"loss":0.0,"exceed":0.5}"#;
+        let vector =
+            format!(r#"{{"goal":{goal},"trials":[[1,1,0.0]],"class":"{class}","quantile_loss":0.0}}"#);
+        let path = folder.file(class);
+        std::fs::write(&path, format!(r#"{{"classification":{{"vectors":[{vector}]}}}}"#)).unwrap();
+        path
+    };
+    let check = |file: &str| linerate(&["search", "--check", file]).run();
+    assert!(check(&vectors("lower")).ok().stdout.contains("All 1 result"));
+    let differs = check(&vectors("upper")).status(3).stdout;
+    let says = ["1 of 1 result", "classification 0", "Upper", "Lower"];
+    assert!(says.iter().all(|words| differs.contains(words)), "{differs}");
+    std::fs::write(folder.file("x"), "{}").unwrap();
+    assert!(check(&folder.file("x")).status(3).stdout.contains("has no reference results"));
+    std::fs::write(folder.file("x"), "5").unwrap();
+    check(&folder.file("x")).fails(1, &["does not have the form"]);
+}

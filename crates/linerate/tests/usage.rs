@@ -5,7 +5,7 @@ mod common;
 use common::{LINERATE, Program, Scratch, linerate, linerate_line};
 
 /// Arguments, and words that the message must contain.
-const REFUSED: [(&str, &[&str]); 41] = [
+const REFUSED: [(&str, &[&str]); 47] = [
     ("bench --rate 0", &["--rate", "'0'", "sends nothing", "0.001pps"]),
     (
         "bench --rate 10Tbit/s:l1",
@@ -35,6 +35,12 @@ const REFUSED: [(&str, &[&str]); 41] = [
     ("bench --budget 100ms", &["--budget", "more time"]),
     ("bench --simulate bogus", &["--simulate", "bogus", "loss=N"]),
     ("bench --simulate rate=10%", &["--simulate", "500kpps"]),
+    ("search --goal nrd", &["--goal", "'nrd' is not a goal", "ndr", "LOSS:FINAL:SUM:EXCEED"]),
+    ("search --goal ndr --goal rfc2544", &["1 s and of 60 s", "one duration for all goals"]),
+    ("search --min 2Mpps --max 1Mpps", &["2000000 to 1000000", "below the largest"]),
+    ("search --width 0%", &["width 0 is not above 0"]),
+    ("search --min 1pps --duration 100ms", &["less than one frame", "longer trials"]),
+    ("search --max 1Gbit/s:l1", &["--max", "500kpps"]),
     ("send -n 5", &["--interface"]),
     ("send --write out.pcap -n 0", &["--count", "--duration"]),
     ("send --write out.pcap -l 13", &["--len", "14"]),

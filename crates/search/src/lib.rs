@@ -7,7 +7,6 @@
 
 mod bisection;
 mod class;
-mod curve;
 mod goal;
 mod grid;
 mod mlr;
@@ -15,7 +14,6 @@ pub mod reference;
 
 pub use bisection::Bisection;
 pub use class::{Class, Irregular, Outcome, class, outcome};
-pub use curve::Curve;
 pub use goal::{Goal, GoalError, PER_BILLION};
 pub use mlr::Mlr;
 

@@ -174,6 +174,7 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
     }
     plan.cells.iter_mut().for_each(|cell| cell.rate = Rate::Max);
     let own = &plan.experiment.trials;
+    let own_measure = own.measure;
     // Goals in a plan are those that it was written for.
     let goals = if args.goals.is_empty() { own.goals.clone() } else { args.goals.clone() };
     let goals = if goals.is_empty() {
@@ -199,7 +200,10 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
         .and_then(|limits| Goal::check_all(&trials.search_goals(trials.duration_ns), limits))
         .map_err(usage)?;
     plan.experiment.trials = trials;
-    plan.experiment.expectations.clear();
+    // They are about other loads.
+    if own_measure == Measure::Rate {
+        plan.experiment.expectations.clear();
+    }
     Ok(plan)
 }
 
@@ -212,7 +216,8 @@ fn check(args: &Search, vectors: &std::path::Path) -> Result<ExitCode> {
     let progress = Progress::of_files();
     let checks = reference.check(|part| progress.say(format!("searching: {part}")));
     drop(progress);
-    let different = checks.iter().any(|check| !check.agrees);
+    // A file without results shows nothing.
+    let different = checks.is_empty() || checks.iter().any(|check| !check.agrees);
     result(&args.campaign.printed, || &checks, || pages::search_check(&name.to_string(), &checks))?;
     Ok(if different { ExitCode::from(DIFFERS) } else { ExitCode::SUCCESS })
 }

@@ -10,10 +10,11 @@ use linerate_search::{Goal, Limits, Mlr, Search, Trial, outcome};
 use linerate_stats::{Estimate, median};
 use std::collections::BTreeMap;
 
-/// Trials of the tester alone as fast as possible, and at half of that rate, and their length in nanoseconds: 5 s at half rate.
+/// Trials of the tester alone as fast as possible, and their length in nanoseconds.
 const FULL: usize = 3;
-const HALF: usize = 20;
 const ALONE_NS: u64 = 250_000_000;
+/// Trials at half of that rate, of the first tester alone: 5 s, or less where they would take more than a tenth of the budget.
+const HALF: [u64; 2] = [4, 20];
 /// Share of the tester's own rate up to which loads are searched: above it, the tester cannot keep a rate.
 const OF_CEILING: f64 = 0.95;
 /// The lowest load, in frames/s, where none is asked for.
@@ -32,6 +33,8 @@ pub struct Searches {
     design: Design,
     /// The tester's slots.
     alone: BTreeMap<usize, Alone>,
+    /// Trials that show how often this machine stalls.
+    half: usize,
     cells: Vec<Cell>,
     /// The request whose trial has not been observed.
     due: Option<TrialRequest>,
@@ -52,8 +55,8 @@ struct Alone {
 }
 
 impl Alone {
-    fn is_known(&self) -> bool {
-        self.failed >= ATTEMPTS || (self.full.len() >= FULL && self.stalled.len() >= HALF)
+    fn is_known(&self, half: usize) -> bool {
+        self.failed >= ATTEMPTS || (self.full.len() >= FULL && self.stalled.len() >= half)
     }
 
     /// The rate of the slowest trial.
@@ -65,7 +68,7 @@ impl Alone {
     fn stalls(&self) -> Option<f64> {
         let trials = self.stalled.len() as f64;
         let clean = self.stalled.iter().filter(|stalled| !**stalled).count().max(1) as f64;
-        (trials > 0.0).then(|| -(clean / trials).ln() / (ALONE_NS as f64 / 1e9))
+        (trials > 0.0).then(|| (trials / clean).ln() / (ALONE_NS as f64 / 1e9))
     }
 }
 
@@ -103,11 +106,16 @@ impl Searches {
             ended: None,
         };
         let cells = searched.iter().map(|slot| cell(*slot)).collect();
-        Searches { alone: alone.collect(), cells, due: None, blocks: 0, turn: 0, design }
+        let tenth = design.trials.budget_ns.unwrap_or(u64::MAX) / 10 / ALONE_NS;
+        let half = tenth.clamp(HALF[0], HALF[1]) as usize;
+        Searches { alone: alone.collect(), half, cells, due: None, blocks: 0, turn: 0, design }
     }
 
     fn alone(&self) -> Option<TrialRequest> {
-        let (slot, alone) = self.alone.iter().find(|(_, alone)| !alone.is_known())?;
+        // Stalls are the machine's, whatever the frames.
+        let half = |at: usize| if at == 0 { self.half } else { 0 };
+        let unknown = |(at, (_, alone)): &(usize, (&usize, &Alone))| !alone.is_known(half(*at));
+        let (_, (slot, alone)) = self.alone.iter().enumerate().find(unknown)?;
         let load = (alone.full.len() >= FULL).then(|| alone.ceiling().unwrap_or_default() / 2.0);
         Some(TrialRequest { slot: *slot, block: self.blocks, load, duration_ns: ALONE_NS })
     }
@@ -120,7 +128,7 @@ impl Searches {
             let number = (self.turn + at) % self.cells.len();
             let cell = &mut self.cells[number];
             let ceiling = self.design.slots[cell.slot].ceiling.and_then(|slot| self.alone.get(&slot));
-            cell.begin(&self.design.trials, ceiling);
+            cell.begin(&self.design.trials, ceiling, self.alone.values().next().and_then(Alone::stalls));
             if let Some(request) = cell.next() {
                 self.turn = number;
                 let load = Some(request.load);
@@ -189,11 +197,11 @@ impl Strategy for Searches {
 
 impl Cell {
     /// Makes the search once the tester is known.
-    fn begin(&mut self, trials: &Trials, alone: Option<&Alone>) {
+    fn begin(&mut self, trials: &Trials, alone: Option<&Alone>, stalls: Option<f64>) {
         if self.search.is_some() || self.ended.is_some() {
             return;
         }
-        self.stalls = alone.and_then(Alone::stalls);
+        self.stalls = stalls;
         self.goals = trials.search_goals(suited(trials.duration_ns, self.stalls));
         let ceiling = alone.and_then(Alone::ceiling).map(|rate| OF_CEILING * rate);
         let max = [trials.max_fps, ceiling].into_iter().flatten().reduce(f64::min);
@@ -272,7 +280,8 @@ impl Cell {
             limits: self.limits,
             stalls: self.stalls,
             loads: loads.into_iter().map(load).collect(),
-            ended: self.ended,
+            // A replay does not ask for more than was measured.
+            ended: self.ended.or_else(|| self.search.clone()?.next().is_none().then_some(Ended::Known)),
         }
     }
 }

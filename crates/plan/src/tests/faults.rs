@@ -192,3 +192,32 @@ fn a_wrong_value_is_not_reported_as_missing_too() {
     let text = "title = 5\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"5\"\nblocks = \"x\"";
     assert_eq!(Plan::read(text.as_bytes()).unwrap_err().len(), 3);
 }
+
+/// Lines before the trials, keys of the trials, and parts of message and help.
+#[rustfmt::skip]
+const SEARCHES: [(&str, &str, &str, &str); 11] = [
+    ("", "blocks = 5\ngoals = [\"ndr\"]", "this is for searches alone", "measure = \"search\""),
+    ("", "measure = \"search\"", "the load waits for the DUT", "mode = \"threaded\""),
+    ("lab.file = \"x\"", "measure = \"search\"", "up to which load to search", "max-load"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"nrd\"]", "'nrd' is not a goal", "ndr"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"2:1s:21s:0.5\"]", "the loss ratio 2 is not", "LOSS"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"0:1s:21s:1.5\"]", "the exceed ratio", "EXCEED"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"0:1s:never:0.5\"]", "'never' is not a duration", "SUM"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"ndr\", \"rfc2544\"]", "one duration for all goals", ""),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\nmin-load = \"2 Mpps\"\nmax-load = \"1 Mpps\"", "below the largest", ""),
+    ("lab.mode = \"threaded\"\ntraffic.rate = \"1 kpps\"", "measure = \"search\"", "a search chooses the load", "min-load"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\nblocks = 5", "ends when it knows its goals", "budget"),
+];
+
+#[test]
+fn searches_have_faults_of_their_own() {
+    for (before, trials, says, helps) in SEARCHES {
+        let text = format!(
+            "title = \"t\"\nquestion = \"q\"\n{before}\n[variants.a]\n[trials]\nduration = \"100 ms\"\nbudget = \"1 min\"\n{trials}"
+        );
+        let faults = Plan::read(text.as_bytes()).expect_err(&text);
+        let found = faults.iter().find(|fault| fault.message.contains(says));
+        let found = found.unwrap_or_else(|| panic!("no fault says '{says}': {faults:#?}"));
+        assert!(found.remedy.as_deref().unwrap_or_default().contains(helps), "{found:#?}");
+    }
+}

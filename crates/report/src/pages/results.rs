@@ -111,6 +111,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     }
     if !shown.summary.searches.is_empty() {
         searches::searches(page, shown);
+        tables::expectations(page, shown);
         warnings(page, shown);
         measured::measured(page, shown);
         return;
