@@ -169,8 +169,14 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
     if hosts && args.max.is_none() {
         bail_usage!("name the highest load with --max: hosts are not measured without a DUT");
     }
-    if let Lab::Embedded { mode, .. } = &mut plan.lab {
-        *mode = Mode::Threaded;
+    match &mut plan.lab {
+        Lab::Embedded { mode: Mode::EndHosts, .. } => {
+            bail_usage!(
+                "this plan measures TCP between end hosts, which chooses its load itself: there is no load to search for"
+            );
+        }
+        Lab::Embedded { mode, .. } => *mode = Mode::Threaded,
+        Lab::File { .. } => {}
     }
     plan.cells.iter_mut().for_each(|cell| cell.rate = Rate::Max);
     let own = &plan.experiment.trials;
