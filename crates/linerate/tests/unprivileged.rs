@@ -326,7 +326,7 @@ fn reference_results_that_differ_are_named() {
         std::fs::write(&path, format!(r#"{{"classification":{{"vectors":[{vector}]}}}}"#)).unwrap();
         path
     };
-    let check = |file: &str| linerate(&["search", "--check", file]).run();
+    let check = |file: &str| linerate(["search", "--check", file]).run();
     assert!(check(&vectors("lower")).ok().stdout.contains("All 1 result"));
     let differs = check(&vectors("upper")).status(3).stdout;
     let says = ["1 of 1 result", "classification 0", "Upper", "Lower"];
