@@ -28,11 +28,23 @@ pub struct Advice {
     pub version: u32,
     pub system: Release,
     pub role: Role,
+    /// The path that the buffers of an end host are for.
+    #[serde(default)]
+    pub path: Option<Path>,
     /// Those to act on first, by expected gain x certainty; then those that are done, and those that the release does not have.
     pub items: Vec<Item>,
     /// Title and author of the documents that they name.
     #[serde(default)]
     pub sources: Vec<String>,
+}
+
+/// A path between two end hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    /// Bit/s.
+    pub rate: f64,
+    /// Round-trip time in nanoseconds.
+    pub rtt_ns: f64,
 }
 
 impl Advice {
@@ -67,5 +79,7 @@ pub fn advise(found: &Configuration, demands: Demands) -> Option<Advice> {
     };
     items.sort_by(|a, b| order(a).cmp(&order(b)).then(b.weight().total_cmp(&a.weight())));
     let (system, role) = (found.system.clone(), host.role);
-    Some(Advice { version: VERSION, system, role, items: Vec::new(), sources: Vec::new() }.with(items))
+    let path = (role == Role::EndHost).then(|| rules::endhost::path(&host));
+    let path = path.map(|(rate, rtt_ns)| Path { rate, rtt_ns });
+    Some(Advice { version: VERSION, system, role, path, items: Vec::new(), sources: Vec::new() }.with(items))
 }

@@ -1,6 +1,8 @@
 //! Advice as lines for files: a shell script, an Ansible playbook, a diff; and as a plan that tests it.
 
+use crate::Path;
 use crate::item::{Item, Lasting, State};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -10,6 +12,8 @@ pub struct Chosen<'a> {
     pub items: Vec<&'a Item>,
     /// Those to be measured first: their lines are comments.
     pub open: Vec<&'a Item>,
+    /// The path that an end host is tested on.
+    pub path: Option<Path>,
     /// Texts of files that change, by path; `None`: there is no such file. Those that are not here are not known.
     pub texts: BTreeMap<String, Option<String>>,
 }
@@ -159,7 +163,7 @@ pub fn shell(chosen: &Chosen) -> String {
 
 /// A playbook. Texts are JSON strings, which YAML reads too.
 pub fn ansible(chosen: &Chosen) -> String {
-    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let text = |text: &str| Value::from(text).to_string();
     let one = |item: &Item| {
         let mut out = String::new();
         for runtime in item.settings.iter().filter_map(|setting| setting.runtime.as_ref()) {
@@ -300,8 +304,8 @@ fn unified(file: &str, text: Option<&str>, lines: &[&Lasting]) -> String {
 /// systems than Linux need the hosts of a lab file.
 pub fn plan(chosen: &Chosen) -> String {
     let items: Vec<&Item> = chosen.items.iter().chain(&chosen.open).copied().collect();
-    let text = |text: &str| serde_json::Value::from(text).to_string();
-    let table = |values: &serde_json::Map<String, serde_json::Value>| {
+    let text = |text: &str| Value::from(text).to_string();
+    let table = |values: &Map<String, Value>| {
         let pairs: Vec<String> =
             values.iter().map(|(name, value)| format!("{} = {value}", text(name))).collect();
         format!("{{ {} }}", pairs.join(", "))
@@ -310,13 +314,20 @@ pub fn plan(chosen: &Chosen) -> String {
     let mut out = String::from(
         "title = \"Recommended settings\"\nquestion = \"Which of them make this DUT faster?\"\nsource = \"linerate advise\"\n",
     );
+    // An end host is measured on a path, which other systems than this machine's have not.
+    let path = chosen.path.filter(|_| system == "linux");
     if system != "linux" {
         let _ = writeln!(out, "\n[lab]\nfile = \"lab.toml\"\nsystems = [{}]", text(system));
+    } else if path.is_some() {
+        out += "\n[lab]\nmode = \"end-hosts\"\n";
     }
-    let changes = items.iter().filter_map(|item| Some((item, item.patch.as_ref()?.as_object()?)));
-    let changes: Vec<_> = changes.collect();
+    let patch = |item: &Item| {
+        let patch = item.patch.as_ref()?.as_object()?;
+        if path.is_some() { of_end_hosts(patch) } else { Some(patch.clone()) }
+    };
+    let changes: Vec<_> = items.iter().filter_map(|item| Some((item, patch(item)?))).collect();
     // The present values of the settings that variants change.
-    let number = |value: &str| value.parse::<i64>().map_or_else(|_| value.into(), serde_json::Value::from);
+    let number = |value: &str| value.parse::<i64>().map_or_else(|_| value.into(), Value::from);
     let now = changes.iter().flat_map(|(item, patch)| {
         let set = |name: &String| patch.get("sysctls").is_some_and(|sysctls| sysctls.get(name).is_some());
         item.settings
@@ -324,8 +335,12 @@ pub fn plan(chosen: &Chosen) -> String {
             .filter(move |setting| set(&setting.name))
             .filter_map(|setting| Some((setting.name.clone(), number(setting.now.as_ref()?))))
     });
-    let now: serde_json::Map<_, _> = now.collect();
+    let now: Map<_, _> = now.collect();
     out += "\n[variants.as-it-is]\nabout = \"the present values\"\n";
+    if let Some(Path { rate, rtt_ns }) = path {
+        let (ms, megabits) = (rtt_ns / 1e6, rate / 1e6);
+        let _ = writeln!(out, "path = {{ rtt = \"{ms} ms\", rate = \"{megabits} Mbit/s\" }}");
+    }
     if !now.is_empty() {
         let _ = writeln!(out, "sysctls = {}", table(&now));
     }
@@ -337,8 +352,16 @@ pub fn plan(chosen: &Chosen) -> String {
     }
     // In a lab of hosts a trial is long, and loader tunables need boots.
     out += match system {
+        "linux" if path.is_some() => "\n[trials]\nduration = \"1 s\"\nbudget = \"20 min\"\n",
         "linux" => "\n[trials]\nduration = \"100 ms\"\nbudget = \"4 min\"\n",
         _ => "\n[trials]\nduration = \"30 s\"\nblocks = 10\npause = \"5 s\"\nreboot = \"when-needed\"\n",
     };
     out
+}
+
+/// The sysctls of TCP and IP in a patch, which each namespace has: all that two end hosts of a plan can differ in from this machine.
+fn of_end_hosts(patch: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let sysctls = patch.get("sysctls")?.as_object()?.iter().filter(|(name, _)| name.starts_with("net.ipv4."));
+    let own: Map<String, Value> = sysctls.map(|(name, value)| (name.clone(), value.clone())).collect();
+    (!own.is_empty()).then(|| Map::from_iter([("sysctls".to_string(), own.into())]))
 }

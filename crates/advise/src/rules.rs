@@ -2,7 +2,7 @@
 
 mod cards;
 mod cpus;
-mod endhost;
+pub mod endhost;
 mod firewall;
 mod forwarding;
 mod linux;

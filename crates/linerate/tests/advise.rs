@@ -165,6 +165,20 @@ fn the_advice_as_a_plan_is_one_for_tune() {
         let checked = linerate(["plan", "check", &file]).run();
         assert!(checked.status.success(), "{checked:?}\n{plan}");
     }
+    // An end host is tested on the path that its buffers are for, with the settings that a namespace has.
+    let path = ["advise", &linux, "--role", "endhost", "--rate", "500M", "--rtt", "30ms", "--format", "plan"];
+    let plan = output(&path);
+    for part in [
+        "mode = \"end-hosts\"",
+        "path = { rtt = \"30 ms\", rate = \"500 Mbit/s\" }",
+        "[variants.linux-tcp-buffers]",
+    ] {
+        assert!(plan.contains(part), "{part}: {plan}");
+    }
+    assert!(!plan.contains("net.core"), "{plan}");
+    let file = folder.file("path.toml");
+    fs::write(&file, &plan).unwrap();
+    linerate(["plan", "check", &file]).run().ok();
     assert!(output(&["advise", &linux, "--format", "plan"]).contains("\"net.ipv4.conf.all.rp_filter\" = 1"));
 }
 

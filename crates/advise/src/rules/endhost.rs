@@ -35,6 +35,22 @@ pub const TWEAKS: &[Effect] = &[
     ),
 ];
 
+/// The plan that measures them.
+const PLAN: &str = "tcp-endhost";
+
+/// The same, and buffers alone between hosts of Linux.
+const ON_LINUX: &[Effect] = &[
+    TWEAKS[0],
+    TWEAKS[1],
+    effect(
+        247.0,
+        "AMD EPYC under KVM, Linux 6.18, one TCP connection over 1 Gbit/s and 100 ms: 32 MiB instead of the kernel's buffers, 941 instead of 271 Mbit/s",
+        "EPYC",
+        "",
+        "docs/tuning.md",
+    ),
+];
+
 const BUFFERS: &str = "A connection has at most one window in flight for each round trip: a window below bandwidth x delay leaves the link idle.";
 const MEMORY: &str = "Each connection that needs it may take that much memory.";
 
@@ -43,15 +59,16 @@ pub const RULES: &[Rule] = &[
         id: "linux-tcp-buffers",
         title: "Let TCP windows grow to the bandwidth-delay product",
         sets: &[
-            buffer("net.core.rmem_max", window),
-            buffer("net.core.wmem_max", window),
+            buffer("net.core.rmem_max", memory),
+            buffer("net.core.wmem_max", memory),
             buffer("net.ipv4.tcp_rmem", three),
             buffer("net.ipv4.tcp_wmem", three),
         ],
         why: BUFFERS,
-        measured: TWEAKS,
+        measured: ON_LINUX,
         computed: idle,
         cost: MEMORY,
+        plan: PLAN,
         ..END
     },
     Rule {
@@ -64,6 +81,7 @@ pub const RULES: &[Rule] = &[
         ],
         why: "A connection that pauses need not start anew; a bad moment of one connection need not slow the next ones to the same host.",
         prior: 0.05,
+        plan: PLAN,
         cost: "A burst after a pause may meet a full queue.",
         ..END
     },
@@ -90,6 +108,7 @@ pub const RULES: &[Rule] = &[
         },
         why: "H-TCP grows faster on long fast paths. calomel.org's guide is of the time before cubic was refined and bbr (Linux 4.9) came: compare with both.",
         prior: 0.02,
+        plan: PLAN,
         cost: "Fairness to other connections differs.",
         ..END
     },
@@ -104,6 +123,7 @@ pub const RULES: &[Rule] = &[
         ],
         why: "Without scaling a window has 64 KiB at most; without SACK a loss costs a whole window. ECN 2 answers those who ask for it.",
         prior: 0.2,
+        plan: PLAN,
         ..END
     },
     Rule {
@@ -179,38 +199,76 @@ pub const RULES: &[Rule] = &[
 
 /// The bandwidth-delay product in bytes, with its computation.
 fn product(host: &Host) -> (f64, String) {
-    let rate = host.demands.rate.or(host.fastest());
-    let assumed = if rate.is_none() { " (assumed: no link speed is known)" } else { "" };
-    let (rate, rtt) = (rate.unwrap_or(1e9), host.demands.rtt_ns);
+    let known = host.demands.rate.or(host.fastest()).is_some();
+    let assumed = if known { "" } else { " (assumed: no link speed is known)" };
+    let (rate, rtt) = path(host);
     let bytes = bdp_bytes(rate, rtt);
     (bytes, format!("{} Gbit/s{assumed} x {} ms / 8 = {bytes:.0} bytes", rate / 1e9, rtt / 1e6))
 }
 
-/// By how much more a connection carries with a window that is large enough: the product against the smallest present limit.
-fn idle(host: &Host) -> Option<f64> {
+/// The smallest present limit of a window.
+fn least(host: &Host) -> Option<(&'static str, f64)> {
     const LIMITS: [&str; 4] =
         ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"];
-    let last = |name: &str| host.value(name)?.split_ascii_whitespace().next_back()?.parse::<f64>().ok();
-    let least = LIMITS.into_iter().filter_map(last).filter(|bytes| *bytes > 0.0).min_by(f64::total_cmp)?;
-    Some((product(host).0 / least - 1.0).clamp(0.0, 100.0))
+    let last = |name: &'static str| {
+        Some((name, host.value(name)?.split_ascii_whitespace().next_back()?.parse::<f64>().ok()?))
+    };
+    let limits = LIMITS.into_iter().filter_map(last).filter(|(_, bytes)| *bytes > 0.0);
+    limits.min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
-/// A power of two that holds it: at least the guide's 16 MiB, which carry 1 Gbit/s over 134 ms; at most 1 GiB.
-fn size(host: &Host) -> (u64, String) {
+/// By how much more a connection carries with a window that is large enough: the product against the smallest present limit.
+fn idle(host: &Host) -> Option<f64> {
+    Some((product(host).0 / least(host)?.1 - 1.0).clamp(0.0, 100.0))
+}
+
+/// The derivation of [`idle`].
+fn gain(host: &Host) -> String {
+    match (product(host), least(host)) {
+        ((bytes, _), Some((name, limit))) if bytes > limit => format!(
+            "; gain: {name} lets at most {limit} bytes pass in each round trip, {:.0} Mbit/s, and {bytes:.0} / {limit} - 1 = {:+.0} %",
+            8e3 * limit / host.demands.rtt_ns,
+            100.0 * (bytes / limit - 1.0)
+        ),
+        (_, Some((name, limit))) => format!("; gain: none, {name} has {limit} bytes"),
+        (_, None) => String::new(),
+    }
+}
+
+/// A power of two that holds `times` the product: at least the guide's 16 MiB, at most 1 GiB.
+fn size(host: &Host, times: f64, because: &str) -> (u64, String) {
     const GUIDES: u64 = 16 << 20;
     let (bytes, how) = product(host);
-    let size = (bytes.min(1e12) as u64).next_power_of_two().clamp(GUIDES, 1 << 30);
-    (size, format!("{how}; rounded up to a power of two, at least the guide's 16777216: {size}"))
+    let size = ((times * bytes).min(1e12) as u64).next_power_of_two().clamp(GUIDES, 1 << 30);
+    let how = format!(
+        "{how}{because}; rounded up to a power of two, at least the guide's 16777216: {size}{}",
+        gain(host)
+    );
+    (size, how)
 }
 
 fn window(scope: &Scope) -> Option<Worked> {
-    let (size, how) = size(scope.host);
+    let (size, how) = size(scope.host, 1.0, "");
+    Some(Worked { value: size.to_string(), how })
+}
+
+/// A buffer of Linux, which holds the overhead of packets as well.
+fn of_linux(host: &Host) -> (u64, String) {
+    size(
+        host,
+        2.0,
+        "; twice that, because a buffer holds the overhead of packets as well (of 16 MiB, 11 MB were on the way: docs/tuning.md)",
+    )
+}
+
+fn memory(scope: &Scope) -> Option<Worked> {
+    let (size, how) = of_linux(scope.host);
     Some(Worked { value: size.to_string(), how })
 }
 
 /// Kernel memory of a buffer: as much again for the overhead of its packets.
 fn twice(scope: &Scope) -> Option<Worked> {
-    let (size, how) = size(scope.host);
+    let (size, how) = size(scope.host, 1.0, "");
     Some(Worked {
         value: (2 * size).to_string(),
         how: format!("{how}; twice that for the overhead of packets: {}", 2 * size),
@@ -219,6 +277,11 @@ fn twice(scope: &Scope) -> Option<Worked> {
 
 /// The least, the first and the largest size of a buffer.
 fn three(scope: &Scope) -> Option<Worked> {
-    let (size, how) = size(scope.host);
+    let (size, how) = of_linux(scope.host);
     Some(Worked { value: format!("4096 524288 {size}"), how })
+}
+
+/// Bit/s and round-trip time in ns of the connections of an end host.
+pub fn path(host: &Host) -> (f64, f64) {
+    (host.demands.rate.or(host.fastest()).unwrap_or(1e9), host.demands.rtt_ns)
 }

@@ -157,6 +157,7 @@ pub fn run(args: &Advise) -> Result<ExitCode> {
     match form {
         Some((name, write)) => {
             let mut chosen = Chosen::of(&advice.items, !args.purpose.items.is_empty());
+            chosen.path = advice.path;
             if *name == lines::DIFF {
                 chosen.texts = texts(&args.source, &found, lines::files(&chosen.items).into_keys())?;
             }
