@@ -84,6 +84,7 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     };
     let refused = [
         ("trials", "blocks", "a search ends when it knows its goals", "leave it out, and name a budget"),
+        ("quick", "blocks", "a search ends when it knows its goals", "leave it out, and name a budget"),
         ("trials", "order", "searches take turns, trial by trial", "leave it out"),
         ("compare", "until", "a search ends at its width", "leave it out, or use width in [trials]"),
         ("traffic", "rate", "a search chooses the load", "use min-load and max-load in [trials]"),

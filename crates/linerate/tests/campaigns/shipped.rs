@@ -16,7 +16,9 @@ fn shortened(plan: &str) -> String {
     let sizes = ["duration", "blocks", "budget"];
     let kept = quick.lines().filter(|line| !sizes.iter().any(|size| line.starts_with(size)));
     let kept: String = kept.map(|line| format!("{line}\n")).collect();
-    let short = format!("{before}duration = \"50 ms\"\nblocks = 1\n{kept}{after}");
+    // A search has no blocks.
+    let end = if plan.contains("measure = \"search\"") { "budget = \"4 s\"" } else { "blocks = 1" };
+    let short = format!("{before}duration = \"50 ms\"\n{end}\n{kept}{after}");
     // Other tests choose the batch size by measurement.
     match short.contains("\n[lab]\n") {
         true => short.replace("\n[lab]\n", "\n[lab]\nbatch = 32\n"),
