@@ -316,6 +316,20 @@ fn a_simulated_rate_is_found() {
 }
 
 #[test]
+fn a_loss_curve_falls_to_two_trials_without_loss() {
+    let records = Scratch::new();
+    let out = records.file("curve");
+    let line =
+        format!("search --loss-curve --simulate rate=25kpps --max 50kpps --duration 50ms --json --out {out}");
+    let found = linerate_line(&line).run().ok().json();
+    let loads = found["summary"]["searches"][0]["loads"].as_array().unwrap();
+    let lossless: Vec<bool> = loads.iter().map(|load| load["most"] == 0.0).collect();
+    assert!(lossless.len() >= 5 && lossless.iter().take(3).copied().eq([true, true, false]), "{loads:#?}");
+    let shown = linerate_line(&format!("show {out}")).run().ok().stdout;
+    assert!(shown.contains("two successive trials lost nothing"), "{shown}");
+}
+
+#[test]
 fn reference_results_that_differ_are_named() {
     let folder = Scratch::new();
     let vectors = |class: &str| {

@@ -253,6 +253,9 @@ pub struct Trials {
     pub measure: Measure,
     /// Goals of a search, with one duration of full trials.
     pub goals: Vec<WantedGoal>,
+    pub method: Method,
+    /// Step of a loss curve, as a share of the highest load; [`CURVE_STEP`] where none is asked for.
+    pub step: Option<f64>,
     /// Distance of a search's bounds, relative to the upper one; [`SEARCH_WIDTH`] where none is asked for.
     pub width: Option<f64>,
     /// The loads that a search uses at least and at most, in frames/s.
@@ -265,6 +268,9 @@ pub struct Trials {
 /// Distance of a search's bounds, relative to the upper one, where none is asked for.
 pub const SEARCH_WIDTH: f64 = 0.005;
 
+/// Step of a loss curve, as a share of the highest load, where none is asked for: the largest that RFC 2544, section 26.3 allows.
+pub const CURVE_STEP: f64 = 0.1;
+
 /// What is measured of each cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -274,6 +280,19 @@ pub enum Measure {
     Rate,
     /// The highest load that meets each goal.
     Search,
+    /// The loss at falling loads, until two successive trials lose nothing.
+    LossCurve,
+}
+
+/// How a rate is searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// MLRsearch (RFC 9971).
+    #[default]
+    Mlrsearch,
+    /// Bisection, one trial for each load.
+    Bisection,
 }
 
 /// A goal of a search.
@@ -313,6 +332,8 @@ impl Default for Trials {
             until: None,
             measure: Measure::Rate,
             goals: Vec::new(),
+            method: Method::Mlrsearch,
+            step: None,
             width: None,
             min_fps: None,
             max_fps: None,

@@ -113,7 +113,7 @@ impl Order {
 /// The strategy of a design.
 pub fn strategy(design: Design) -> Box<dyn Strategy> {
     match design.trials.order {
-        _ if design.trials.measure == Measure::Search => Box::new(Searches::new(design)),
+        _ if design.trials.measure != Measure::Rate => Box::new(Searches::new(design)),
         Order::Blocks => Box::new(Blocks::new(design)),
         Order::Sequential => Box::new(Sequential::new(design)),
     }

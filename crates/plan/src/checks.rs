@@ -11,7 +11,7 @@ use super::timetable::block_ns;
 use super::value::Tree;
 use super::{forms, lower};
 use crate::units::{MOST_PER_THREAD, Rate};
-use linerate_measure::experiment::System;
+use linerate_measure::experiment::{Measure, Method, System};
 use linerate_measure::strategy::LEAST_FPS;
 use linerate_search::{Goal, Limits};
 use linerate_wire::units::grouped;
@@ -74,17 +74,24 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
 
 /// Whether the keys of a search and of a rate are kept apart, and the goals go together.
 fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let Some(measure) = tree.get("measure").filter(|node| node.text() == Some("search")) else {
-        for key in ["goals", "width", "min-load", "max-load"] {
-            if let Some(entry) = tree.entry(key) {
-                problems.fault(entry.key_span, "this is for searches alone", "add measure = \"search\"");
-            }
+    let measure = tree.get("measure").and_then(|node| Some((node, node.text()?)));
+    let is = |name: &str| measure.is_some_and(|(_, text)| text == name);
+    let loads = is("search") || is("loss-curve");
+    let only = [
+        (is("search"), &["goals", "width", "method", "min-load"] as &[_], "search"),
+        (is("loss-curve"), &["step"], "loss-curve"),
+        (loads, &["max-load"], "search"),
+    ];
+    for (allowed, keys, name) in only {
+        for entry in keys.iter().filter(|_| !allowed).filter_map(|key| tree.entry(key)) {
+            let why = format!("this is for measure = \"{name}\" alone");
+            problems.fault(entry.key_span, why, format!("add measure = \"{name}\""));
         }
-        return;
-    };
+    }
+    let Some((measure, _)) = measure.filter(|_| loads) else { return };
     let refused = [
-        ("trials", "blocks", "a search ends when it knows its goals", "leave it out, and name a budget"),
-        ("quick", "blocks", "a search ends when it knows its goals", "leave it out, and name a budget"),
+        ("trials", "blocks", "a search ends by itself", "leave it out, and name a budget"),
+        ("quick", "blocks", "a search ends by itself", "leave it out, and name a budget"),
         ("trials", "order", "searches take turns, trial by trial", "leave it out"),
         ("compare", "until", "a search ends at its width", "leave it out, or use width in [trials]"),
         ("traffic", "rate", "a search chooses the load", "use min-load and max-load in [trials]"),
@@ -109,9 +116,18 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         problems.fault(measure.span, why, "add max-load, at most the rate of the generator");
     }
     let trials = lower::trials(&draft.tree, false);
+    if trials.measure != Measure::Search {
+        return;
+    }
     let goals = trials.search_goals(trials.duration_ns);
     let limits = (trials.min_fps.unwrap_or(LEAST_FPS), trials.max_fps.unwrap_or(f64::MAX));
     let checked = Limits::new(limits.0, limits.1).and_then(|limits| Goal::check_all(&goals, limits));
+    if let (Method::Bisection, [_, second, ..], Some(node)) =
+        (trials.method, &trials.goals[..], tree.get("method"))
+    {
+        let why = format!("bisection finds the rate of one goal, and not also {}", second.name);
+        problems.fault(node.span, why, "name one in goals, or leave method out");
+    }
     if let Err(fault) = checked {
         problems.push(Diagnostic::at(
             tree.get("goals").map_or(measure.span, |node| node.span),

@@ -163,17 +163,29 @@ pub(super) static TRIALS: Table = Table {
         key("goals", Kind::List(&Kind::Form(&GOAL))).about(
             "search: what is searched for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr.",
         ),
+        key("method", Kind::Choice(&METHODS)).about("search: how. Default: mlrsearch."),
+        key("step", Kind::Form(&SHARE))
+            .about("loss-curve: step between loads, as a share of the highest. Default: 10 %."),
         key("width", Kind::Form(&SHARE))
             .about("search: distance of the bounds at the end, relative to the upper one. Default: 0.5 %."),
         key("min-load", Kind::Form(&FRAMES)).about("search: the lowest load. Default: 1 kpps."),
         key("max-load", Kind::Form(&FRAMES))
-            .about("search: the highest load. Default: 95 % of the rate of the tester alone."),
+            .about("search, loss-curve: the highest load. Default: 95 % of the rate of the tester alone."),
     ]],
 };
 
-static MEASURES: [(&str, &str); 2] = [
+static MEASURES: [(&str, &str); 3] = [
     ("rate", "the forwarding rate at the load of its traffic"),
     ("search", "the highest loads that meet goals such as no loss (RFC 9971)"),
+    (
+        "loss-curve",
+        "the loss at falling loads, until two successive trials lose nothing (RFC 2544, section 26.3)",
+    ),
+];
+
+static METHODS: [(&str, &str); 2] = [
+    ("mlrsearch", "a few trials at many loads, many at those that decide (RFC 9971)"),
+    ("bisection", "one trial at each load, for one goal: the common habit, for comparisons"),
 ];
 
 static REBOOTS: [(&str, &str); 3] = [

@@ -2,7 +2,7 @@
 
 use super::campaign::{Campaign, Lab};
 use super::settings::{Dut, Settings};
-use linerate_measure::experiment::{Measure, Reboot};
+use linerate_measure::experiment::{CURVE_STEP, Measure, Reboot};
 use linerate_measure::record::Mode;
 use serde::Serialize;
 
@@ -78,6 +78,7 @@ impl Timetable {
         let asked = match trials.measure {
             Measure::Rate => trials.blocks.map_or(u64::MAX, u64::from),
             Measure::Search => TRIALS_OF_GOAL * trials.goals.len() as u64,
+            Measure::LossCurve => (1.0 / trials.step.unwrap_or(CURVE_STEP)).ceil() as u64,
         };
         let blocks = fitting.min(asked);
         let set_up_ns = if embedded { set_up_ns(campaign) } else { 2 * TRIAL_OVERHEAD };

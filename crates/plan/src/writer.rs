@@ -16,7 +16,7 @@ use super::toml_text::Toml;
 use super::units::Rate;
 use super::{needs, text_form};
 use linerate_measure::experiment::{
-    Claim, Comparison, Experiment, Factor, Interest, Measure, Order, Reboot, System, Trials,
+    Claim, Comparison, Experiment, Factor, Interest, Measure, Method, Order, Reboot, System, Trials,
 };
 use linerate_measure::record::Mode;
 use serde::Serialize;
@@ -240,6 +240,7 @@ pub(crate) fn trials(trials: &Trials) -> Keys {
             "pause": (trials.pause_ns > 0).then_some(trials.pause_ns),
             "measure": (trials.measure != Measure::default()).then_some(trials.measure),
             "goals": (!trials.goals.is_empty()).then_some(&trials.goals),
+            "method": (trials.method != Method::default()).then_some(trials.method), "step": trials.step,
             "width": trials.width, "min-load": trials.min_fps, "max-load": trials.max_fps,
         }),
     )

@@ -42,16 +42,6 @@ impl Bisection {
         Ok(Bisection { limits, loss, width, duration_ns, retries, low: 0.0, high: None, lossy: 0 })
     }
 
-    /// The highest good load, in frames/s; `None`: not one trial was good.
-    pub fn lower(&self) -> Option<f64> {
-        Some(self.low).filter(|low| *low > 0.0)
-    }
-
-    /// The lowest bad load, in frames/s; `None`: the highest load was good.
-    pub fn upper(&self) -> Option<f64> {
-        self.high
-    }
-
     fn load(&self) -> Option<f64> {
         let Some(high) = self.high else { return Some(self.limits.max).filter(|max| self.low < *max) };
         let done = (high - self.low) / high <= self.width || high <= self.limits.min;
@@ -73,5 +63,9 @@ impl Search for Bisection {
         } else {
             self.lossy += 1;
         }
+    }
+
+    fn bounds(&self) -> Option<(Option<f64>, Option<f64>)> {
+        Some((Some(self.low).filter(|low| *low > 0.0), self.high))
     }
 }

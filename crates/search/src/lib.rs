@@ -7,6 +7,7 @@
 
 mod bisection;
 mod class;
+mod curve;
 mod goal;
 mod grid;
 mod mlr;
@@ -14,6 +15,7 @@ pub mod reference;
 
 pub use bisection::Bisection;
 pub use class::{Class, Irregular, Outcome, class, outcome};
+pub use curve::Curve;
 pub use goal::{Goal, GoalError, PER_BILLION};
 pub use mlr::Mlr;
 
@@ -48,6 +50,12 @@ pub trait Search {
 
     /// Learns how the trial went that was asked for last.
     fn observe(&mut self, trial: Trial);
+
+    /// The highest good load and the lowest bad one, in frames/s, of a search that decides about each load at once. `None`: the bounds
+    /// follow from a goal and all trials.
+    fn bounds(&self) -> Option<(Option<f64>, Option<f64>)> {
+        None
+    }
 }
 
 /// The range of loads that a search may use.

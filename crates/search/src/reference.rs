@@ -8,7 +8,7 @@ mod system;
 
 use crate::class::{Class, class, outcome, quantile_loss};
 use crate::goal::{Goal, PER_BILLION};
-use crate::{Bisection, Limits, Mlr, Trial};
+use crate::{Bisection, Limits, Mlr, Search, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 pub use system::{Rng, System};
@@ -229,7 +229,7 @@ impl Reference {
                 let mut search =
                     Bisection::new(limits, 0.0, 0.005, duration_ns, 0).map_err(|_| "bisection")?;
                 let trials = system(seed)?.measure(&mut search, MOST_TRIALS);
-                runs.add("", search.lower());
+                runs.add("", search.bounds().and_then(|(lower, _)| lower));
                 runs.trials.push(trials.len() as f64);
             }
             return Ok(runs);

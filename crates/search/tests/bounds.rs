@@ -1,7 +1,7 @@
 //! Searches against systems that do as they like.
 
 use linerate_search::{
-    Bisection, Goal, GoalError, Irregular, Limits, Mlr, PER_BILLION, Search, Trial, outcome,
+    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, PER_BILLION, Search, Trial, outcome,
 };
 use proptest::prelude::*;
 
@@ -65,8 +65,20 @@ fn a_load_that_is_lossy_for_a_moment_is_tried_again() {
         flaky += 1;
         if load > 4e5 || flaky % 2 == 0 { 0.1 } else { 0.0 }
     });
-    let (low, high) = (search.lower().unwrap(), search.upper().unwrap());
+    let (Some(low), Some(high)) = search.bounds().unwrap() else { panic!("{search:?}") };
     assert!(low <= 4e5 && 4e5 < high && (high - low) / high <= 0.001, "{low} {high}");
+}
+
+#[test]
+fn a_loss_curve_ends_after_two_successive_trials_without_loss() {
+    let mut curve = Curve::new(1e6, 0.1, SECOND);
+    let loads: Vec<f64> = trials(&mut curve, 100, |load| if load > 6.5e5 { 0.1 } else { 0.0 })
+        .iter()
+        .map(|t| t.load / 1e5)
+        .collect();
+    assert_eq!(loads.iter().map(|load| load.round() as u32).collect::<Vec<_>>(), [10, 9, 8, 7, 6, 5]);
+    // A system that loses at every load is measured down to the last step.
+    assert_eq!(trials(&mut Curve::new(1e6, 0.1, SECOND), 100, |_| 0.5).len(), 10);
 }
 
 #[test]

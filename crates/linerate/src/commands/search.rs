@@ -1,13 +1,13 @@
 //! `linerate search`: the highest load that meets a goal, such as no loss.
 
 use super::run::{self, Session, Which, chosen};
-use crate::args::{CampaignArgs, Share, duration, families};
+use crate::args::{CampaignArgs, Share, duration, families, names_of};
 use crate::input;
 use crate::output::{result, usage};
 use crate::progress::Progress;
 use anyhow::{Context, Result};
 use clap::Args;
-use linerate_measure::experiment::{Measure, System, Trials, WantedGoal};
+use linerate_measure::experiment::{Measure, Method, System, Trials, WantedGoal};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::LEAST_FPS;
 use linerate_plan::campaign::{Campaign, Lab};
@@ -32,6 +32,7 @@ const DIFFERS: u8 = 3;
   sudo linerate search                               this machine's forwarding: NDR and PDR, some two minutes
   sudo linerate search --variant forwarding --variant nft-stateful      two DUTs, trial by trial in turns
   sudo linerate search --goal pdr --width 1%         with at most 0.5 % loss alone, and less precisely
+  sudo linerate search --loss-curve --step 5%        the loss from the highest load downwards
   sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
   sudo linerate search firewalls                     every cell of a plan
   linerate search lab/routing --lab LAB.toml --max 5Mpps     on the hosts of a real lab
@@ -84,7 +85,19 @@ pub struct Search {
     #[arg(long, value_name = "RATE", value_parser = frames)]
     pub max: Option<f64>,
 
-    /// Longest trial of goals without times of their own
+    /// How to search: mlrsearch (RFC 9971), or bisection with one trial for each load, for comparisons
+    #[arg(long, value_name = "METHOD", value_parser = names_of::<Method>(), default_value = "mlrsearch")]
+    pub method: Method,
+
+    /// Instead of a search, the loss at falling loads, from the highest down to two successive trials without loss (RFC 2544, 26.3)
+    #[arg(long, conflicts_with_all = ["goals", "min", "method"])]
+    pub loss_curve: bool,
+
+    /// Step of the loss curve, as a share of the highest load
+    #[arg(long, value_name = "SHARE", default_value = "10%", requires = "loss_curve")]
+    pub step: Share,
+
+    /// Longest trial of goals without times of their own, and trials of a loss curve
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub duration: Duration,
 
@@ -182,29 +195,35 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
     let own = &plan.experiment.trials;
     let own_measure = own.measure;
     // Goals in a plan are those that it was written for.
-    let goals = if args.goals.is_empty() { own.goals.clone() } else { args.goals.clone() };
-    let goals = if goals.is_empty() {
-        ["ndr", "pdr"].iter().filter_map(|name| goal::parse(name).ok()).collect()
-    } else {
-        goals
-    };
+    let goals = [&args.goals, &own.goals].into_iter().find(|goals| !goals.is_empty());
+    let usual = || ["ndr", "pdr"].iter().filter_map(|name| goal::parse(name).ok()).collect();
+    let goals = if args.loss_curve { Vec::new() } else { goals.cloned().unwrap_or_else(usual) };
     let trials = Trials {
         duration_ns: args.duration.as_nanos() as u64,
         budget_ns: Some(args.campaign.budget.unwrap_or(BUDGET).as_nanos() as u64),
         seed: args.campaign.seed.or(own.seed),
         reboot: own.reboot,
         pause_ns: own.pause_ns,
-        measure: Measure::Search,
+        measure: if args.loss_curve { Measure::LossCurve } else { Measure::Search },
         goals,
-        width: Some(args.width.0),
+        method: args.method,
+        step: args.loss_curve.then_some(args.step.0),
+        width: (!args.loss_curve).then_some(args.width.0),
         min_fps: args.min.or(own.min_fps),
         max_fps: args.max.or(own.max_fps),
         ..Trials::default()
     };
+    if let (Method::Bisection, [_, second, ..]) = (trials.method, &trials.goals[..]) {
+        bail_usage!(
+            "bisection finds the rate of one goal, and not also {}: name one with --goal",
+            second.name
+        );
+    }
     let limits = Limits::new(trials.min_fps.unwrap_or(LEAST_FPS), trials.max_fps.unwrap_or(f64::MAX));
-    limits
-        .and_then(|limits| Goal::check_all(&trials.search_goals(trials.duration_ns), limits))
-        .map_err(usage)?;
+    let goals = trials.search_goals(trials.duration_ns);
+    let checked =
+        limits.and_then(|limits| if goals.is_empty() { Ok(()) } else { Goal::check_all(&goals, limits) });
+    checked.map_err(usage)?;
     plan.experiment.trials = trials;
     // They are about other loads.
     if own_measure == Measure::Rate {

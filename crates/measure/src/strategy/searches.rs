@@ -4,9 +4,11 @@
 //! bounds the length of trials. An invalid trial is repeated; a third one in succession ends the search of its slot.
 
 use super::{Design, Figure, History, Observed, Strategy, TrialRequest};
-use crate::experiment::{SEARCH_WIDTH, Trials, WantedGoal};
+use crate::experiment::{CURVE_STEP, Measure, Method, SEARCH_WIDTH, Trials, WantedGoal};
 use crate::record::{Ended, Searched, SearchedGoal, SearchedLoad, Stopped};
-use linerate_search::{Goal, Limits, Mlr, Search, Trial, outcome};
+use linerate_search::{
+    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, Search, Trial, outcome,
+};
 use linerate_stats::{Estimate, median};
 use std::collections::BTreeMap;
 
@@ -79,7 +81,7 @@ struct Cell {
     limits: Limits,
     stalls: Option<f64>,
     /// `None` before the tester's rate is known.
-    search: Option<Mlr>,
+    search: Option<Box<dyn Search>>,
     trials: Vec<Trial>,
     /// Offered frames/s of invalid trials in succession.
     failed: Vec<f64>,
@@ -168,8 +170,17 @@ impl Strategy for Searches {
             return;
         }
         let Some(at) = self.cells.iter().position(|cell| cell.slot == trial.request.slot) else { return };
-        self.cells[at].observe(trial);
+        self.cells[at].observe(&self.design.trials, trial);
         self.turn = at + 1;
+    }
+
+    /// A replay does not ask for more than was measured: only the end tells the searches that are over.
+    fn finish(&mut self, stopped: Stopped) {
+        if stopped == Stopped::Precise {
+            for cell in &mut self.cells {
+                let _ = cell.next();
+            }
+        }
     }
 
     fn progress(&self) -> Option<String> {
@@ -188,7 +199,7 @@ impl Strategy for Searches {
     fn ratio(&self, of: usize, than: usize, figure: Figure, _: &[Observed]) -> Option<Estimate> {
         let rate = |slot: usize| {
             let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
-            outcome(cell.goals.first()?, cell.limits, &cell.trials).conditional.filter(|rate| *rate > 0.0)
+            cell.outcome(cell.goals.first()?).conditional.filter(|rate| *rate > 0.0)
         };
         let median = (figure == Figure::Received).then(|| Some(rate(of)? / rate(than)?)).flatten()?;
         Some(Estimate { median, low: None, high: None, n: 1 })
@@ -207,16 +218,15 @@ impl Cell {
         let max = [trials.max_fps, ceiling].into_iter().flatten().reduce(f64::min);
         let min = trials.min_fps.unwrap_or(LEAST_FPS);
         match (alone.is_some() && ceiling.is_none(), max) {
-            (false, Some(max)) => self.restart(min, max),
+            (false, Some(max)) => self.restart(trials, min, max),
             _ => self.ended = Some(Ended::Tester),
         }
     }
 
-    fn restart(&mut self, min: f64, max: f64) {
+    fn restart(&mut self, trials: &Trials, min: f64, max: f64) {
         self.limits = Limits { min, max };
         self.trials.clear();
-        let search = Limits::new(min, max).and_then(|limits| Mlr::new(&self.goals, limits));
-        match search {
+        match searching(trials, &self.goals, self.limits) {
             Ok(search) => self.search = Some(search),
             // Not one load lies between the smallest that was asked for and the tester's rate.
             Err(_) => self.ended = Some(Ended::Tester),
@@ -234,7 +244,7 @@ impl Cell {
         request
     }
 
-    fn observe(&mut self, trial: &Observed) {
+    fn observe(&mut self, trials: &Trials, trial: &Observed) {
         let Some(load) = trial.request.load else { return };
         if trial.received.is_some() {
             self.failed.clear();
@@ -253,9 +263,25 @@ impl Cell {
         // Beside a busy DUT the tester may be slower than alone: then the search begins again below the rate that it kept.
         let kept = std::mem::take(&mut self.failed).into_iter().fold(f64::INFINITY, f64::min);
         if self.trials.is_empty() && kept < load * 0.995 && kept * OF_CEILING > self.limits.min {
-            self.restart(self.limits.min, kept * OF_CEILING);
+            self.restart(trials, self.limits.min, kept * OF_CEILING);
         } else {
             self.ended = Some(Ended::Tester);
+        }
+    }
+
+    /// Bisection decides about a load by one trial; other results follow from all trials.
+    fn outcome(&self, goal: &Goal) -> Outcome {
+        match self.search.as_ref().and_then(|search| search.bounds()) {
+            Some((lower, upper)) => {
+                let irregular = match (lower, upper) {
+                    (Some(low), Some(high)) if (high - low) / high <= goal.width => None,
+                    (Some(_), None) => Some(Irregular::MaxLoad),
+                    (None, Some(high)) if high <= self.limits.min => Some(Irregular::MinLoad),
+                    _ => Some(Irregular::Unfinished),
+                };
+                Outcome { lower, upper, conditional: lower, irregular }
+            }
+            None => outcome(goal, self.limits, &self.trials),
         }
     }
 
@@ -272,7 +298,7 @@ impl Cell {
         let goal = |(wanted, goal): (&WantedGoal, &Goal)| SearchedGoal {
             name: wanted.name.clone(),
             goal: *goal,
-            outcome: outcome(goal, self.limits, &self.trials),
+            outcome: self.outcome(goal),
         };
         Searched {
             slot: self.slot,
@@ -280,10 +306,23 @@ impl Cell {
             limits: self.limits,
             stalls: self.stalls,
             loads: loads.into_iter().map(load).collect(),
-            // A replay does not ask for more than was measured.
-            ended: self.ended.or_else(|| self.search.clone()?.next().is_none().then_some(Ended::Known)),
+            ended: self.ended,
         }
     }
+}
+
+/// The search that a plan asks for.
+fn searching(trials: &Trials, goals: &[Goal], limits: Limits) -> Result<Box<dyn Search>, GoalError> {
+    let limits = Limits::new(limits.min, limits.max)?;
+    Ok(match (trials.measure, trials.method, goals) {
+        (Measure::LossCurve, ..) => {
+            Box::new(Curve::new(limits.max, trials.step.unwrap_or(CURVE_STEP), trials.duration_ns))
+        }
+        (_, Method::Bisection, [goal, ..]) => {
+            Box::new(Bisection::new(limits, goal.loss, goal.width, goal.final_ns, 0)?)
+        }
+        _ => Box::new(Mlr::new(goals, limits)?),
+    })
 }
 
 /// The longest trial in which a stall is unlikely, in nanoseconds, at most `longest`. `stalls`: each second.

@@ -195,8 +195,8 @@ fn a_wrong_value_is_not_reported_as_missing_too() {
 
 /// Lines before the trials, keys of the trials, and parts of message and help.
 #[rustfmt::skip]
-const SEARCHES: [(&str, &str, &str, &str); 11] = [
-    ("", "blocks = 5\ngoals = [\"ndr\"]", "this is for searches alone", "measure = \"search\""),
+const SEARCHES: [(&str, &str, &str, &str); 13] = [
+    ("", "blocks = 5\ngoals = [\"ndr\"]", "this is for measure = \"search\" alone", "measure = \"search\""),
     ("", "measure = \"search\"", "the load waits for the DUT", "mode = \"threaded\""),
     ("lab.file = \"x\"", "measure = \"search\"", "up to which load to search", "max-load"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"nrd\"]", "'nrd' is not a goal", "ndr"),
@@ -206,7 +206,9 @@ const SEARCHES: [(&str, &str, &str, &str); 11] = [
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"ndr\", \"rfc2544\"]", "one duration for all goals", ""),
     ("lab.mode = \"threaded\"", "measure = \"search\"\nmin-load = \"2 Mpps\"\nmax-load = \"1 Mpps\"", "below the largest", ""),
     ("lab.mode = \"threaded\"\ntraffic.rate = \"1 kpps\"", "measure = \"search\"", "a search chooses the load", "min-load"),
-    ("lab.mode = \"threaded\"", "measure = \"search\"\nblocks = 5", "ends when it knows its goals", "budget"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\nmethod = \"bisection\"", "one goal, and not also pdr", "goals"),
+    ("lab.mode = \"threaded\"", "measure = \"loss-curve\"\nwidth = \"1 %\"", "this is for measure = \"search\" alone", "search"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\nblocks = 5", "a search ends by itself", "budget"),
 ];
 
 #[test]

@@ -128,7 +128,7 @@ fn trials(shown: &Shown<'_>) -> String {
     let count: usize = shown.summary.rows.iter().map(|r| r.trials).sum();
     let order = match shown.summary.searches.is_empty() {
         true => shown.planned.experiment.trials.order.about(),
-        false => "the cells in turns by MLRsearch",
+        false => "the cells in turns, trial by trial",
     };
     let long = match shown.summary.searches.is_empty() {
         true => format!(" of {} ms", asked.timing.run_ns / 1_000_000),

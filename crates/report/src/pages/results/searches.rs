@@ -3,7 +3,7 @@
 use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::Shown;
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::record::{Ended, Searched, SearchedGoal};
+use linerate_measure::record::{Ended, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
 
 /// Searches whose loads are shown one by one.
@@ -18,8 +18,10 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
         for goal in &search.goals {
             page.answer(sentence(shown, search, goal));
         }
-        if search.goals.is_empty() {
-            page.warn(format!("{}: {}.", shown.name(search.slot), stopped(search)));
+        match (search.goals.is_empty(), search.loads.is_empty()) {
+            (false, _) => {}
+            (true, false) => page.answer(curve(shown, search)),
+            (true, true) => page.warn(format!("{}: {}.", shown.name(search.slot), stopped(search))),
         }
         gap(page, shown, search);
     }
@@ -53,15 +55,30 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     for text in named {
         page.item("- ", text, Tone::Note);
     }
-    page.note("The load counts as offered where the tester kept it within 0.5 %. Bounds are loads; conditional throughput is the lower bound less the loss there.");
+    page.note("A load counts as offered where the tester kept it within 0.5 %. Bounds are loads; conditional throughput is the lower bound less the loss there.");
     searches.iter().take(MOST).for_each(|search| loads(page, shown, search));
+}
+
+/// A loss curve in a sentence.
+fn curve(shown: &Shown<'_>, search: &Searched) -> String {
+    let who = shown.name(search.slot);
+    let falling: Vec<&SearchedLoad> = search.loads.iter().rev().collect();
+    match falling.windows(2).find(|pair| pair.iter().all(|load| load.most == 0.0)) {
+        Some([above, below]) => format!(
+            "{who}: two successive trials lost nothing, at {} and at {} frames a second.",
+            words(above.load, 4),
+            words(below.load, 4)
+        ),
+        _ => format!("{who}: no two successive trials without loss."),
+    }
 }
 
 /// The unit of all loads.
 fn unit(shown: &Shown<'_>) -> (f64, &'static str) {
     let loads = shown.summary.searches.iter().flat_map(|search| &search.goals);
     let bounds = loads.flat_map(|goal| [goal.outcome.lower, goal.outcome.upper]).flatten();
-    rate_unit(bounds.fold(0.0, f64::max))
+    let curves = shown.summary.searches.iter().filter(|search| search.goals.is_empty());
+    rate_unit(bounds.chain(curves.map(|search| search.limits.max)).fold(0.0, f64::max))
 }
 
 /// A goal in words.
@@ -162,6 +179,7 @@ fn loads(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
     let bar = |loss: f64| Cell::Bar { share: if most > 0.0 { loss / most } else { 0.0 } };
     let table = Table::of(search.loads.iter().rev())
         .column("load", unit, |load| rate(load.load, scale, 4))
+        .column("% of", "highest", |load| share(load.load / search.limits.max))
         .column("trials", "", |load| load.trials)
         .column("without", "loss", |load| load.clean)
         .column("loss %", "median", |load| share(load.loss))

@@ -1,0 +1,36 @@
+//! The loss at falling loads (RFC 2544, section 26.3).
+
+use crate::{Request, Search, Trial};
+
+/// Trials at the highest load and at each load a step below, until two successive ones lose nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Curve {
+    max: f64,
+    /// The step, as a share of the highest load.
+    step: f64,
+    duration_ns: u64,
+    made: u32,
+    /// Successive trials without loss.
+    good: u32,
+}
+
+impl Curve {
+    /// `max`: frames/s. `step`: as a share of it; RFC 2544 allows at most 0.1.
+    pub fn new(max: f64, step: f64, duration_ns: u64) -> Curve {
+        Curve { max, step: step.clamp(0.001, 0.5), duration_ns, made: 0, good: 0 }
+    }
+}
+
+impl Search for Curve {
+    fn next(&mut self) -> Option<Request> {
+        let share = 1.0 - f64::from(self.made) * self.step;
+        // What is left of a step that divides the whole is a rounding error.
+        (self.good < 2 && share > self.step / 2.0)
+            .then_some(Request { load: self.max * share, duration_ns: self.duration_ns })
+    }
+
+    fn observe(&mut self, trial: Trial) {
+        self.made += 1;
+        self.good = if trial.loss > 0.0 { 0 } else { self.good + 1 };
+    }
+}
