@@ -42,6 +42,8 @@ pub(crate) enum Begins {
     Started,
     /// When it says something on standard error.
     Announced,
+    /// When it prints something.
+    Printed,
 }
 
 /// A host that is observed.
@@ -219,10 +221,11 @@ impl Observed {
         let end = watched.as_ref().map(|watched| watched.end);
         let mut each = |heard| {
             let begins = match &heard {
-                Heard::Wrote(stream, _) => (*stream == Stream::Error).then_some(Begins::Announced),
-                _ => Some(Begins::Started),
+                Heard::Wrote(Stream::Error, _) => Begins::Announced,
+                Heard::Wrote(..) => Begins::Printed,
+                _ => Begins::Started,
             };
-            if let Some(watched) = watched.as_mut().filter(|watched| begins == Some(watched.begins)) {
+            if let Some(watched) = watched.as_mut().filter(|watched| begins == watched.begins) {
                 let _ = watched.begun.take().map(|begun| begun.send(()));
             }
             if let Heard::Wrote(stream, bytes) = heard {

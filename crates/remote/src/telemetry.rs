@@ -28,7 +28,7 @@ pub struct Probed {
     read: Read,
 }
 
-/// The line by which the shell says that perf samples.
+/// The line by which the shell says that perf samples, and DTrace that its probes are there.
 const BEGUN: &str = "begun";
 
 /// Reads a program's output and its errors.
@@ -59,17 +59,21 @@ impl Probed {
     pub fn new(host: Observed, kernel: Kernel, name: &'static str) -> Probed {
         let (command, begins, read): (_, _, Read) = match name {
             profile::NAME => {
-                let begins = if kernel == Kernel::Linux { Begins::Announced } else { Begins::Started };
+                let begins = match kernel {
+                    Kernel::Linux => Begins::Announced,
+                    Kernel::FreeBsd => Begins::Printed,
+                    _ => Begins::Started,
+                };
                 (profiler(kernel), begins, sampled)
             }
             stages::NAME if kernel == Kernel::FreeBsd => {
-                (Ok(dtrace("-Z", STAGES_OF_FREEBSD)), Begins::Started, timed)
+                (Ok(dtrace("-Z", STAGES_OF_FREEBSD)), Begins::Printed, timed)
             }
             locks::NAME if kernel == Kernel::FreeBsd => {
-                (Ok(dtrace("", LOCKS_OF_FREEBSD)), Begins::Started, waited)
+                (Ok(dtrace("", LOCKS_OF_FREEBSD)), Begins::Printed, waited)
             }
             drops::NAME if kernel == Kernel::FreeBsd => {
-                (Ok(dtrace("", DROPS_OF_FREEBSD)), Begins::Started, dropped)
+                (Ok(dtrace("", DROPS_OF_FREEBSD)), Begins::Printed, dropped)
             }
             _ if kernel != Kernel::Linux => (Err(no_probes(kernel, name)), Begins::Started, sampled),
             _ => {
@@ -88,15 +92,12 @@ impl Probed {
 /// The line for the shell that samples the stacks of a kernel until it is interrupted.
 fn profiler(kernel: Kernel) -> Result<String, String> {
     match kernel {
-        // The interrupt goes to the shell alone. perf ends its file when it is told to end; then the shell prints it.
-        // perf handles signals before it opens the file (__cmd_record in tools/perf/builtin-record.c): an earlier one would kill it.
-        Kernel::Linux => {
-            Ok("f=$(mktemp) || exit; perf record -q -a -g --all-kernel -F 997 -o \"$f\" >/dev/null & p=$!; \
-             end=; trap end=1 INT TERM; until [ -s \"$f\" ] || ! kill -0 $p 2>/dev/null; do sleep 0.01; done; \
-             [ -s \"$f\" ] && echo begun >&2; trap 'kill -INT $p' INT TERM; [ -z \"$end\" ] || kill -INT $p; \
-             wait $p; wait $p; perf script -i \"$f\"; rm -f \"$f\""
-                .into())
-        }
+        // The interrupt goes to the shell alone. perf starts its command once it samples, and ends its file when it is told to end; then
+        // the shell prints it.
+        Kernel::Linux => Ok(format!(
+            "f=$(mktemp) || exit; perf record -q -a -g --all-kernel -F 997 -o \"$f\" -- sh -c 'echo {BEGUN} >&2; exec sleep 3600' \
+             >/dev/null & p=$!; trap 'kill -TERM $p' INT TERM; wait $p; wait $p; perf script -i \"$f\"; rm -f \"$f\""
+        )),
         // DTrace prints its aggregations when it is interrupted. arg0 is the kernel's program counter, 0 in user space.
         Kernel::FreeBsd => Ok(dtrace(
             "-q -x stackframes=64 -x aggsize=16m",
@@ -126,7 +127,7 @@ fn no_probes(kernel: Kernel, name: &str) -> String {
 fn dtrace(options: &str, script: &str) -> String {
     format!(
         "kldstat -q -m dtrace || {{ echo 'DTrace is not loaded there, and linerate loads nothing unasked: kldload dtraceall, or modules = \
-         [\"dtraceall\"] in the variants of the plan' >&2; exit 1; }}; exec dtrace {options} -s /dev/stdin <<'END'\n{script}END\n"
+         [\"dtraceall\"] in the variants of the plan' >&2; exit 1; }}; exec dtrace {options} -x switchrate=10hz -s /dev/stdin <<'END_OF_SCRIPT'\n{script}\nBEGIN {{ printf(\"{BEGUN}\\n\\n\"); }}\nEND_OF_SCRIPT\n"
     )
 }
 
@@ -143,11 +144,15 @@ impl Collector for Probed {
         let under = self.under.as_mut().map_err(|why| why.clone())?;
         let (_, output) = under.end().next().ok_or("it did not begin")?;
         let [said, errors] = output?;
+        let said = said.trim_start_matches(BEGUN);
         if said.trim().is_empty() {
-            let last = errors.lines().rfind(|line| *line != BEGUN).unwrap_or("it printed nothing");
+            // A shell's word about perf, which it has told to end.
+            let told = ["", BEGUN, "Terminated"];
+            let last = errors.lines().rfind(|line| !told.contains(&line.trim()));
+            let last = last.unwrap_or("it printed nothing: no sample was taken");
             return Err(last.trim_start_matches("linerate: ").into());
         }
-        Ok(vec![(self.read)(&said, &errors)?])
+        Ok(vec![(self.read)(said, &errors)?])
     }
 }
 
@@ -324,7 +329,7 @@ mod tests {
             format!("PATH={simulated}/bin:$PATH; export PATH BSD_HOST={}; {script}", state.display());
         let target = ExecutionTarget::Here { name: "router".into(), netns: None };
         let host = Observed { target: Arc::new(target), sudo: false };
-        let under = Ok(UnderLoad::one(host, command, MOST_STACKS, Begins::Announced));
+        let under = Ok(UnderLoad::one(host, command, MOST_STACKS, Begins::Printed));
         let mut probed = Probed { name: "probe", under, read };
         probed.before().unwrap();
         let found = probed.after();
