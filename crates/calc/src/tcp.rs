@@ -30,19 +30,22 @@ pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Resul
     let link = link.map(link_speed).transpose()?;
     let rtt = rtt_ns.map(|ns| within("a round-trip time", ns, 1.0, 1e14, Unit::Time)).transpose()?;
     let window = window.map(|bytes| within("a window", bytes, 1.0, 1e15, Unit::Bytes)).transpose()?;
-    let page = Calculation::new("Bandwidth-delay product");
-    let show = |bits, rtt| (Unit::Bits.show(bits), Unit::Time.show(rtt));
+    let given = [
+        ("link speed", link, Unit::Bits),
+        ("round-trip time", rtt, Unit::Time),
+        ("window", window, Unit::Bytes),
+    ];
+    let given = given.into_iter().filter_map(|(name, value, unit)| Some((name, value?, unit)));
+    let page = given.fold(Calculation::new("Bandwidth-delay product"), |page, (name, value, unit)| {
+        page.given(name, value, unit)
+    });
+    let show = |bits, rtt, bytes| (Unit::Bits.show(bits), Unit::Time.show(rtt), Unit::Bytes.show(bytes));
     let (page, bytes) = match (link, rtt, window) {
         (Some(bits), Some(rtt), None) => {
             let bytes = bdp_bytes(bits, rtt);
-            let (speed, time) = show(bits, rtt);
+            let (speed, time, size) = show(bits, rtt, bytes);
             let page = page
-                .given("link speed", bits, Unit::Bits)
-                .given("round-trip time", rtt, Unit::Time)
-                .answer(format!(
-                    "A connection fills {speed} at {time} with a window of {}.",
-                    Unit::Bytes.show(bytes)
-                ))
+                .answer(format!("A connection fills {speed} at {time} with a window of {size}."))
                 .result("bandwidth-delay product", bytes, Unit::Bytes)
                 .result("buffer, as a power of two", bytes.max(1.0).log2().ceil().exp2(), Unit::Bytes)
                 .result("net.ipv4.tcp_rmem, largest value", 2.0 * bytes.ceil(), Unit::Bytes)
@@ -52,29 +55,16 @@ pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Resul
         }
         (None, Some(rtt), Some(window)) => {
             let bits = 8e9 * window / rtt;
-            let (speed, time) = show(bits, rtt);
-            let page = page
-                .given("round-trip time", rtt, Unit::Time)
-                .given("window", window, Unit::Bytes)
-                .answer(format!(
-                    "A window of {} carries at most {speed} at {time}.",
-                    Unit::Bytes.show(window)
-                ))
-                .result("rate", bits, Unit::Bits);
-            (page, window)
+            let (speed, time, size) = show(bits, rtt, window);
+            let page = page.answer(format!("A window of {size} carries at most {speed} at {time}."));
+            (page.result("rate", bits, Unit::Bits), window)
         }
         (Some(bits), None, Some(window)) => {
             let rtt = 8e9 * window / bits;
-            let (speed, time) = show(bits, rtt);
-            let page = page
-                .given("link speed", bits, Unit::Bits)
-                .given("window", window, Unit::Bytes)
-                .answer(format!(
-                    "A window of {} fills {speed} up to a round-trip time of {time}.",
-                    Unit::Bytes.show(window)
-                ))
-                .result("round-trip time", rtt, Unit::Time);
-            (page, window)
+            let (speed, time, size) = show(bits, rtt, window);
+            let page =
+                page.answer(format!("A window of {size} fills {speed} up to a round-trip time of {time}."));
+            (page.result("round-trip time", rtt, Unit::Time), window)
         }
         _ => {
             let text = "give two of link speed, round-trip time and window: the third is computed";

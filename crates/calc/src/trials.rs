@@ -41,11 +41,10 @@ pub fn trials(asked: Asked, deviation: f64, confidence: f64) -> Result<Calculati
                 )
             };
             let n = needed(difference).ok_or_else(many)?;
+            let (trials, least) = (Unit::Count.show(n), Unit::Share.show(difference));
             page.given("difference", difference, Unit::Share)
                 .answer(format!(
-                    "{} trials of each variant show a difference of {} in 80 of 100 campaigns.",
-                    Unit::Count.show(n),
-                    Unit::Share.show(difference)
+                    "{trials} trials of each variant show a difference of {least} in 80 of 100 campaigns."
                 ))
                 .result("trials of each variant", n, Unit::Count)
         }
@@ -53,12 +52,9 @@ pub fn trials(asked: Asked, deviation: f64, confidence: f64) -> Result<Calculati
             let n = within("a number of trials", n, 2.0, 1e6, Unit::Count)?.floor();
             let none = || CalcError::new("no difference is shown by so few trials");
             let smallest = shown(n as usize).ok_or_else(none)?;
+            let (trials, least) = (Unit::Count.show(n), Unit::Share.show(smallest));
             page.given("trials of each variant", n, Unit::Count)
-                .answer(format!(
-                    "{} trials of each variant show a difference from {} on in 80 of 100 campaigns.",
-                    Unit::Count.show(n),
-                    Unit::Share.show(smallest)
-                ))
+                .answer(format!("{trials} trials of each variant show a difference from {least} on in 80 of 100 campaigns."))
                 .result("smallest difference", smallest, Unit::Share)
         }
     };

@@ -65,30 +65,39 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-cxgbe-queues",
-        since: None,
-        until: Some((11, 4)),
-        outside: "The names are hw.cxgbe.nrxq and hw.cxgbe.ntxq from 12.0 on, which still reads the old ones: see freebsd-cxgbe-queues-12.",
         drivers: &["cxl", "cc"],
         title: "Give Chelsio's card more than 8 queues, a power of two",
         sets: &[
-            Set { name: "hw.cxgbe.nrxq10g", place: Place::Loader, want: Want::By(queues) },
-            Set { name: "hw.cxgbe.ntxq10g", place: Place::Loader, want: Want::By(queues) },
+            Set {
+                name: "hw.cxgbe.nrxq10g",
+                place: Place::Loader,
+                want: Want::By(|scope| queues_of(scope, false)),
+            },
+            Set {
+                name: "hw.cxgbe.ntxq10g",
+                place: Place::Loader,
+                want: Want::By(|scope| queues_of(scope, false)),
+            },
+            Set {
+                name: "hw.cxgbe.nrxq",
+                place: Place::Loader,
+                want: Want::By(|scope| queues_of(scope, true)),
+            },
+            Set {
+                name: "hw.cxgbe.ntxq",
+                place: Place::Loader,
+                want: Want::By(|scope| queues_of(scope, true)),
+            },
         ],
         when: many_cores,
-        measured: CXGBE,
-        ..MORE_QUEUES
-    },
-    Rule {
-        id: "freebsd-cxgbe-queues-12",
-        since: Some((12, 0)),
-        drivers: &["cxl", "cc"],
-        title: "Give Chelsio's card more than 8 queues, a power of two",
-        sets: &[
-            Set { name: "hw.cxgbe.nrxq", place: Place::Loader, want: Want::By(queues) },
-            Set { name: "hw.cxgbe.ntxq", place: Place::Loader, want: Want::By(queues) },
-        ],
-        when: |host| host.release.and_then(|_| many_cores(host)),
-        measured: CXGBE,
+        notes: &[((12, 0), "The names end in 10g up to 11.4.")],
+        measured: &[effect(
+            29.45,
+            "2 x Xeon E5-2650v4, Chelsio T520, 8 to 24 queues",
+            "E5-2650v4",
+            "cxl",
+            paper!("12"),
+        )],
         ..MORE_QUEUES
     },
     Rule {
@@ -410,29 +419,8 @@ pub const RULES: &[Rule] = &[
         plan: "queues",
         ..QUEUE
     },
-    Rule {
-        id: "freebsd-slot",
-        kind: Kind::ByHand,
-        roles: EVERY,
-        drivers: &["*"],
-        title: "Move the card to a slot that is fast enough",
-        when: slot,
-        why: "The slot carries fewer bits than the ports of the card.",
-        prior: 0.5,
-        ..CARD
-    },
-    Rule {
-        id: "linux-slot",
-        on: Kernel::Linux,
-        kind: Kind::ByHand,
-        roles: EVERY,
-        drivers: &["*"],
-        title: "Move the card to a slot that is fast enough",
-        when: slot,
-        why: "The slot carries fewer bits than the ports of the card.",
-        prior: 0.5,
-        ..CARD
-    },
+    Rule { id: "freebsd-slot", ..SLOT },
+    Rule { id: "linux-slot", on: Kernel::Linux, ..SLOT },
     Rule {
         id: "linux-flow-control",
         on: Kernel::Linux,
@@ -661,6 +649,17 @@ fn own_cpu(scope: &Scope) -> Option<Worked> {
     })
 }
 
+const SLOT: Rule = Rule {
+    kind: Kind::ByHand,
+    roles: EVERY,
+    drivers: &["*"],
+    title: "Move the card to a slot that is fast enough",
+    when: slot,
+    why: "The slot carries fewer bits than the ports of the card.",
+    prior: 0.5,
+    ..CARD
+};
+
 const PAUSE: &str = "A card that is paused holds all its queues, also those of other destinations; its drops move to where nobody counts them. Networks of mixed speeds stall at the slowest.";
 
 const MORE_QUEUES: Rule = Rule {
@@ -669,8 +668,6 @@ const MORE_QUEUES: Rule = Rule {
     plan: "lab/queues",
     ..QUEUE
 };
-const CXGBE: &[Effect] =
-    &[effect(29.45, "2 x Xeon E5-2650v4, Chelsio T520, 8 to 24 queues", "E5-2650v4", "cxl", paper!("12"))];
 const IX: &[Effect] =
     &[effect(21.34, "2 x Xeon E5-2650v4, Intel 82599ES, 8 to 24 queues", "E5-2650v4", "ix", paper!("12"))];
 
@@ -687,6 +684,11 @@ fn queues(scope: &Scope) -> Option<Worked> {
         value: n.to_string(),
         how: format!("the largest power of two that is not above {cores} cores is {n}"),
     })
+}
+
+/// The names of a release: others from 12.0 on, where the old ones still work.
+fn queues_of(scope: &Scope, new: bool) -> Option<Worked> {
+    (scope.host.since((12, 0)).unwrap_or(false) == new).then(|| queues(scope))?
 }
 
 fn on_off(on: Option<bool>) -> Option<String> {

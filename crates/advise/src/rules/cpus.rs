@@ -21,11 +21,33 @@ const THREADS: &[Effect] = &[
     ),
 ];
 
+const THREADING: Rule = Rule {
+    kind: Kind::Measure,
+    title: "Turn hyper-threading off",
+    measured: THREADS,
+    cost: "Programs with many threads lose up to a third.",
+    plan: "lab/hyper-threading",
+    ..CPU
+};
+const NUMA: Rule = Rule {
+    roles: FORWARDING,
+    kind: Kind::ByHand,
+    drivers: &["*"],
+    when: numa,
+    why: "Where a queue's interrupt is on another node, its frames cross the link between the sockets.",
+    measured: &[effect(
+        11.76,
+        "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node, FreeBSD 11.1",
+        "E5-2650v4",
+        "cxl",
+        paper!("18"),
+    )],
+    ..CPU
+};
+
 pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-hyper-threading",
-        kind: Kind::Measure,
-        title: "Turn hyper-threading off",
         sets: &[Set { name: "machdep.hyperthreading_allowed", place: Place::Loader, want: Want::Is("0") }],
         when: |host| match host.threads_per_core() {
             0 => host
@@ -46,20 +68,15 @@ pub const RULES: &[Rule] = &[
             )),
         },
         why: "The scheduler treats the two threads of a core as CPUs: two queues share one core's units while others idle.",
-        measured: THREADS,
-        cost: "Programs with many threads lose up to a third.",
         notes: &[(
             (12, 0),
             "Interrupts keep off the second threads here while machdep.hyperthreading_intr_allowed is 0, the default: less is gained than on 11.",
         )],
-        plan: "lab/hyper-threading",
-        ..CPU
+        ..THREADING
     },
     Rule {
         id: "linux-hyper-threading",
         on: Kernel::Linux,
-        kind: Kind::Measure,
-        title: "Turn hyper-threading off",
         sets: &[Set {
             name: "/sys/devices/system/cpu/smt/control",
             place: Place::Sys(|scope| (scope.host.threads_per_core() > 1).then(|| "on".into())),
@@ -72,45 +89,19 @@ pub const RULES: &[Rule] = &[
             })
         },
         why: "Queues on the two threads of a core share its units.",
-        measured: THREADS,
-        cost: "Programs with many threads lose up to a third.",
-        plan: "lab/hyper-threading",
-        ..CPU
+        ..THREADING
     },
     Rule {
         id: "freebsd-numa",
-        roles: FORWARDING,
-        kind: Kind::ByHand,
-        drivers: &["*"],
         title: "Keep the queues on the NUMA node of the card: cpuset -l CPUS -x IRQ",
-        when: numa,
-        why: "Where a queue's interrupt is on another node, its frames cross the link between the sockets. Neither scheduler nor driver of 11 knows the node of a card.",
-        measured: &[effect(
-            11.76,
-            "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node",
-            "E5-2650v4",
-            "cxl",
-            paper!("18"),
-        )],
         plan: "lab/interrupts",
-        ..CPU
+        ..NUMA
     },
     Rule {
         id: "linux-numa",
         on: Kernel::Linux,
-        kind: Kind::ByHand,
-        drivers: &["*"],
         title: "Keep the interrupts on the NUMA node of the card: /proc/irq/N/smp_affinity_list",
-        when: numa,
-        why: "Frames cross the link between the sockets.",
-        measured: &[effect(
-            11.76,
-            "2 x Xeon E5-2650v4, Chelsio T520 with FreeBSD 11.1",
-            "E5-2650v4",
-            "cxl",
-            paper!("18"),
-        )],
-        ..CPU
+        ..NUMA
     },
     Rule {
         id: "linux-governor",

@@ -8,6 +8,7 @@ use linerate_calc::states::{conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_by
 use linerate_hosts::systems::Kernel;
 
 const FIREWALL: Rule = Rule { topic: Topic::Firewall, ..RULE };
+const TABLES: Rule = Rule { kind: Kind::ByHand, when: |host| long(host, 10), prior: 0.5, ..FIREWALL };
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -76,25 +77,19 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-tables",
-        kind: Kind::ByHand,
         title: "Put addresses into a table instead of one rule each",
-        when: |host| long(host, 10),
         why: "ipfw and ipf try one rule after the other; from 10 rules on it shows, at 1,000 they are of no use. A lookup in a table costs the same for 10 entries and for 10 million. pf makes tables of simple rules itself.",
-        prior: 0.5,
         cost: "ipf has no tables.",
         plan: "lab/tables",
-        ..FIREWALL
+        ..TABLES
     },
     Rule {
         id: "linux-tables",
         on: Kernel::Linux,
-        kind: Kind::ByHand,
         title: "Put addresses into a set or map instead of one rule each",
-        when: |host| long(host, 10),
         why: "Rules are tried one after the other; a set is looked up once.",
-        prior: 0.5,
         plan: "tables",
-        ..FIREWALL
+        ..TABLES
     },
     Rule {
         id: "freebsd-no-firewall",

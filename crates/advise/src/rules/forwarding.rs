@@ -3,7 +3,7 @@
 use super::{P2015, effect, paper};
 use crate::host::Host;
 use crate::item::{Role, Topic};
-use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use crate::rule::{EVERY, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
 use linerate_calc::harvest::{COSTLY, Mask};
 use linerate_hosts::systems::Kernel;
 
@@ -91,8 +91,6 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-forwarding",
-        roles: ROUTING,
-        title: "Forward packets",
         sets: &[
             Set {
                 name: "net.inet.ip.forwarding",
@@ -106,10 +104,7 @@ pub const RULES: &[Rule] = &[
             },
         ],
         covers: &["gateway_enable", "ipv6_gateway_enable"],
-        when: |host| idle(host, ["net.inet.ip.forwarding", "net.inet6.ip6.forwarding"]),
-        why: "A router forwards only when it is told to.",
-        prior: 1.0,
-        ..RULE
+        ..FORWARD
     },
     Rule {
         id: "freebsd-upgrade",
@@ -215,37 +210,42 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "linux-forwarding",
         on: Kernel::Linux,
-        roles: ROUTING,
-        title: "Forward packets",
         sets: &[
             Set { name: "net.ipv4.ip_forward", place: Place::Sysctl, want: Want::Is("1") },
             Set { name: "net.ipv6.conf.all.forwarding", place: Place::Sysctl, want: Want::Is("1") },
         ],
-        when: |host| idle(host, ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"]),
-        why: "A router forwards only when it is told to.",
-        prior: 1.0,
         cost: "Router advertisements no longer configure its IPv6 addresses.",
         plan: "forwarding",
-        ..RULE
+        ..FORWARD
     },
     Rule {
         id: "openbsd-forwarding",
         on: Kernel::OpenBsd,
-        roles: FORWARDING,
-        title: "Forward packets",
         sets: &[Set { name: "net.inet.ip.forwarding", place: Place::Sysctl, want: Want::Is("1") }],
-        when: |host| idle(host, ["net.inet.ip.forwarding", "net.inet6.ip6.forwarding"]),
-        why: "A router forwards only when it is told to.",
-        prior: 1.0,
         plan: "lab/forwarding",
-        ..RULE
+        ..FORWARD
     },
 ];
 
+const FORWARD: Rule = Rule {
+    roles: ROUTING,
+    title: "Forward packets",
+    when: idle,
+    why: "A router forwards only when it is told to.",
+    prior: 1.0,
+    ..RULE
+};
+
 /// Nothing is said where one family is forwarded: the other is then off on purpose.
-fn idle(host: &Host, names: [&str; 2]) -> Option<String> {
+fn idle(host: &Host) -> Option<String> {
+    const NAMES: [&str; 4] = [
+        "net.inet.ip.forwarding",
+        "net.inet6.ip6.forwarding",
+        "net.ipv4.ip_forward",
+        "net.ipv6.conf.all.forwarding",
+    ];
     let yes = ["gateway_enable", "ipv6_gateway_enable"].iter().any(|name| host.is_yes(name));
-    let on = yes || names.iter().any(|name| host.value(name).is_some_and(|value| value != "0"));
+    let on = yes || NAMES.iter().any(|name| host.value(name).is_some_and(|value| value != "0"));
     (!on).then(|| "it forwards neither IPv4 nor IPv6".into())
 }
 
