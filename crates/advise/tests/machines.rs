@@ -248,7 +248,7 @@ fn state_tables_are_computed_as_in_the_paper() {
     let text =
         linerate_advise::lines::changed(Some("set limit states 5000\nset skip on lo0\npass\n"), &[limit]);
     assert_eq!(text, "set skip on lo0\nset limit states 10000000\npass\n");
-    assert!(pf.computation.as_ref().unwrap().contains("2560.0 MiB of 8.0 GiB"), "{:?}", pf.computation);
+    assert!(pf.computation.as_ref().unwrap().contains("2560.0 MiB of 8192.0 MiB"), "{:?}", pf.computation);
 }
 
 #[test]

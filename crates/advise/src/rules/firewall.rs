@@ -26,15 +26,13 @@ pub const RULES: &[Rule] = &[
             // A hash of the default size is enough for the default limit.
             let default = if host.since((12, 0)) == Some(false) { 32_768 } else { 131_072 };
             let hash = host.number("net.pf.states_hashsize").unwrap_or(default);
-            let short = host.demands.connections.is_some()
-                || is_full(table.entries, table.most)
-                || table.most > u64::try_from(hash).ok();
+            let short = is_asked_or_full(host) || table.most > u64::try_from(hash).ok();
             (short && (tracks(host, "pf") || host.is_yes("pf_enable"))).then(|| fill(host))
         },
         why: "pf keeps two states for each forwarded connection. A full table refuses new connections; with a hash that is too small each lookup walks a long list.",
         prior: 0.1,
         measured: &[],
-        cost: "80 bytes of kernel memory for each slot of the hash, allocated at boot.",
+        cost: "80 bytes of kernel memory for each slot of the hash, allocated at boot. The limit counts once the rules are loaded again: pfctl -f /etc/pf.conf.",
         plan: "lab/states",
         ..FIREWALL
     },
@@ -131,6 +129,18 @@ pub const RULES: &[Rule] = &[
         ],
         cost: "No filter.",
         plan: "lab/firewalls",
+        ..FIREWALL
+    },
+    Rule {
+        id: "openbsd-pf-states",
+        on: Kernel::OpenBsd,
+        title: "Raise pf's limit of states for the connections",
+        sets: &[Set { name: "set limit states", place: Place::Pf, want: Want::LeastBy(pf_states) }],
+        when: |host| (is_asked_or_full(host) && host.filter("pf").is_some()).then(|| fill(host)),
+        why: "pf keeps two states for each forwarded connection. A full table refuses new ones.",
+        prior: 0.1,
+        cost: "Memory for each state. The rules must be loaded again: pfctl -f /etc/pf.conf.",
+        plan: "lab/states",
         ..FIREWALL
     },
     Rule {
@@ -252,6 +262,12 @@ fn entries(scope: &Scope, per_connection: u64) -> Option<(u64, String)> {
     sized(scope, per_connection, table.entries, table.most)
 }
 
+/// Whether connections are asked for, or the table has little room.
+fn is_asked_or_full(host: &Host) -> bool {
+    let table = host.found.connections.unwrap_or_default();
+    host.demands.connections.is_some() || is_full(table.entries, table.most)
+}
+
 /// Whether more than four fifths are in use.
 fn is_full(entries: Option<u64>, most: Option<u64>) -> bool {
     entries.zip(most).is_some_and(|(now, most)| now.saturating_mul(5) > most.saturating_mul(4))
@@ -284,18 +300,20 @@ fn pf_states(scope: &Scope) -> Option<Worked> {
 
 fn pf_hash_size(scope: &Scope) -> Option<Worked> {
     let (states, _) = entries(scope, 2)?;
-    let size = pf_hash(states);
-    let bytes = pf_hash_bytes(states);
-    let memory = scope
-        .host
-        .found
-        .machine
-        .memory
-        .map(|all| format!(" of {:.1} GiB", all as f64 / (1u64 << 30) as f64))
-        .unwrap_or_default();
+    let memory = scope.host.found.machine.memory;
+    let bytes = |slots: u64| slots.saturating_mul(pf_hash_bytes(states) / pf_hash(states));
+    let mut size = pf_hash(states);
+    // The kernel that cannot find so much takes its default.
+    while memory.is_some_and(|all| bytes(size) > all / 2) && size > 1 {
+        size /= 2;
+    }
+    let show = |bytes: u64| format!("{:.1} MiB", bytes as f64 / (1u64 << 20) as f64);
+    let of = memory.map_or(String::new(), |all| format!(" of {}", show(all)));
+    let less =
+        if size < pf_hash(states) { ", halved until it takes no more than half of the memory" } else { "" };
     let how = format!(
-        "3 x {states} states, rounded up to a power of two: {size} slots x 80 bytes = {:.1} MiB{memory}",
-        bytes as f64 / (1u64 << 20) as f64
+        "3 x {states} states, rounded up to a power of two{less}: {size} slots x 80 bytes = {}{of}",
+        show(bytes(size))
     );
     Some(Worked { value: size.to_string(), how })
 }

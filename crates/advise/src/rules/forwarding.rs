@@ -37,6 +37,10 @@ pub const RULES: &[Rule] = &[
             Set { name: "net.inet.ip.redirect", place: Place::Sysctl, want: Want::By(no_redirect) },
             Set { name: "net.inet6.ip6.redirect", place: Place::Sysctl, want: Want::Is("0") },
         ],
+        when: |host| match host.since((13, 0)) {
+            Some(true) => Some("this release needs it for IPv6 alone".into()),
+            _ => Some(String::new()),
+        },
         why: "Tryforward makes no redirects: while they are on, each packet takes the slow path, which can make them.",
         prior: 0.3,
         cost: "Hosts that use this router for a destination on their own network are not told of the shorter way.",
@@ -267,7 +271,9 @@ fn ether_is_off(host: &Host) -> bool {
 
 /// Without the sources that cost something with each frame. The symbolic mask is surer than the number: 13.2 shows 991.
 fn harvest(scope: &Scope) -> Option<Worked> {
-    let now = mask(scope.host).unwrap_or(Mask(511));
+    // The default of 11 and 12; later ones have other sources.
+    let default = || (scope.host.since((13, 0)) != Some(true)).then_some(Mask(511));
+    let now = mask(scope.host).or_else(default)?;
     let then = now.without(&COSTLY);
     let how = format!("{} without {} is {} ({then})", now.0, COSTLY.join(" and "), then.0);
     Some(Worked { value: then.0.to_string(), how })

@@ -70,13 +70,13 @@ pub const RULES: &[Rule] = &[
                     || card.kind.as_deref() == Some("veth")
             });
             (handed || host.fastest() >= Some(1e10)).then(|| {
-                "packets that RPS, veth or tunnels hand over wait there; those of a card with NAPI do not"
+                "packets from RPS, veth and tunnels wait in this queue; those of a card with NAPI do not"
                     .into()
             })
         },
         why: "A CPU that is given more packets than it can queue drops them. calomel.org's guide sets it for 10 Gbit/s.",
         prior: 0.02,
-        cost: "Up to 250,000 packets of latency on each CPU that is overloaded.",
+        cost: "Latency: on an overloaded CPU up to 250,000 packets wait.",
         plan: "rps",
         ..LINUX
     },
@@ -89,7 +89,7 @@ pub const RULES: &[Rule] = &[
         when: |host| {
             let time = host.value("net.core.netdev_budget_usecs");
             Some(time.map_or(String::new(), |time| {
-                format!("net.core.netdev_budget_usecs ends it after {time} us as well")
+                format!("net.core.netdev_budget_usecs ends it after {time} us, if that comes first")
             }))
         },
         why: "After so many packets, or two ticks of the clock, a CPU turns to other work, and has to be called again.",
@@ -118,9 +118,9 @@ pub const RULES: &[Rule] = &[
         title: "Check the source address of packets",
         sets: &[Set { name: "net.ipv4.conf.all.rp_filter", place: Place::Sysctl, want: Want::Least("1") }],
         covers: &["net.ipv4.conf.default.rp_filter"],
-        why: "A host with one way out needs no packets from elsewhere. An interface uses the larger of its own value and that of all. About safety, not speed.",
+        why: "A host with one way out needs no packets from elsewhere. An interface uses the larger of its own value and that of all. This is about safety, not speed.",
         prior: 0.0,
-        cost: "Hosts with several ways lose packets: 2 is looser.",
+        cost: "A host with several ways out loses packets: 2 is looser.",
         ..LINUX
     },
     Rule {
@@ -147,7 +147,7 @@ pub const RULES: &[Rule] = &[
             sysctl("net.ipv6.conf.all.accept_source_route", "0"),
         ],
         covers: &["net.ipv4.conf.all.secure_redirects", "net.ipv6.conf.all.accept_redirects"],
-        why: "A neighbour can lead traffic elsewhere with them. A host that does not forward accepts redirects, and any host sends them, where either the interface or all says so; IPv6 looks at the interface alone (ip-sysctl.rst of Linux). About safety; a router that sends none makes no packets of its own under load.",
+        why: "A neighbour can lead traffic elsewhere with them. Linux sends redirects where the interface or all has 1. A host accepts them in the same way, a router where both have 1. IPv6 asks the interface alone (ip-sysctl.rst of Linux). This is about safety, not speed.",
         prior: 0.0,
         cost: "Hosts on the same network are not told of shorter ways.",
         ..LINUX
@@ -201,7 +201,7 @@ fn on(host: &Host, name: &str) -> Option<String> {
     let (before, after) = name.split_once("{each}")?;
     let is_on = |each: &&str| host.number(&format!("{before}{each}{after}")).is_some_and(|value| value != 0);
     let found: Vec<&str> = host.each(before, after).filter(is_on).collect();
-    (!found.is_empty()).then(|| format!("it is on for {}", found.join(", ")))
+    (!found.is_empty()).then(|| format!("{} is on for {}", after.trim_start_matches('.'), found.join(", ")))
 }
 
 /// CPUs as a mask in groups of 32 bits, as the kernel reads it.

@@ -27,8 +27,9 @@ done
 
 pub(super) use writable;
 
-/// Prints whether a file exists, then its content.
-pub(super) const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; else echo absent; fi"#;
+/// Prints whether a file exists, then its content. Without its folder, it cannot be written.
+pub(super) const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; elif [ -d "${1%/*}/" ]; then echo absent
+else echo "there is no folder ${1%/*}" >&2; exit 1; fi"#;
 /// Writes its input, by way of a second file, so that the file is never incomplete. An existing file keeps its owner and mode.
 pub(super) const FILE_WRITE: &str = concat!(
     writable!(),

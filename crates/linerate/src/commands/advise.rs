@@ -5,10 +5,10 @@ use crate::args::{duration, named, number};
 use crate::interrupt;
 use crate::output::{INTERRUPTED, print, print_json, show};
 use anyhow::{Context, Result};
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use linerate_advise::lines::{self, Chosen};
-use linerate_advise::{Advice, Demands, Item, Role, advise, version};
+use linerate_advise::{Advice, Demands, Item, ROLES, Role, advise, version};
 use linerate_hosts::configuration::Configuration;
 use linerate_hosts::dut_changes::{content, content_of};
 use linerate_linux::files::read;
@@ -28,7 +28,7 @@ use std::time::Duration;
   sudo linerate advise                      this machine, in its present role
   linerate advise root@router               a host over ssh
   linerate advise router --connections 1M   saved facts; a million connections
-  linerate advise --role endhost --rtt 80ms --rate 10G    buffers for such a path
+  linerate advise --role endhost --rtt 80ms TCP buffers for such a path
   linerate advise router --format shell     a script that makes the changes
   linerate advise --format diff             for patch -d / -p1
   linerate advise --item linux-rps          this recommendation alone
@@ -59,15 +59,16 @@ pub struct Advise {
 /// What the host is for.
 #[derive(Debug, Args)]
 pub struct Purpose {
-    /// What the host is for [default: what its forwarding and its rules show]
-    #[arg(long, value_enum)]
-    pub role: Option<RoleName>,
+    /// What the host is for: router, firewall (a router that filters), bridge (of frames), endhost [default: what its forwarding
+    /// and its rules show]
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    pub role: Option<Role>,
 
     /// The release, where the facts do not have it: 11.1
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     pub release: Option<String>,
 
-    /// A recommendation by its name; can be repeated. Its lines are no comments, even if it is to be measured first
+    /// A recommendation, by the name that `linerate advise` prints; can be repeated
     #[arg(long = "item", value_name = "NAME")]
     pub items: Vec<String>,
 
@@ -90,15 +91,9 @@ impl Purpose {
     /// # Errors
     /// Its system is not known, or it has no such item.
     pub fn advice(&self, mut found: Configuration) -> Result<Advice> {
-        let role = self.role.map(|role| match role {
-            RoleName::Router => Role::Router,
-            RoleName::Firewall => Role::Firewall,
-            RoleName::EndHost => Role::EndHost,
-            RoleName::Bridge => Role::Bridge,
-        });
         found.system.release = self.release.clone().or(found.system.release);
         let demands = Demands {
-            role,
+            role: self.role,
             rtt_ns: self.rtt.as_nanos() as f64,
             rate: self.rate,
             connections: self.connections,
@@ -115,18 +110,10 @@ impl Purpose {
     }
 }
 
-/// A role on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-#[value(rename_all = "lowercase")]
-pub enum RoleName {
-    /// Forwards packets
-    Router,
-    /// Forwards packets and filters them
-    Firewall,
-    /// Sends and receives for its own programs
-    EndHost,
-    /// Forwards frames
-    Bridge,
+fn role(text: &str) -> Result<Role, String> {
+    let names = ROLES.map(|role| role.to_string().replace(' ', ""));
+    let at = names.iter().position(|name| name == text);
+    at.map(|at| ROLES[at]).ok_or_else(|| suggestion(text, names.iter().map(String::as_str)))
 }
 
 fn connections(text: &str) -> Result<u64, String> {

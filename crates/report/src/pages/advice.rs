@@ -57,7 +57,7 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
         (_, Basis::Other) => format!("{gain}, measured on other hardware"),
     };
     let measure =
-        if item.state == State::Measure { ". It harms some machines: measure it first" } else { "" };
+        if item.state == State::Measure { ". Measure it first: it harms some machines" } else { "" };
     page.answer(format!("{nth}. {}: {}", item.id, item.title));
     let note =
         |page: &mut Document, mark: &str, text: &str| page.item(&format!("   {mark:<9}"), text, Tone::Plain);
