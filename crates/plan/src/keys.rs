@@ -341,8 +341,18 @@ static PATH: Table = Table {
         key("rtt", Kind::duration(0, 10 * S))
             .about("Round-trip time without load: half of it in each direction."),
         key("rate", Kind::Form(&SPEED)).about("Speed in each direction, at layer 1 as that of a link."),
+        key("by", Kind::Choice(&PATH_BY)).about(
+            "Who delays the frames. Default: netem where the kernel has it, else linerate itself; the \
+                record says which.",
+        ),
     ]],
 };
+
+static PATH_BY: [(&str, &str); 3] = [
+    ("auto", "netem where the kernel has it, else linerate"),
+    ("netem", "the kernel's network emulator, with tbf for the rate"),
+    ("linerate", "linerate itself"),
+];
 
 static INTERFACE: Table = Table { what: "[interface]", keys: &[&ENDS, &END_FIELDS] };
 

@@ -278,6 +278,22 @@ pub struct Path {
     /// Bit/s at layer 1 in each direction.
     #[serde(default, deserialize_with = "whole")]
     pub rate: u64,
+    /// Who delays and limits the frames.
+    #[serde(default)]
+    pub by: PathBy,
+}
+
+/// Who holds the frames of a path up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathBy {
+    /// netem where the kernel has it, else linerate.
+    #[default]
+    Auto,
+    /// The kernel's network emulator.
+    Netem,
+    /// linerate itself.
+    Linerate,
 }
 
 /// A number of bit/s, which plans keep with a decimal point.

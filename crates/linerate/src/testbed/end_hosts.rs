@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use linerate_hosts::systems::Kernel;
 use linerate_hosts::tools::{Invocation, Monitor, Report, Side, between_end_hosts};
 use linerate_linux::lab::Setup;
-use linerate_linux::lab::end_hosts::{EndHosts as Lab, RECEIVER, SENDER, congestion_control};
+use linerate_linux::lab::end_hosts::{EndHosts as Lab, RECEIVER, SENDER, congestion_control, way};
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::lab::path::{Flow, Link};
 use linerate_linux::net::Netns;
@@ -44,6 +44,8 @@ pub struct EndHosts {
     prepared: Prepared,
     /// The setups of lanes, by their numbers in the plan.
     setups: BTreeMap<usize, Setup>,
+    /// Whether the path is netem's.
+    by_kernel: bool,
 }
 
 impl EndHosts {
@@ -57,7 +59,16 @@ impl EndHosts {
             let (lanes, of_group) = prepared.setups(prepared.group(cell))?;
             setups.extend(lanes.into_iter().zip(of_group));
         }
-        Ok(EndHosts { prepared: prepared.clone(), setups })
+        let paths = || setups.values().filter_map(|setup| setup.settings.path.as_ref());
+        let asked = paths().map(|path| path.by).next().unwrap_or_default();
+        let (by_kernel, words) = way(asked);
+        prepared
+            .slots
+            .iter_mut()
+            .filter_map(|slot| slot.path.as_mut())
+            .for_each(|path| path.by.clone_from(&words));
+        prepared.notes.push(format!("the path between the end hosts is by {words}"));
+        Ok(EndHosts { prepared: prepared.clone(), setups, by_kernel })
     }
 }
 
@@ -68,7 +79,7 @@ impl Testbed for EndHosts {
         let path = setup.settings.path.as_ref();
         let link = Link::half(path.map_or(0, |path| path.rtt_ns), path.map(|path| path.rate as f64));
         let flows = self.prepared.plan.kinds[self.prepared.plan.cells[cell].kind].flows;
-        let mut lab = Lab::new(setup, link).context("making the end hosts")?;
+        let mut lab = Lab::new(setup, link, self.by_kernel).context("making the end hosts")?;
         let netns = Some(lab.namespaces()[0].clone());
         let target = Arc::new(ExecutionTarget::Here { name: setup.name.clone(), netns });
         let scene = Scene {
@@ -87,14 +98,14 @@ impl Testbed for EndHosts {
         let ends = iperf3(&lab, &timing, flows, congestion_control(setup))?;
         collectors.during(Moment::Ended);
         let drain = Instant::now() + Duration::from_nanos(timing.drain_ns + 2 * link.delay_ns);
-        while !lab.path().is_empty() && Instant::now() < drain && !interrupted() {
+        while !lab.is_empty() && Instant::now() < drain && !interrupted() {
             thread::sleep(Duration::from_millis(1));
         }
         let after = lab.counters()?;
-        let seen = lab.path().largest(PORT, flows as usize);
-        let counts = lab.path().counts();
+        let seen = lab.largest(PORT, flows as usize);
+        let counts = lab.path()?;
         let of = self.prepared.slots[cell].path.clone().context("the slot has no path")?;
-        let mut faults: Vec<String> = lab.path().failure().into_iter().chain(ends.faults).collect();
+        let mut faults: Vec<String> = lab.failure().into_iter().chain(ends.faults).collect();
         let tcp = tcp(&ends.reports, idle_ns, seen, counts);
         if faults.is_empty() {
             faults.extend(tcp.faults(&of, flows.into()));
@@ -198,7 +209,7 @@ fn end(namespace: &Netns, side: Side, command: &Invocation, cancelled: &AtomicBo
     (monitor.report().clone(), faults)
 }
 
-fn tcp(reports: &[Report; 2], idle_ns: Vec<u64>, seen: Flow, path: [PathCounts; 2]) -> TcpTrial {
+fn tcp(reports: &[Report; 2], idle_ns: Vec<u64>, seen: Option<Flow>, path: [PathCounts; 2]) -> TcpTrial {
     let [sent, counted] = reports.each_ref().map(|report| report.totals);
     TcpTrial {
         idle_ns,
@@ -206,9 +217,9 @@ fn tcp(reports: &[Report; 2], idle_ns: Vec<u64>, seen: Flow, path: [PathCounts; 
         most_cwnd: sent.tcp.map(|tcp| tcp.most_cwnd),
         retransmits: sent.tcp.map(|tcp| tcp.retransmits),
         written: sent.bytes.unwrap_or(0),
-        sent: seen.sent,
-        again: seen.again,
-        acknowledged: seen.acknowledged,
+        sent: seen.map(|flow| flow.sent),
+        again: seen.map(|flow| flow.again),
+        acknowledged: seen.map(|flow| flow.acknowledged),
         read: counted.bytes.unwrap_or(0),
         path: path.into(),
     }

@@ -3,11 +3,15 @@
 
 use super::addresses::mac;
 use super::node::Node;
-use super::path::{Link, Path, Tap};
+use super::path::netem::{self, Netem};
+use super::path::{Flow, Link, Path, Tap};
 use super::setup::Setup;
 use crate::error::{Doing, Error};
+use crate::net::netlink::VethEnd;
 use crate::net::procnet::{self, Counters};
-use crate::net::{Netns, sysctl};
+use crate::net::{MacAddr, Netns, sysctl};
+use linerate_measure::record::PathCounts;
+use linerate_plan::settings::PathBy;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -20,13 +24,27 @@ const PREFIX: u8 = 24;
 /// The interface of each, and the length of its queue towards the path in packets.
 const INTERFACE: &str = "path";
 
+/// Who delays the frames, in words with the reason, and whether it is netem.
+pub fn way(asked: PathBy) -> (bool, String) {
+    match (asked, netem::lacking()) {
+        (PathBy::Linerate, _) => (false, "linerate, as the plan says".into()),
+        (_, None) => (true, "netem and tbf of the kernel".into()),
+        (_, Some(why)) => (false, format!("linerate, because this kernel cannot: {why}")),
+    }
+}
+
 /// What end hosts with this setup need and this machine lacks, each with the reason; empty if they can be made.
 pub fn lacking(setup: &Setup) -> Vec<String> {
     let namespace = match Netns::anonymous() {
         Ok(namespace) => namespace,
         Err(error) => return vec![error.to_string()],
     };
-    let no_tap = Tap::new(&namespace, INTERFACE).err().map(|error| error.to_string());
+    let by = setup.settings.path.as_ref().map_or(PathBy::Auto, |path| path.by);
+    let no_path = match by {
+        PathBy::Netem => netem::lacking(),
+        _ if way(by).0 => None,
+        _ => Tap::new(&namespace, INTERFACE).err().map(|error| error.to_string()),
+    };
     let of_host = |name: &String| {
         let key = sysctl::path_of(name).map_err(|error| error.to_string());
         match key.and_then(|key| sysctl::is_settable(&namespace, &key).map_err(|error| error.to_string())) {
@@ -42,7 +60,7 @@ pub fn lacking(setup: &Setup) -> Vec<String> {
         let missing = !known.split_whitespace().any(|name| name == wanted);
         missing.then(|| format!("this kernel has no congestion control {wanted}, but {known} (modprobe tcp_{wanted} may load it)"))
     });
-    no_tap.into_iter().chain(unknown).chain(setup.settings.sysctls.keys().filter_map(of_host)).collect()
+    no_path.into_iter().chain(unknown).chain(setup.settings.sysctls.keys().filter_map(of_host)).collect()
 }
 
 const CONGESTION_CONTROL: &str = "net/ipv4/tcp_congestion_control";
@@ -58,33 +76,77 @@ pub fn congestion_control(setup: &Setup) -> Option<&str> {
 /// Sender and receiver, joined.
 pub struct EndHosts {
     /// First, so that nothing is on its way when the namespaces go.
-    path: Path,
+    way: Way,
     nodes: [Arc<Node>; 2],
 }
 
+/// A path that stands.
+enum Way {
+    Own(Path),
+    Kernel(Netem),
+}
+
+/// A path that is being made.
+enum Joint {
+    Taps([Result<Tap, Error>; 2]),
+    Router(Arc<Node>),
+}
+
+/// The interfaces of the router, towards the sender and towards the receiver.
+const TOWARDS: [&str; 2] = ["in0", "out0"];
+
+/// A router between the hosts, which it knows by their Ethernet addresses.
+fn router(nodes: &[Arc<Node>; 2], macs: [MacAddr; 2]) -> Result<Arc<Node>, Error> {
+    // Without IPv6 it sends no packet of its own.
+    let router = Node::switch("the path", "")?;
+    let sides = nodes.iter().zip([SENDER, RECEIVER]).zip(TOWARDS);
+    for (at, ((node, address), name)) in sides.enumerate() {
+        let near = VethEnd { name: name.into(), mac: mac(0, 3 + at as u8), mtu: 1500, index: 10 + at as u32 };
+        let far = VethEnd { name: INTERFACE.into(), mac: macs[at], mtu: 1500, index: 20 + at as u32 };
+        router.route.create_veth(&near, &far, &node.namespace, 1)?;
+        let index = router.route.link(name)?.index;
+        router.route.set_up(index, true)?;
+        router.route.add_neighbour(index, address, macs[at])?;
+        router.route.add_route(address, 32, None, index)?;
+    }
+    Ok(router)
+}
+
 impl EndHosts {
-    /// Makes both hosts with the sysctls of a setup, and joins them.
+    /// Makes both hosts with the sysctls of a setup, and joins them by netem or by this program.
     ///
     /// # Errors
     /// No privilege, no TAP, or a sysctl that this kernel does not take.
-    pub fn new(setup: &Setup, link: Link) -> Result<EndHosts, Error> {
+    pub fn new(setup: &Setup, link: Link, by_kernel: bool) -> Result<EndHosts, Error> {
         let nodes = [Node::end_host("sending host")?, Node::end_host("receiving host")?];
-        let taps = [Tap::new(&nodes[0].namespace, INTERFACE)?, Tap::new(&nodes[1].namespace, INTERFACE)?];
         let macs = [mac(0, 1), mac(0, 2)];
+        // The addresses that the hosts send to: each other's, or the router's.
+        let (joint, next) = match by_kernel {
+            true => (Joint::Router(router(&nodes, macs)?), [mac(0, 3), mac(0, 4)]),
+            false => (
+                Joint::Taps(nodes.each_ref().map(|node| Tap::new(&node.namespace, INTERFACE))),
+                [macs[1], macs[0]],
+            ),
+        };
         for (at, node) in nodes.iter().enumerate() {
             let [own, other] = if at == 0 { [SENDER, RECEIVER] } else { [RECEIVER, SENDER] };
             let index = node.route.link(INTERFACE)?.index;
-            node.route.set_mac(index, macs[at])?;
+            if !by_kernel {
+                node.route.set_mac(index, macs[at])?;
+            }
             node.route.add_address(index, own, PREFIX)?;
             node.route.set_up(index, true)?;
-            node.route.add_neighbour(index, other, macs[1 - at])?;
+            node.route.add_neighbour(index, other, next[at])?;
             for change in setup.sysctls()?.iter().filter(|change| change.key() != Some(CONGESTION_CONTROL)) {
                 sysctl::set(&node.namespace, change.key().unwrap_or_default(), &change.value)?;
             }
         }
-        let path = Path::new(taps, link)?;
+        let way = match joint {
+            Joint::Taps([sender, receiver]) => Way::Own(Path::new([sender?, receiver?], link)?),
+            Joint::Router(node) => Way::Kernel(Netem::new(node, TOWARDS.map(String::from), link)?),
+        };
         nodes.iter().try_for_each(|node| node.wait_running())?;
-        Ok(EndHosts { path, nodes })
+        Ok(EndHosts { way, nodes })
     }
 
     /// The namespace of the sender, and of the receiver.
@@ -92,8 +154,41 @@ impl EndHosts {
         self.nodes.each_ref().map(|node| &node.namespace)
     }
 
-    pub fn path(&mut self) -> &mut Path {
-        &mut self.path
+    /// The counts of the path, there and back.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn path(&self) -> Result<[PathCounts; 2], Error> {
+        match &self.way {
+            Way::Own(path) => Ok(path.counts()),
+            Way::Kernel(netem) => netem.counts(),
+        }
+    }
+
+    /// The connections to this port of the receiver that carried most, so many together; `None` if the path does not look into frames.
+    pub fn largest(&self, port: u16, count: usize) -> Option<Flow> {
+        match &self.way {
+            Way::Own(path) => Some(path.largest(port, count)),
+            Way::Kernel(_) => None,
+        }
+    }
+
+    /// Whether no frame is on its way.
+    pub fn is_empty(&self) -> bool {
+        match &self.way {
+            Way::Own(path) => path.is_empty(),
+            Way::Kernel(netem) => netem.counts().is_ok_and(|both| {
+                both.iter().all(|path| path.frames_in == path.frames_out + path.frames_dropped)
+            }),
+        }
+    }
+
+    /// Why the path has ended, if it has.
+    pub fn failure(&mut self) -> Option<String> {
+        match &mut self.way {
+            Way::Own(path) => path.failure(),
+            Way::Kernel(_) => None,
+        }
     }
 
     /// Round-trip times of so many handshakes of TCP, one after the other, in nanoseconds.
@@ -162,7 +257,7 @@ mod tests {
     #[ignore = "needs root"]
     fn a_round_trip_takes_the_time_that_was_set() {
         let link = Link::half(20_000_000, Some(1e8));
-        let hosts = EndHosts::new(&Setup::of(Dut::Forwarding), link).unwrap();
+        let hosts = EndHosts::new(&Setup::of(Dut::Forwarding), link, false).unwrap();
         let before = hosts.counters().unwrap();
         let times = hosts.handshakes(3, Duration::from_secs(2)).unwrap();
         let least = *times.iter().min().unwrap();
@@ -170,7 +265,7 @@ mod tests {
         assert!((20_000_000..30_000_000).contains(&least), "{times:?}");
         let after = hosts.counters().unwrap();
         let grown = |at: usize, name: &str| after[at][name] - before[at].get(name).copied().unwrap_or(0);
-        assert_eq!(grown(0, "IpExt.OutOctets"), hosts.path.counts()[0].bytes_in);
+        assert_eq!(grown(0, "IpExt.OutOctets"), hosts.path().unwrap()[0].bytes_in);
         assert!(grown(0, "Tcp.ActiveOpens") == 3 && grown(1, "Tcp.PassiveOpens") <= 3);
     }
 }

@@ -36,7 +36,7 @@ impl PathOf {
     }
 }
 
-/// One direction of a path, over a whole trial. A super-frame counts as its segments.
+/// One direction of a path, over a whole trial. A super-frame counts as its segments; with netem, whose kernel passes it on whole, as one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathCounts {
     /// Frames that came in…
@@ -74,12 +74,12 @@ pub struct TcpTrial {
     pub retransmits: Option<u64>,
     /// Bytes that iperf3's sender wrote…
     pub written: u64,
-    /// …the path saw, each once…
-    pub sent: u64,
+    /// …the path saw, each once; `None` where it does not look into frames…
+    pub sent: Option<u64>,
     /// …and again…
-    pub again: u64,
+    pub again: Option<u64>,
     /// …the receiver acknowledged on the path…
-    pub acknowledged: u64,
+    pub acknowledged: Option<u64>,
     /// …and iperf3's receiver read.
     pub read: u64,
     /// The path: there and back.
@@ -99,10 +99,10 @@ pub struct Goodput {
     pub loaded_ns: Option<f64>,
     /// Buffer delay of RFC 6349, section 4.3: by how much the load makes the round-trip time longer, as a share of it without load.
     pub buffer_delay: Option<f64>,
-    /// TCP efficiency of RFC 6349, section 4.2: the share of the sent bytes that was not sent again.
-    pub efficiency: f64,
+    /// TCP efficiency of RFC 6349, section 4.2: the share of the sent bytes that was not sent again; `None` where the path does not see it.
+    pub efficiency: Option<f64>,
     /// Bytes in flight on average: goodput x round-trip time under load. No window is smaller.
     pub in_flight: Option<f64>,
-    /// By how much frames left the path later than due, on average, in nanoseconds.
+    /// By how much frames left the path later than due, on average, in nanoseconds; 0 where it does not know.
     pub late_ns: f64,
 }

@@ -4,8 +4,8 @@ use super::segments::{Flows, Shape};
 use linerate_measure::record::PathCounts;
 use std::collections::VecDeque;
 
-/// The queue holds so many bytes at least: some super-frames of 64 KiB.
-const LEAST_QUEUE: f64 = 524_288.0;
+/// The queue holds so many bytes at least: two super-frames of 64 KiB.
+const LEAST_QUEUE: f64 = 131_072.0;
 
 /// A link in one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,7 +94,7 @@ impl Line {
                 self.counts.bytes_refused += shape.packet;
             }
             let late = now_ns - due_ns;
-            self.counts.late_ns += late.saturating_mul(shape.frames);
+            self.counts.late_ns = self.counts.late_ns.saturating_add(late.saturating_mul(shape.frames));
             self.counts.latest_ns = self.counts.latest_ns.max(late);
             if self.spare.len() < SPARE {
                 self.spare.push(bytes);

@@ -1,10 +1,11 @@
-//! A path between two end hosts that this program is: each frame is held for half of a round-trip time, and no more leave than a
+//! A path between two end hosts: by the kernel ([`netem`]), or by this program: each frame is held for half of a round-trip time, and no more leave than a
 //! rate lets through. A thread waits for the next frame or the next one that is due; it burns no CPU.
 //!
 //! Super-frames stay whole, and count with all their segments: a frame of 64 KiB is as long on the wire as its 46 segments, and
 //! arrives when the last of them would.
 
 mod line;
+pub mod netem;
 mod segments;
 mod tap;
 

@@ -83,14 +83,12 @@ pub fn tcp(page: &mut Document, shown: &Shown<'_>) {
         .if_any("buffer", "delay %", |(.., tcp)| {
             tcp.buffer_delay.map(|share| Cell::number(100.0 * share, percent(share.max(0.0))))
         })
-        .column("path", "Mbit/s L1", |(_, _, path, _)| path.rate.map(megabits))
-        .column("most", "Mbit/s L4", |(.., tcp)| tcp.achievable.map(megabits))
-        .column("TCP", "Mbit/s L4", |(.., tcp)| megabits(tcp.bits.median))
+        .column("path", "Mb/s L1", |(_, _, path, _)| path.rate.map(megabits))
+        .column("most", "Mb/s L4", |(.., tcp)| tcp.achievable.map(megabits))
+        .column("TCP", "Mb/s L4", |(.., tcp)| megabits(tcp.bits.median))
         .column("of", "most %", |(.., tcp)| tcp.achievable.map(|most| share(tcp.bits.median / most)))
-        .if_any("in flight", "on average", |(.., tcp)| {
-            tcp.in_flight.map(|bytes| Cell::number(bytes, size(bytes)))
-        })
-        .column("efficien-", "cy %", |(.., tcp)| share(tcp.efficiency))
+        .if_any("in", "flight", |(.., tcp)| tcp.in_flight.map(|bytes| Cell::number(bytes, size(bytes))))
+        .if_any("effi-", "cient %", |(.., tcp)| tcp.efficiency.map(share))
         .column("path", "late by", |(.., tcp)| span(tcp.late_ns))
         .optional("", "limit", |(row, ..)| limit(row.limit));
     page.section("TCP: throughput and latency", table);
