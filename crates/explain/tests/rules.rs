@@ -8,7 +8,7 @@ use linerate_hosts::configuration::{label, questions};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::record::{
-    Collected, CpuShare, Explanation, Finding, SlotFacts, SlotProfile, TrialRecord,
+    Collected, CpuShare, Events, Explanation, Finding, SlotFacts, SlotProfile, TrialRecord,
 };
 use linerate_profile::Profile;
 
@@ -120,6 +120,25 @@ fn every_cause_is_found_absent_or_not_examined() {
     causes.sort_unstable();
     assert_eq!(named, causes);
     assert!(all.not_examined.iter().all(|not| !not.reason.is_empty()));
+}
+
+#[test]
+fn freebsd_tells_why_it_drops() {
+    let place = Loss { place: "in the DUT".into(), side: Side::Dut, cause: Cause::Dropped, frames: 500_000 };
+    let mut made = Made::new(&[1e6], |_, trials| {
+        for trial in trials {
+            trial.receiver.frames = 500_000;
+            trial.losses = vec![place.clone()];
+        }
+    });
+    let drops = ["drop ips_cantforward in ip_tryforward", "drop ips_noroute in ip_tryforward"];
+    let drops = drops.map(|name| (name.to_string(), 5_000)).into();
+    let events = Events { sent: 10_000, drops, ..Events::default() };
+    made.summary.profiles.push(SlotProfile { events: Some(events), ..SlotProfile::default() });
+    let found = explanation(&made);
+    assert_eq!(first(&found), Some("frames-dropped"));
+    assert!(found.findings[0].statement.contains("no route"), "{:?}", found.findings[0]);
+    assert_eq!(found.findings[0].changes[0].system, "FreeBSD");
 }
 
 /// A record that lacks every evidence: no rule may call its cause absent.

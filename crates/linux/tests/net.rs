@@ -289,6 +289,11 @@ fn ethtool_reads_and_sets() {
     tool.set_channels("a0", 1, 1).unwrap();
     assert!(!second("rx") && !second("tx"));
     assert!(tool.set_feature("a0", "no-such-thing", true).unwrap_err().is_missing());
+    // A veth stamps in software: on transmission, on reception, and says so.
+    let stamps = tool.stamping("a0").unwrap();
+    assert_eq!((stamps.flags & 0x1f, stamps.clock), (0x1a, None), "{stamps:?}");
+    assert_eq!(tool.hardware_stamps("a0").unwrap_err().errno(), Some(libc::EOPNOTSUPP));
+    assert_eq!(tool.set_hardware_stamps("a0", [1, 1]).unwrap_err().errno(), Some(libc::EOPNOTSUPP));
     assert!(tool.stats("b0").unwrap_err().is_missing());
     assert!(tool.stats("lo").is_ok_and(|stats| stats.is_empty()) || tool.stats("lo").is_err());
 }

@@ -45,6 +45,12 @@ const REASONS: [(&str, &str, &str, Try); 13] = [
     ("XDP", "an XDP program drops them", "ip link set IF xdp off", Try::InLab("for dev in {in} {out}; do ip link set $dev xdp off; done")),
 ];
 
+/// The same for FreeBSD. Without a route, both are counted.
+const OF_FREEBSD: [(&str, &str, &str, Try); 2] = [
+    ("s_noroute", "there is no route to their destination", "route add -net NETWORK GATEWAY", MISSING_ROUTE),
+    ("s_cantforward", "the DUT does not forward, or their destination is not for it", "sysctl net.inet.ip.forwarding=1", Try::Sysctls(&[("net.inet.ip.forwarding", 1), ("net.inet6.ip6.forwarding", 1)])),
+];
+
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let is_drop = |loss: &&Loss| {
         let own = !OF_OTHER_RULES.iter().any(|counter| loss.place.contains(counter));
@@ -59,12 +65,15 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     if reasons.first().is_some_and(|(name, part)| name.contains("NEIGH_") && *part > 0.5 * share) {
         return Ok(None);
     }
-    let means = |name: &str| REASONS.iter().find(|(part, ..)| name.contains(part));
-    let known = means(&first.place).or_else(|| reasons.first().and_then(|(name, _)| means(name)));
-    let why = known.map_or(String::new(), |(_, why, ..)| format!(": {why}"));
+    let table = || REASONS.iter().map(|row| ("Linux", row)).chain(OF_FREEBSD.iter().map(|row| ("FreeBSD", row)));
+    let most = reasons.first().map_or(0.0, |(_, part)| 0.9 * part);
+    let frequent = || reasons.iter().filter(|(_, part)| *part >= most);
+    let known = table().find(|(_, (part, ..))| first.place.contains(part));
+    let known = known.or_else(|| table().find(|(_, (part, ..))| frequent().any(|(name, _)| name.contains(part))));
+    let why = known.map_or(String::new(), |(_, (_, why, ..))| format!(": {why}"));
     let counted = losses.iter().take(4).map(|loss| format!("{}: {} frames ({})", loss.place, loss.frames, percent(loss.frames as f64 / sent)));
     let reasons = reasons.iter().take(4).map(|(name, part)| format!("the kernel's reason: {name}, {} of the frames", percent(*part)));
-    let (patch, untried) = match known.map_or(Try::Not("the reason of the drops is not known"), |(.., tried)| *tried) {
+    let (patch, untried) = match known.map_or(Try::Not("the reason of the drops is not known"), |(_, (.., tried))| *tried) {
         Try::Sysctls(values) => (Some(json!({ "sysctls": values.iter().map(|(name, value)| (name.to_string(), json!(value))).collect::<serde_json::Map<_, _>>() })), None),
         Try::InLab(command) => in_lab(case, command),
         Try::Not(why) => (None, Some(why.into())),
@@ -74,7 +83,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         strength: Strength::Observed,
         evidence: counted.chain(reasons).collect(),
         mechanism: "A frame that is dropped costs the DUT nearly as much as one that it forwards.".into(),
-        changes: known.map(|(_, _, remedy, _)| change("Linux", *remedy, "put the former value back")).into_iter().collect(),
+        changes: known.map(|(system, (_, _, remedy, _))| change(system, *remedy, "put the former value back")).into_iter().collect(),
         gain: match share {
             0.999.. => "all frames".into(),
             share => format!("up to {} more frames forwarded", percent(share / (1.0 - share))),

@@ -75,6 +75,19 @@ fn a_dropped_lab_puts_back_what_it_changed() {
 }
 
 #[test]
+fn a_card_that_cannot_stamp_is_left_as_it_is() {
+    let host = Files::new("stamps");
+    let mut changes = host.host.begin();
+    for card in ["lo", "no-such-card"] {
+        let error = changes.set(&Change::stamps(card, [1, 1])).unwrap_err().to_string();
+        assert!(error.contains("hardware time stamps") && error.contains(card), "{error}");
+    }
+    assert!(changes.set(&Change::stamps("../x", [1, 1])).is_err());
+    drop(changes);
+    assert_eq!(host.pending(), 0);
+}
+
+#[test]
 fn two_labs_cannot_change_the_host_at_once() {
     let host = Files::new("held");
     let (mut one, mut two) = (host.host.begin(), host.host.begin());
