@@ -95,7 +95,7 @@ static STAMPS: [(&str, &str); 2] = [
     ("software", "the generator's program, and the receiver's kernel"),
     (
         "hardware",
-        "the cards of hosts, by port af-packet; where a card cannot, its driver, and the page says why",
+        "the cards of hosts with the tool af-packet; where a card cannot, its driver, and the page says why",
     ),
 ];
 

@@ -163,7 +163,7 @@ fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
             }
             Some(stamped) => {
                 assert_eq!((stamped.frames, &stamped.why[0]), (0, &software[0]));
-                assert_eq!(stamped.why[2], "r0: port xdp has no stamps of cards: choose af-packet");
+                assert!(stamped.why[2].starts_with("r0: port xdp has no stamps of cards, and af-packet has"));
             }
             None => assert!(!card_stamps),
         }

@@ -2,7 +2,7 @@
 
 use crate::common::wait_for;
 use crate::lab::{RealLab, gentle};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[test]
 #[ignore = "needs root, openssh-server and nft"]
@@ -85,10 +85,27 @@ fn a_stateful_router_has_seen_both_directions_of_each_connection() {
     let collect = "[collect]\ncommands = [\"grep -c UNREPLIED /proc/net/nf_conntrack || true\"]\n\n[trials]";
     let plan = gentle().replace("stateless", "stateful").replace("[trials]", collect);
     let plan = plan.replace("blocks = 8", "blocks = 2");
+    // Stamps of cards, where the hosts have none: those of the drivers.
+    let plan = plan.replace("[traffic]\n", "[traffic]\nstamps = \"hardware\"\nstamp-every = 8\n");
+    let sockets = std::fs::read_to_string(lab.scratch.file("LAB.toml")).unwrap();
+    lab.write("LAB.toml", &sockets.replace("tool = \"linerate\"", "tool = \"af-packet\""));
     let ended = lab.run(&plan, &[]);
+    let software = ["g0", "r0"].map(|card| format!("{card}: this card stamps in software only"));
+    for trial in lab.trials() {
+        let stamped = &trial["stamped"];
+        assert_eq!(
+            (&stamped["why"], &stamped["by_cards"]),
+            (&json!(software), &json!([false, false])),
+            "{trial:#}"
+        );
+        let (stamped, all) = (stamped["frames"].as_u64(), trial["receiver"]["frames"].as_u64());
+        assert!(stamped > Some(0) && stamped <= all, "{stamped:?} of {all:?}");
+    }
     // How even its rate is, is this machine's: other tests run, and a trial of another rate is not valid.
     let page = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains("states established") || page.contains("offered as asked"), "{page}");
+    let shown = format!("No stamps of hardware: {}.", software[0]);
+    assert!(page.contains(&shown) || !page.contains("Latency from"), "{page}");
     let stateful: Vec<Value> = lab.trials().into_iter().filter(|t| !t["connections"].is_null()).collect();
     assert_eq!(stateful.len(), 2);
     for trial in &stateful {

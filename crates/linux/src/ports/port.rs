@@ -110,7 +110,7 @@ pub trait Port: Send {
     /// This backend, or the kernel, cannot.
     fn stamp(&mut self, by_card: bool) -> io::Result<()> {
         let _ = by_card;
-        Err(io::Error::other(format!("port {} has no stamps of cards: choose af-packet", self.backend())))
+        Err(no_stamps(self.backend()))
     }
 
     /// Stamps of cards or drivers since the start; of a generator, once its load has ended.
@@ -151,6 +151,12 @@ pub trait Port: Send {
     /// # Errors
     /// A failure while it ran.
     fn stop(&mut self) -> Result<(), Error>;
+}
+
+/// A backend whose frames no card stamps.
+pub(super) fn no_stamps(backend: Backend) -> io::Error {
+    let why = "has no stamps of cards, and af-packet has: tool = \"af-packet\" in the lab file";
+    io::Error::other(format!("port {backend} {why}"))
 }
 
 /// A port that was made, or the reason why not.

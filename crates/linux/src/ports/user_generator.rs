@@ -4,7 +4,7 @@
 //! included. generator.bpf.c does the same for XDP live frames: change both. [`UserGenerator`] has one thread per CPU: each asks
 //! its pacer for the frames due and hands them to its transmitter.
 
-use super::port::{Made, Port, Target, ThreadCounters, Worker, monotonic_ns};
+use super::port::{Made, Port, Target, ThreadCounters, Worker, monotonic_ns, no_stamps};
 use crate::error::Error;
 use linerate_hosts::stamps::Stamp;
 use linerate_plan::Backend;
@@ -261,7 +261,7 @@ pub(super) trait Transmit: Send + 'static {
 
     /// See [`Port::stamp`].
     fn stamp(&mut self, _by_card: bool) -> io::Result<()> {
-        Err(io::Error::other("this port has no stamps of cards: choose af-packet"))
+        Err(no_stamps(Backend::AfXdp))
     }
 
     /// A load begins.

@@ -1,7 +1,7 @@
 //! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): the counters of the XDP receiver's program,
 //! under the same names, from the same bytes.
 
-use super::port::{Made, Port, Worker};
+use super::port::{Made, Port, Worker, no_stamps};
 use crate::error::Error;
 use linerate_hosts::stamps::{Kept, Stamp};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
@@ -241,7 +241,7 @@ pub(super) trait Kernel: Send {
 
     /// See [`Port::stamp`].
     fn stamp(&self, _: ByCard) -> io::Result<()> {
-        Err(io::Error::other("port af-xdp has no stamps of cards: choose af-packet"))
+        Err(no_stamps(Backend::AfXdp))
     }
 }
 
