@@ -119,7 +119,9 @@ pub fn ages(sent: &Stamps, received: &Stamps, ahead: Option<Offset>) -> Result<(
         let left = left.remove(&(*stream, *sequence))?;
         Some(match one_clock {
             true => i128::from(*ns) - i128::from(left),
-            false => (received.on_monotonic(*ns) - sent.on_monotonic(left)).saturating_add(ahead.ns),
+            false => {
+                received.on_monotonic(*ns).saturating_sub(sent.on_monotonic(left)).saturating_add(ahead.ns)
+            }
         })
     };
     let ages = received.frames.iter().filter_map(age).collect();
