@@ -7,6 +7,7 @@ mod firewall;
 mod forwarding;
 mod linux;
 mod openbsd;
+mod queues;
 
 use crate::rule::{Effect, Rule};
 
@@ -14,6 +15,7 @@ use crate::rule::{Effect, Rule};
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     let topics = [
         forwarding::RULES,
+        queues::RULES,
         cards::RULES,
         cpus::RULES,
         firewall::RULES,

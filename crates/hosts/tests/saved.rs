@@ -298,3 +298,15 @@ fn the_fill_of_ipf_and_limits_in_braces() {
         );
     }
 }
+
+#[test]
+fn rules_of_pf_that_pass_keep_state_unless_they_say_so() {
+    for (rules, tracking) in [
+        ("block all\npass all flags S/SA\n", 1),
+        ("pass all no state\npass in all flags S/SA keep state\n", 1),
+        ("pass all no state\n", 0),
+    ] {
+        let found = files(&[("uname.txt", "OpenBSD r 7.4"), ("pfctl-sr.txt", rules)]);
+        assert_eq!(found.rule_sets[0].longest().unwrap().tracking, tracking, "{rules}");
+    }
+}

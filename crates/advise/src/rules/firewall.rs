@@ -147,13 +147,12 @@ pub const RULES: &[Rule] = &[
         id: "openbsd-keep-state",
         on: Kernel::OpenBsd,
         kind: Kind::ByHand,
-        title: "Keep state in every rule that passes TCP",
+        title: "Keep state in rules that pass TCP",
         when: |host| {
             let chain = host.filter("pf")?.longest()?;
-            (chain.tracking < chain.rules / 2)
-                .then(|| format!("{} of {} rules keep state", chain.tracking, chain.rules))
+            (chain.tracking == 0).then(|| format!("none of {} rules keeps state", chain.rules))
         },
-        why: "pf must see the first packet of a connection to learn its window scale; without it, connections through the firewall are hundreds of kilobytes a second.",
+        why: "pf must see the first packet of a connection to learn its window scale; without it, a connection through the firewall carries some hundred kilobytes a second (calomel.org's guide).",
         prior: 0.3,
         ..FIREWALL
     },

@@ -170,7 +170,8 @@ const IPFW: Signs = Signs {
     counts: true,
 };
 
-/// `pfctl -sr`. Every rule is tried; the last that matches decides.
+/// `pfctl -sr`. Every rule is tried; the last that matches decides. One that passes keeps state unless it says `no state` (OpenBSD from
+/// 4.1 on, which does not print it, and FreeBSD from 7.0 on).
 pub fn pf(text: &str) -> Option<RuleSet> {
     const BEGINNINGS: [&str; 9] =
         ["pass", "block", "match", "scrub", "anchor", "nat", "rdr", "binat", "antispoof"];
@@ -180,7 +181,12 @@ pub fn pf(text: &str) -> Option<RuleSet> {
         _ => line,
     };
     let is_rule = |line: &&str| BEGINNINGS.contains(&line.split([' ', '-']).next().unwrap_or_default());
-    one_chain("pf", text.lines().map(plain).filter(is_rule), &PF)
+    let whole = |line: &str| match line.starts_with("pass ") && !line.contains(" state") {
+        true => format!("{line} keep state"),
+        false => line.to_string(),
+    };
+    let rules: Vec<String> = text.lines().map(plain).filter(is_rule).map(whole).collect();
+    one_chain("pf", rules.iter().map(String::as_str), &PF)
 }
 
 /// `ipfstat -io`: `pass in quick on lo0`. The last rule that matches decides, unless it is quick.

@@ -48,9 +48,9 @@ pub fn tuning(tuned: &Tuned) -> Document {
     });
     page.gap();
     page.note(
-        "Each effect is an average over the settings of the other changes, from the spread between runs; each run has a DUT of its own. \
-         p of the confirmation is corrected for the number of changes (Holm). A change that the screening drops has no effect that is \
-         large against its interval.",
+        "Each effect is the mean over runs with and without the other changes. Its interval comes from the spread between runs: each run \
+         has a DUT of its own. p is that of the confirmation, corrected for the number of changes (Holm). The confirmation leaves out \
+         changes whose effect in the screening was small against its interval.",
     );
     for stage in &tuned.stages {
         page.note(words(stage));

@@ -1,0 +1,323 @@
+//! Queues of cards: how many, who serves them, and which flows they get.
+
+use super::{LAB, effect, paper};
+use crate::host::Host;
+use crate::item::Topic;
+use crate::rule::{Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked, queue_interrupts};
+use crate::setting::cpus;
+use linerate_calc::queues::best;
+use linerate_hosts::configuration::{Card, ethtool};
+use linerate_hosts::systems::Kernel;
+use std::collections::BTreeSet;
+
+const QUEUE: Rule = Rule { topic: Topic::Queues, ..RULE };
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "freebsd-cxgbe-queues",
+        drivers: &["cxl", "cc"],
+        title: "Give Chelsio's card more than 8 queues, a power of two",
+        sets: &[
+            Set {
+                name: "hw.cxgbe.nrxq10g",
+                place: Place::Loader,
+                want: Want::By(|scope| queues_of(scope, false)),
+            },
+            Set {
+                name: "hw.cxgbe.ntxq10g",
+                place: Place::Loader,
+                want: Want::By(|scope| queues_of(scope, false)),
+            },
+            Set {
+                name: "hw.cxgbe.nrxq",
+                place: Place::Loader,
+                want: Want::By(|scope| queues_of(scope, true)),
+            },
+            Set {
+                name: "hw.cxgbe.ntxq",
+                place: Place::Loader,
+                want: Want::By(|scope| queues_of(scope, true)),
+            },
+        ],
+        when: many_cores,
+        notes: &[((12, 0), "The names end in 10g up to 11.4.")],
+        measured: &[effect(
+            29.45,
+            "2 x Xeon E5-2650v4, Chelsio T520, 8 to 24 queues",
+            "E5-2650v4",
+            "cxl",
+            paper!("12"),
+        )],
+        ..MORE_QUEUES
+    },
+    Rule {
+        id: "freebsd-ix-queues",
+        until: Some((11, 4)),
+        outside: "From 12.0 on: dev.ix.N.iflib.override_nrxqs, see freebsd-iflib-queues.",
+        drivers: &["ix"],
+        title: "Give Intel's 10 Gbit/s card more than 8 queues",
+        sets: &[Set { name: "hw.ix.num_queues", place: Place::Loader, want: Want::By(queues) }],
+        when: many_cores,
+        measured: IX,
+        ..MORE_QUEUES
+    },
+    Rule {
+        id: "freebsd-iflib-queues",
+        since: Some((12, 0)),
+        drivers: &["ix", "ixl", "ice"],
+        title: "Give Intel's card more than 8 queues",
+        sets: &[
+            Set { name: "dev.{dev}.iflib.override_nrxqs", place: Place::Loader, want: Want::By(queues) },
+            Set { name: "dev.{dev}.iflib.override_ntxqs", place: Place::Loader, want: Want::By(queues) },
+        ],
+        when: |host| host.release.and_then(|_| many_cores(host)),
+        measured: IX,
+        ..MORE_QUEUES
+    },
+    Rule {
+        id: "freebsd-one-queue",
+        kind: Kind::Undo,
+        drivers: &["igb", "em", "ix"],
+        title: "Leave the number of queues to the driver",
+        sets: &[Set { name: "hw.igb.num_queues", place: Place::Loader, want: Want::Gone }],
+        when: |host| {
+            host.number("hw.igb.num_queues").filter(|n| *n == 1).map(|_| "hw.igb.num_queues is 1".into())
+        },
+        why: "One queue means one CPU. 0 is the driver's choice: a queue for each CPU.",
+        measured: &[effect(
+            112.6,
+            "Xeon L5630, Intel 82580: 4 queues against 1 (1.488 Mpps against 700 kpps)",
+            "L5630",
+            "igb",
+            LAB,
+        )],
+        plan: "lab/queues",
+        ..QUEUE
+    },
+    Rule {
+        id: "freebsd-chelsio-pinning",
+        kind: Kind::ByHand,
+        drivers: &["cxl", "cc"],
+        title: "Bind each queue's interrupt of Chelsio's card to a CPU: cpuset -l CPU -x IRQ",
+        sets: &[Set { name: "cpuset -x {irq}", place: Place::CpuSet, want: Want::By(own_cpu) }],
+        when: |host| {
+            let threads = host.threads()? as usize;
+            let cards = host.cards_of(&["cxl", "cc"]);
+            let loose = cards
+                .iter()
+                .flat_map(|card| &card.interrupts)
+                .filter(|irq| irq.allowed.is_empty() || irq.allowed.len() == threads);
+            let n = loose.count();
+            (threads > 1).then(|| format!("{n} interrupts known that may move between {threads} CPUs"))
+        },
+        why: "cxgbe binds no interrupt: the scheduler moves them. Bind them on the NUMA node of the card.",
+        measured: &[
+            effect(
+                1.78,
+                "Xeon E5-2650v2, Chelsio T540, each queue on a CPU",
+                "E5-2650v2",
+                "cxl",
+                paper!("13"),
+            ),
+            effect(
+                11.76,
+                "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node",
+                "E5-2650v4",
+                "cxl",
+                paper!("18"),
+            ),
+        ],
+        cost: "A CPU that is busy otherwise holds its queue back. A boot undoes it: put the lines into /etc/rc.local.",
+        plan: "lab/interrupts",
+        ..QUEUE
+    },
+    Rule {
+        id: "linux-interrupts",
+        on: Kernel::Linux,
+        kind: Kind::Measure,
+        drivers: &["*"],
+        title: "Give each queue's interrupt a CPU of its own",
+        sets: &[Set {
+            name: "/proc/irq/{irq}/smp_affinity_list",
+            place: Place::Sys(|scope| {
+                let irq = queue_interrupts(scope.card).find(|irq| irq.number == scope.nth)?;
+                Some(cpus(&irq.allowed)).filter(|cpus| !cpus.is_empty())
+            }),
+            want: Want::By(own_cpu),
+        }],
+        when: |host| {
+            let threads = host.threads()? as usize;
+            host.found.cards.iter().find_map(|card| {
+                // Without the CPU that takes it, an interrupt may be anywhere.
+                let all: Vec<Option<&u32>> =
+                    queue_interrupts(Some(card)).map(|irq| irq.cpus.first()).collect();
+                let taken: BTreeSet<_> = all.iter().flatten().collect();
+                let wanted = card.receive_queues().map_or(all.len(), |queues| queues as usize).min(threads);
+                (all.len() > 1 && !taken.is_empty() && taken.len() < wanted).then(|| {
+                    format!(
+                        "the {} interrupts of {}'s queues are on {} of {threads} CPUs",
+                        all.len(),
+                        card.name,
+                        taken.len()
+                    )
+                })
+            })
+        },
+        why: "Queues whose interrupts share a CPU share its time, while other CPUs idle.",
+        measured: &[effect(
+            1.78,
+            "Xeon E5-2650v2, Chelsio T540 with FreeBSD 11.1, each queue on a CPU",
+            "E5-2650v2",
+            "cxl",
+            paper!("13"),
+        )],
+        cost: "irqbalance moves them again: stop it. A boot undoes it. The kernel refuses interrupts that it manages itself.",
+        plan: "queues",
+        ..QUEUE
+    },
+    Rule {
+        id: "linux-hash-fields",
+        on: Kernel::Linux,
+        topic: Topic::Queues,
+        drivers: &["*"],
+        title: "Let ports choose the queue of UDP",
+        sets: &[
+            Set { name: "", place: UDP4, want: Want::By(|scope| with_ports(scope, "udp4")) },
+            Set { name: "", place: UDP6, want: Want::By(|scope| with_ports(scope, "udp6")) },
+        ],
+        when: |host| {
+            let is_without =
+                |card: &&Card| fields(card, "udp4").or(fields(card, "udp6")) == Some("sd".into());
+            let without = host.found.cards.iter().find(is_without)?;
+            Some(format!("{} hashes UDP by addresses alone", without.name))
+        },
+        why: "Flows between two hosts, such as those of a tunnel, meet in one queue.",
+        prior: 0.1,
+        cost: "Fragments of a packet may overtake each other. A boot undoes it.",
+        plan: "queues",
+        ..QUEUE
+    },
+    Rule {
+        id: "linux-indirection",
+        on: Kernel::Linux,
+        drivers: &["*"],
+        title: "Spread the hash over all receive queues",
+        sets: &[Set {
+            name: "",
+            place: Place::Ethtool {
+                letter: "-X",
+                word: "equal",
+                link: "",
+                now: |scope| {
+                    let used = ethtool::spread(&scope.card?.indirection)?;
+                    Some(used.strip_prefix("equal ").map_or(used.clone(), String::from))
+                },
+            },
+            want: Want::By(|scope| {
+                let card = scope.card.filter(|card| is_narrow(card))?;
+                let queues = card.receive_queues()?;
+                Some(Worked {
+                    value: queues.to_string(),
+                    how: format!("{} has {queues} receive queues", card.name),
+                })
+            }),
+        }],
+        when: |host| {
+            let card = host.found.cards.iter().find(|card| is_narrow(card))?;
+            Some(format!(
+                "{} of {} receive queues of {} get frames",
+                used(card),
+                card.receive_queues()?,
+                card.name
+            ))
+        },
+        why: "A queue that the table of the hash does not name gets no frames. A table that somebody has set stays as it is when queues are added.",
+        prior: 0.3,
+        cost: "Queues that were kept free for chosen flows (ethtool -N) get others too. A boot undoes it.",
+        plan: "queues",
+        ..QUEUE
+    },
+];
+
+const UDP4: Place = Place::Ethtool {
+    letter: "-N",
+    word: "rx-flow-hash udp4",
+    link: "",
+    now: |scope| fields(scope.card?, "udp4"),
+};
+const UDP6: Place = Place::Ethtool {
+    letter: "-N",
+    word: "rx-flow-hash udp6",
+    link: "",
+    now: |scope| fields(scope.card?, "udp6"),
+};
+
+/// The fields of the hash of a kind of flow, as ethtool(8) is given them.
+fn fields(card: &Card, flow: &str) -> Option<String> {
+    ethtool::letters(card.hash_fields.get(flow)?)
+}
+
+/// Both ports beside both addresses, where these alone are hashed.
+fn with_ports(scope: &Scope, flow: &str) -> Option<Worked> {
+    let now = fields(scope.card?, flow)?;
+    ["sd", "sdfn"].contains(&now.as_str()).then(|| Worked { value: "sdfn".into(), how: String::new() })
+}
+
+/// Receive queues that the table of the hash names.
+fn used(card: &Card) -> usize {
+    card.indirection.iter().collect::<BTreeSet<_>>().len()
+}
+
+/// Whether the table leaves receive queues out.
+fn is_narrow(card: &Card) -> bool {
+    let fits = |queues: u32| (used(card) as u32) < queues && queues as usize <= card.indirection.len();
+    !card.indirection.is_empty() && card.receive_queues().is_some_and(fits)
+}
+
+/// The CPU of a queue's interrupt: those of the card's NUMA node in turn, first one thread of each core.
+fn own_cpu(scope: &Scope) -> Option<Worked> {
+    let card = scope.card?;
+    let machine = &scope.host.found.machine;
+    let near = card.pci.node.and_then(|node| machine.nodes.get(&node));
+    let mut all: Vec<_> =
+        machine.cpus.iter().filter(|cpu| near.is_none_or(|near| near.contains(&cpu.cpu))).collect();
+    all.sort_by_key(|cpu| (cpu.siblings.iter().position(|of| *of == cpu.cpu), cpu.cpu));
+    let irq = queue_interrupts(Some(card)).find(|irq| irq.number == scope.nth)?;
+    let name = irq.name.split('@').next()?;
+    let queue: usize = name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()?;
+    let cpu = all.get(queue % all.len().max(1))?.cpu;
+    let node = near.map_or(String::new(), |_| " of the card's NUMA node".into());
+    Some(Worked {
+        value: cpu.to_string(),
+        how: format!("queue N on the Nth CPU{node}, one thread of each core first"),
+    })
+}
+
+const MORE_QUEUES: Rule = Rule {
+    why: "Drivers make 8 queues at most by default. Chelsio's and Intel's tables spread evenly over powers of two only.",
+    cost: "Memory for the rings; more interrupts at low load.",
+    plan: "lab/queues",
+    ..QUEUE
+};
+const IX: &[Effect] =
+    &[effect(21.34, "2 x Xeon E5-2650v4, Intel 82599ES, 8 to 24 queues", "E5-2650v4", "ix", paper!("12"))];
+
+fn many_cores(host: &Host) -> Option<String> {
+    let cores = host.cores().filter(|cores| *cores > 8)?;
+    Some(format!("{cores} cores, drivers make 8 queues"))
+}
+
+/// The largest power of two that the cores and the driver allow.
+fn queues(scope: &Scope) -> Option<Worked> {
+    let cores = scope.host.cores()?;
+    let n = best(cores, 64);
+    Some(Worked {
+        value: n.to_string(),
+        how: format!("the largest power of two that is not above {cores} cores is {n}"),
+    })
+}
+
+/// The names of a release: others from 12.0 on, where the old ones still work.
+fn queues_of(scope: &Scope, new: bool) -> Option<Worked> {
+    (scope.host.since((12, 0)).unwrap_or(false) == new).then(|| queues(scope))?
+}
