@@ -205,8 +205,7 @@ impl Prepared {
         let traffic = Traffic::new(frame, kind.size.clone(), flows);
         let card_stamps = kind.stamps == StampedBy::Hardware;
         if card_stamps && self.mode != Mode::Hosts {
-            let note = "the embedded lab has no cards: its frames are stamped in software".to_string();
-            self.notes.extend((!self.notes.contains(&note)).then_some(note));
+            self.notes.push("the embedded lab has no cards: its frames are stamped in software".into());
         }
         let traffic = Traffic { order: kind.order, stamp_every: kind.stamp_every, card_stamps, ..traffic };
         Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec() }))

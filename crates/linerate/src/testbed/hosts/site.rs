@@ -414,6 +414,12 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     prepared.standing = site.standing();
     let signed = site.has_agents()?;
     prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
+    if !signed && prepared.kinds.iter().any(|kind| kind.traffic.card_stamps) {
+        prepared.notes.push(
+            "no stamps of cards: they need linerate on generator and receiver, with tool = \"af-packet\""
+                .into(),
+        );
+    }
     prepared.standing.extend(images(plan, &site.folder)?);
     let shared: Vec<&str> =
         site.lab.hosts.iter().filter(|host| host.reach.ssh().is_none()).map(|host| &*host.name).collect();
