@@ -64,7 +64,7 @@ pub fn receiver(task: &Task) -> Refusable {
 }
 
 /// The command of either end for TCP from one host to another that linerate has made: this many connections for so many seconds, with
-/// ten samples a second. `control`: the sender's congestion control; the host's own if `None`.
+/// ten samples a second. The client ends after them, and both with the program that runs them. `control`: the sender's congestion control; the host's own if `None`.
 pub fn between_end_hosts(
     side: Side,
     ends: [IpAddr; 2],
@@ -85,7 +85,7 @@ pub fn between_end_hosts(
         }
         Side::Receiver => common.word("-s").word("-1").option("-B", to),
     };
-    Invocation::bounded("INT", 1, seconds + 2 * MARGIN_S, command)
+    Invocation { argv: command.0, limit_s: seconds + 2 * MARGIN_S, lead_s: 1, stop_signal: "INT" }
 }
 
 /// Both addresses. Streams differ in their source ports, which the kernel picks.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use linerate_explain::{Difference, Records, difference, explain};
 use linerate_measure::compare::compare;
-use linerate_measure::record::{Slot, Stopped, Summary};
+use linerate_measure::record::{Mode, Slot, Stopped, Summary};
 use linerate_measure::summary::summarise;
 use linerate_profile::Profile;
 use linerate_report::pages;
@@ -119,6 +119,13 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
     let mut summary = read.summary.clone();
     summary.explanations = explain(&read.records());
     summary.explanations.retain(|explanation| meant.iter().any(|slot| slot.id == explanation.slot));
+    if read.open.stored.campaign.asked.mode == Mode::EndHosts {
+        bail!(
+            "{}: the rules are about hosts that forward; of end hosts, the table of TCP in `linerate show {}` says what limits each: bytes in flight beside the bandwidth-delay product, time in queues, and bytes sent again",
+            read.open.name,
+            read.open.name
+        );
+    }
     if summary.explanations.is_empty() {
         bail!("{}: no variant with a DUT has a valid trial, so there is nothing to explain", read.open.name);
     }

@@ -15,7 +15,7 @@ use linerate_linux::lab::ledger::Account;
 use linerate_linux::lab::path::{Flow, Link};
 use linerate_linux::net::Netns;
 use linerate_linux::ports::monotonic_ns;
-use linerate_linux::process::{Job, ProcessError};
+use linerate_linux::process::Job;
 use linerate_linux::trial::Outcome;
 use linerate_measure::audit::{Cause, Loss, SecondCount, Side as Of};
 use linerate_measure::collector::Counters;
@@ -99,7 +99,7 @@ impl Testbed for EndHosts {
         collectors.during(Moment::Ended);
         let drain = Instant::now() + Duration::from_nanos(timing.drain_ns + 2 * link.delay_ns);
         while !lab.is_empty() && Instant::now() < drain && !interrupted() {
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(5));
         }
         let after = lab.counters()?;
         let seen = lab.largest(PORT, flows as usize);
@@ -199,7 +199,6 @@ fn end(namespace: &Netns, side: Side, command: &Invocation, cancelled: &AtomicBo
     let mut faults: Vec<String> =
         monitor.report().faults.iter().map(|fault| format!("{name}: {}", fault.message)).collect();
     match ran {
-        Err(ProcessError::NotInstalled(_)) => faults.push(format!("{name}: timeout is not installed")),
         Err(error) if faults.is_empty() => faults.push(format!("{name}: {error}")),
         _ if faults.is_empty() && !monitor.report().totals.said => {
             faults.push(format!("{name}: it printed no totals"))

@@ -4,8 +4,10 @@ use super::segments::{Flows, Shape};
 use linerate_measure::record::PathCounts;
 use std::collections::VecDeque;
 
-/// The queue holds so many bytes at least: two super-frames of 64 KiB.
+/// The queue holds so many bytes at least, two super-frames of 64 KiB, and as many as pass in so long: TCP sends a millisecond's worth at
+/// once.
 const LEAST_QUEUE: f64 = 131_072.0;
+const LEAST_QUEUE_NS: f64 = 4e6;
 
 /// A link in one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,10 +21,10 @@ pub struct Link {
 }
 
 impl Link {
-    /// Half of a path with this round-trip time. Its queue holds the bandwidth-delay product, the rule of thumb for one connection.
+    /// Half of a path with this round-trip time. Its queue holds the bandwidth-delay product, the rule of thumb for one connection, or a little more.
     pub fn half(rtt_ns: u64, rate: Option<f64>) -> Link {
-        let product = rate.unwrap_or(0.0) * rtt_ns as f64 / 8e9;
-        Link { delay_ns: rtt_ns / 2, rate, queue: product.max(LEAST_QUEUE) }
+        let held = rate.unwrap_or(0.0) * (rtt_ns as f64).max(LEAST_QUEUE_NS) / 8e9;
+        Link { delay_ns: rtt_ns / 2, rate, queue: held.max(LEAST_QUEUE) }
     }
 }
 
