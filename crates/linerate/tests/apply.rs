@@ -118,6 +118,16 @@ fn the_script_makes_the_changes_that_apply_would() {
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
+fn a_change_that_fails_takes_those_before_it_back() {
+    let host = Host::new();
+    let before = host.state();
+    let line = format!("mount -o remount,ro,bind /etc && exec {} {APPLY}", env!("CARGO_BIN_EXE_linerate"));
+    host.exec(&line).run().fails(1, &["90-linerate.conf", "the changes before it are taken back"]);
+    assert_eq!((host.state(), host.written()), (before, 0));
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
 fn a_file_that_someone_has_changed_stays() {
     let host = Host::new();
     host.linerate(APPLY).run().ok();

@@ -202,8 +202,17 @@ impl Changes {
     /// # Errors
     /// Some changes could not be undone.
     pub fn undo(&mut self) -> Result<Undone> {
+        self.undo_to(0)
+    }
+
+    /// The same, but for so many changes, the oldest.
+    ///
+    /// # Errors
+    /// Some changes could not be undone.
+    pub fn undo_to(&mut self, oldest: usize) -> Result<Undone> {
         let (mut undone, mut failed, mut kept) = (Undone::default(), None, Vec::new());
-        let mut left = self.journal.pending().to_vec();
+        let mut older = self.journal.pending().to_vec();
+        let mut left = older.split_off(oldest.min(older.len()));
         while let Some(undoing) = left.pop() {
             match self.undo_one(&undoing) {
                 Ok(true) => undone.what.push(undoing.what.clone()),
@@ -222,7 +231,8 @@ impl Changes {
             undone.reboot |= undoing.argv.is_empty() || self.has_counted(&undoing);
             // At once, so that nothing is undone twice if linerate is killed.
             let owed = undone.reboot.then(|| self.owed());
-            let pending = owed.into_iter().chain(left.iter().chain(&kept).cloned()).collect();
+            let others = older.iter().chain(&left).chain(&kept).cloned();
+            let pending = owed.into_iter().chain(others).collect();
             self.journal.replace(pending).map_err(unjournalled(&self.place))?;
         }
         let Some(first) = failed else { return Ok(undone) };

@@ -33,8 +33,7 @@ Each change is shown before it is made, with the present value, and written down
 recommendations that help some machines and harm others: measure them (`linerate tune`), then name them with \
 --item.
 
-Exit status: 0 done, or nothing to do; 1 a change failed (those before it are made, and can be reverted); \
-2 bad arguments; 130 Ctrl-C.")]
+Exit status: 0 done, or nothing to do; 1 a change failed, and those before it are taken back; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Apply {
     #[command(flatten)]
     pub source: Source,
@@ -119,8 +118,16 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
     let mut changes = host.changes(&args.source)?;
     let stop = Some(&interrupt::INTERRUPTED);
     let name = revert_of(&args.source);
-    let made = changes.make(&steps, true, stop);
-    made.map_err(|error| anyhow!("{error}; what was changed before can be taken back: {name}"))?;
+    let before = changes.pending().len();
+    if let Err(error) = changes.make(&steps, true, stop) {
+        let stays = |undoing| anyhow!("{error}; and of the changes before it some stay ({undoing}): {name}");
+        changes.undo_to(before).map_err(stays)?;
+        if interrupt::interrupted() {
+            tell("interrupted: the changes are taken back");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        bail!("{error}; the changes before it are taken back");
+    }
     let boot = if applied.at_boot { ", some of them from the next boot on" } else { "" };
     tell(format!("{} changes made{boot}; to take them back: {name}", steps.len()));
     Ok(ExitCode::SUCCESS)
