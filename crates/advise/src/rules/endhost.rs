@@ -241,7 +241,7 @@ fn size(host: &Host, times: f64, because: &str) -> (u64, String) {
     let (bytes, how) = product(host);
     let size = ((times * bytes).min(1e12) as u64).next_power_of_two().clamp(GUIDES, 1 << 30);
     let how = format!(
-        "{how}{because}; rounded up to a power of two, at least the guide's 16777216: {size}{}",
+        "{how}{because}; rounded up to a power of two, at least the 16777216 of calomel.org's guide: {size}{}",
         gain(host)
     );
     (size, how)

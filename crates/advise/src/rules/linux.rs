@@ -1,7 +1,7 @@
 //! Linux as a router: polling, steering, checks of addresses, logging.
 
 use super::GUIDE;
-use crate::host::Host;
+use crate::host::{ALL, Host};
 use crate::item::{Role, Topic};
 use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Set, Want, Worked};
 use linerate_hosts::configuration::Card;
@@ -118,6 +118,16 @@ pub const RULES: &[Rule] = &[
         title: "Check the source address of packets",
         sets: &[Set { name: "net.ipv4.conf.all.rp_filter", place: Place::Sysctl, want: Want::Least("1") }],
         covers: &["net.ipv4.conf.default.rp_filter"],
+        when: |host| {
+            let value = |name: &str| host.number(&format!("net.ipv4.conf.{name}.rp_filter")).unwrap_or(0);
+            let open = |name: &&str| !ALL.contains(name) && value(name).max(value("all")) == 0;
+            let mut known =
+                host.each("net.ipv4.conf.", ".rp_filter").filter(|name| !ALL.contains(name)).peekable();
+            let unknown = known.peek().is_none() && value("all") == 0;
+            let open: Vec<&str> = known.filter(open).collect();
+            (unknown || !open.is_empty())
+                .then(|| if unknown { String::new() } else { format!("it is off for {}", open.join(", ")) })
+        },
         why: "A host with one way out needs no packets from elsewhere. An interface uses the larger of its own value and that of all. This is about safety, not speed.",
         prior: 0.0,
         cost: "A host with several ways out loses packets: 2 is looser.",
