@@ -61,6 +61,11 @@ impl EndHosts {
         }
         let paths = || setups.values().filter_map(|setup| setup.settings.path.as_ref());
         let asked = paths().map(|path| path.by).next().unwrap_or_default();
+        if paths().any(|path| path.by != asked) {
+            bail_usage!(
+                "the variants' paths are by different means, so their rates cannot be compared: give all the same `by`"
+            );
+        }
         let (by_kernel, words) = way(asked);
         prepared
             .slots

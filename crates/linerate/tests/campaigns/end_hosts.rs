@@ -11,9 +11,18 @@ const WINDOW: f64 = 45.0 * 1448.0;
 /// The trials of a plan's campaign, and its document.
 #[track_caller]
 fn measured(plan: &str) -> (Vec<Value>, Value) {
-    let experiment = Experiment::new(plan, "--format json");
-    let printed = experiment.run("").run().ok().json();
-    (campaign::trials(&experiment.records()), printed)
+    for _ in 0..2 {
+        let experiment = Experiment::new(plan, "--format json");
+        let ended = experiment.run("").run().no_panic();
+        let trials = campaign::trials(&experiment.records());
+        // Where other programs keep the path from its time, the audit says so.
+        let late =
+            |trial: &Value| campaign::failures(trial).iter().any(|failure| failure.contains("path was late"));
+        if !trials.iter().any(late) {
+            return (trials, ended.ok().json());
+        }
+    }
+    panic!("the path was late twice");
 }
 
 fn number(value: &Value) -> f64 {
