@@ -77,7 +77,7 @@ impl Stamps {
         let before = self.clock[0];
         let since = i128::from(ns) - i128::from(before.ns);
         let [ran, passed] = self.passed();
-        i128::from(before.monotonic_ns) + since.saturating_mul(passed) / ran.max(1)
+        (since.saturating_mul(passed) / ran.max(1)).saturating_add(before.monotonic_ns.into())
     }
 
     /// What passed between the readings, by the stamping clock and by CLOCK_MONOTONIC.
