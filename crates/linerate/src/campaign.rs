@@ -15,7 +15,7 @@ use linerate_measure::record::{
 };
 use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
-use linerate_measure::trial::rates;
+use linerate_measure::trial::{Shape, rates};
 use linerate_profile::{Profile, Sampled};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -278,7 +278,8 @@ impl Conductor<'_> {
     fn look(&mut self, slot: &Slot, what: Telemetry, load_ns: u64) -> Result<TrialOutcome> {
         let timing = self.campaign.asked.timing.lasting(load_ns);
         let (slot, rate) = (slot.id, slot.asked_fps);
-        self.stand.run(&Request { slot, rate, timing, telemetry: Some(what), configuration: false })
+        let (telemetry, configuration) = (Some(what), false);
+        self.stand.run(&Request { slot, rate, timing, shape: Shape::Constant, telemetry, configuration })
     }
 
     /// Whether a slot's DUT has not been asked yet how it is configured. One that is known from another slot is recorded for this one.
@@ -309,7 +310,8 @@ impl Conductor<'_> {
         let slot = request.slot;
         let configuration = self.is_unknown(slot)?;
         let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(slot));
-        let wanted = Request { slot, rate: request.load, timing, telemetry: None, configuration };
+        let TrialRequest { load: rate, shape, .. } = *request;
+        let wanted = Request { slot, rate, timing, shape, telemetry: None, configuration };
         let TrialOutcome { evidence, record, facts, .. } = self.stand.run(&wanted).with_context(title)?;
         facts.map_or(Ok(()), |facts| self.learn(facts))?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
@@ -332,6 +334,8 @@ impl Conductor<'_> {
             began_ns,
             took_ns: ended_ns.saturating_sub(began_ns),
             timing,
+            shape: request.shape,
+            benchmark: request.benchmark,
             rates,
             // Others' frames may be among those that came.
             loss_ratio: if sent > 0 { (1.0 - once as f64 / sent as f64).max(0.0) } else { 0.0 },

@@ -20,7 +20,7 @@ use linerate_measure::audit::Evidence;
 use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{LabKind, SlotFacts, StackTimes, TrialRecord};
-use linerate_measure::trial::Timing;
+use linerate_measure::trial::{Shape, Timing};
 use linerate_profile::{Sampled, Waited};
 use linerate_wire::Load;
 use std::time::Duration;
@@ -33,6 +33,7 @@ pub struct Request {
     /// Frames/s; `None` for as many as possible.
     pub rate: Option<f64>,
     pub timing: Timing,
+    pub shape: Shape,
     /// What is looked at in the DUT's kernel under its load.
     pub telemetry: Option<Telemetry>,
     /// Whether the DUT is asked before it how it is configured.
@@ -53,7 +54,11 @@ pub enum Telemetry {
 impl Request {
     /// Its load, handed over in batches of this size.
     fn load(&self, batch: u32) -> Load {
-        Load { rate: self.rate, batch, ..Load::lasting(self.timing.load()) }
+        let (rate, frames) = match self.shape {
+            Shape::Burst { frames } => (None, Some(frames)),
+            _ => (self.rate, None),
+        };
+        Load { rate, frames, batch, ..Load::lasting(self.timing.load()) }
     }
 }
 

@@ -26,6 +26,43 @@ pub struct PortCounters {
     pub answers: u64,
     /// Generator: the longest gap, in nanoseconds, in which a frame was due and none left.
     pub stall_ns: u64,
+    /// Receiver: the longest times without a frame of a stream, the longest first, where it looks for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
+    /// Receiver: when the frame arrived that revealed the last loss, in nanoseconds since the load began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_loss_ns: Option<u64>,
+    /// Receiver: the delay of every frame, where all are stamped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delays: Option<Delays>,
+}
+
+/// A time in which no frame of a stream arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// Stream id as the frames carry it.
+    pub stream: u16,
+    /// Arrival of the last frame before it and of the first after it, in nanoseconds since the load began.
+    pub from_ns: u64,
+    pub to_ns: u64,
+    /// Sequence numbers that are missing between the two.
+    pub missing: u64,
+}
+
+/// Delays of all frames of a trial, in nanoseconds (RFC 8219, section 7).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Delays {
+    /// Frames.
+    pub frames: u64,
+    pub min_ns: u64,
+    pub max_ns: u64,
+    /// Differences of successive frames of a stream, D(i) - D(i-1): those below zero, as positive values, and the others.
+    pub earlier: Histogram,
+    pub later: Histogram,
+    /// Pairs that are left out because a frame between them was lost.
+    pub broken: u64,
+    /// Single frames with the time since the load began at which they were sent, and their delay.
+    pub tagged: Vec<(u64, u64)>,
 }
 
 /// Test frames of one queue on one CPU.
@@ -54,6 +91,18 @@ pub struct StreamCounters {
     pub too_late: u64,
     /// Highest sequence number seen plus one; sequence numbers start at 0.
     pub next_sequence: u64,
+}
+
+impl Delays {
+    fn add(&mut self, other: Delays) {
+        self.frames += other.frames;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.earlier.merge(&other.earlier);
+        self.later.merge(&other.later);
+        self.broken += other.broken;
+        self.tagged.extend(other.tagged);
+    }
 }
 
 impl StreamCounters {
@@ -85,6 +134,13 @@ impl PortCounters {
         self.streams.extend(other.streams);
         self.latency.merge(&other.latency);
         self.stall_ns = self.stall_ns.max(other.stall_ns);
+        self.outages.extend(other.outages);
+        self.outages.sort_by_key(|outage| std::cmp::Reverse(outage.to_ns - outage.from_ns));
+        self.last_loss_ns = self.last_loss_ns.max(other.last_loss_ns);
+        match (&mut self.delays, other.delays) {
+            (Some(delays), Some(others)) => delays.add(others),
+            (mine, others) => *mine = mine.take().or(others),
+        }
     }
 
     /// Sum of foreign frames.

@@ -271,6 +271,28 @@ pub const SEARCH_WIDTH: f64 = 0.005;
 /// Step of a loss curve, as a share of the highest load, where none is asked for: the largest that RFC 2544, section 26.3 allows.
 pub const CURVE_STEP: f64 = 0.1;
 
+/// A test of RFC 2544, or of a document that came after it. A campaign may carry out several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Benchmark {
+    /// RFC 2544, section 26.1.
+    Throughput,
+    /// Section 26.2, and RFC 8219, section 7.2.
+    Latency,
+    /// Delay variation by RFC 8219, section 7.3.
+    DelayVariation,
+    /// RFC 2544, section 26.3.
+    FrameLoss,
+    /// Section 26.4, and RFC 9004.
+    BackToBack,
+    /// RFC 2544, section 26.5.
+    Recovery,
+    /// Section 26.6, and RFC 6201.
+    Reset,
+    /// The forwarding rate at the maximum offered load, and the highest at any load (RFC 2889, section 5.1).
+    ForwardingRate,
+}
+
 /// What is measured of each cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -19,8 +19,8 @@ pub use verdict::{
 
 use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
-use crate::experiment::{Experiment, Levels};
-use crate::trial::{Rates, Sample, Timing};
+use crate::experiment::{Benchmark, Experiment, Levels};
+use crate::trial::{Rates, Sample, Shape, Timing};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -275,6 +275,12 @@ pub struct TrialRecord {
     pub asked_fps: Option<f64>,
     /// Times of this trial.
     pub timing: Timing,
+    /// How its load changed over its time.
+    #[serde(default, skip_serializing_if = "Shape::is_constant")]
+    pub shape: Shape,
+    /// The test that it belongs to, where the campaign carries out several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub benchmark: Option<Benchmark>,
     /// Frame rates in the window; `None` where it was too short.
     pub rates: Option<Rates>,
     /// 1 - received once / sent, over the whole trial.

@@ -16,6 +16,7 @@ pub use step::{Figure, History, Observed, Strategy, TrialRequest};
 
 use crate::experiment::{Comparison, Experiment, Measure, Order, Trials};
 use crate::record::{Campaign, Slot, Stopped, TrialRecord};
+use crate::trial::Shape;
 use step::Outcomes;
 
 /// Input of a strategy. Together with the recorded trials it determines every step of the strategy.
@@ -79,7 +80,8 @@ impl Design {
 
     /// The request for a slot's trial as the design has it.
     fn request(&self, block: u32, slot: usize) -> TrialRequest {
-        TrialRequest { slot, block, load: self.slots[slot].load, duration_ns: self.trials.duration_ns }
+        let (load, duration_ns) = (self.slots[slot].load, self.trials.duration_ns);
+        TrialRequest { slot, block, load, duration_ns, shape: Shape::Constant, benchmark: None }
     }
 
     /// Without references to slots that do not exist: records can hold anything.

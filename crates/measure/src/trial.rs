@@ -77,6 +77,27 @@ impl Timing {
     }
 }
 
+/// How the load of a trial changes over its time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// One rate throughout.
+    #[default]
+    Constant,
+    /// So many frames as fast as possible, and then none (RFC 2544, section 26.4).
+    Burst { frames: u64 },
+    /// Another rate, in frames/s, from this time of the window on (section 26.5).
+    Step { after_ns: u64, fps: f64 },
+    /// One rate; the plan's event befalls the DUT at this time of the window (section 26.6, RFC 6201).
+    Event { after_ns: u64 },
+}
+
+impl Shape {
+    pub fn is_constant(&self) -> bool {
+        *self == Shape::Constant
+    }
+}
+
 /// Counters at one moment of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {

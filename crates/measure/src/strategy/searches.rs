@@ -6,6 +6,7 @@
 use super::{Design, Figure, History, Observed, Strategy, TrialRequest};
 use crate::experiment::{CURVE_STEP, Measure, Method, SEARCH_WIDTH, Trials, WantedGoal};
 use crate::record::{Ended, Searched, SearchedGoal, SearchedLoad, Stopped};
+use crate::trial::Shape;
 use linerate_search::{
     Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, Search, Trial, outcome,
 };
@@ -119,7 +120,14 @@ impl Searches {
         let unknown = |(at, (_, alone)): &(usize, (&usize, &Alone))| !alone.is_known(half(*at));
         let (_, (slot, alone)) = self.alone.iter().enumerate().find(unknown)?;
         let load = (alone.full.len() >= FULL).then(|| alone.ceiling().unwrap_or_default() / 2.0);
-        Some(TrialRequest { slot: *slot, block: self.blocks, load, duration_ns: ALONE_NS })
+        Some(TrialRequest {
+            slot: *slot,
+            block: self.blocks,
+            load,
+            duration_ns: ALONE_NS,
+            shape: Shape::Constant,
+            benchmark: None,
+        })
     }
 
     fn request(&mut self) -> Option<TrialRequest> {
@@ -139,6 +147,8 @@ impl Searches {
                     block: self.blocks,
                     load,
                     duration_ns: request.duration_ns,
+                    shape: Shape::Constant,
+                    benchmark: None,
                 });
             }
         }

@@ -1,6 +1,8 @@
 //! The interface of a strategy: it observes trials and requests the next one.
 
+use crate::experiment::Benchmark;
 use crate::record::{Searched, Stopped, TrialRecord};
+use crate::trial::Shape;
 use linerate_stats::{Estimate, paired_ratio};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +18,9 @@ pub struct TrialRequest {
     pub load: Option<f64>,
     /// The measured window, in nanoseconds.
     pub duration_ns: u64,
+    pub shape: Shape,
+    /// The test that it belongs to, where a campaign carries out several.
+    pub benchmark: Option<Benchmark>,
 }
 
 impl fmt::Display for TrialRequest {
@@ -50,6 +55,8 @@ impl From<&TrialRecord> for Observed {
                 block: trial.block,
                 load: trial.asked_fps,
                 duration_ns: trial.timing.run_ns,
+                shape: trial.shape,
+                benchmark: trial.benchmark,
             },
             received: valid.map(|rates| rates.received),
             handled: valid.and_then(|_| trial.handled()),

@@ -177,7 +177,12 @@ fn one_after_the_other_shares_the_time_equally() {
     let expected: Vec<(u32, usize)> =
         (0..3).flat_map(|slot| (0..10).map(move |trial| (trial, slot))).collect();
     assert_eq!(trials, expected);
-    let of = |&(block, slot)| observed(TrialRequest { slot, block, load: None, duration_ns: 1 }, Some(1.0));
+    let of = |&(block, slot)| {
+        observed(
+            TrialRequest { slot, block, load: None, duration_ns: 1, shape: Shape::Constant, benchmark: None },
+            Some(1.0),
+        )
+    };
     let all: Vec<Observed> = trials.iter().map(of).collect();
     let ratio = sequential.ratio(1, 0, Figure::Received, &all).unwrap();
     assert_eq!((ratio.n, ratio.low, ratio.high), (10, Some(1.0), Some(1.0)));
@@ -200,7 +205,14 @@ fn an_interval_waits_for_the_next_look() {
 
 #[test]
 fn a_list_asks_for_its_trials_and_compares_all_of_them() {
-    let request = |slot, block| TrialRequest { slot, block, load: Some(1e6), duration_ns: SECOND };
+    let request = |slot, block| TrialRequest {
+        slot,
+        block,
+        load: Some(1e6),
+        duration_ns: SECOND,
+        shape: Shape::Constant,
+        benchmark: None,
+    };
     let wanted: Vec<TrialRequest> = (0..8).flat_map(|block| [request(1, block), request(0, block)]).collect();
     let mut list = List::new(wanted.clone());
     let mut trials: Vec<Observed> = Vec::new();
