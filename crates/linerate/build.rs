@@ -38,8 +38,9 @@ fn ship(plans: &Path) {
 
 fn announce(name: &str, path: &Path) {
     println!("cargo::rustc-check-cfg=cfg({name})");
-    println!("cargo::rerun-if-changed={}", path.display());
+    // Cargo would run this again at each build, and build all of it again, for a file that is absent.
     if path.exists() {
+        println!("cargo::rerun-if-changed={}", path.display());
         println!("cargo::rustc-cfg={name}");
     }
 }

@@ -95,9 +95,9 @@ fn sooner(text: String) -> String {
 }
 
 #[test]
-#[ignore = "needs root and openssh-server"]
+#[cfg_attr(corpus, ignore = "needs root and openssh-server")]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
-fn two_hosts() {
+fn published_two_hosts() {
     let Conducted { trial, stdout, status, calls } =
         conducted("VANILLA/Tests/iperf-twohost", &["client1", "client2"], sooner);
     // The module was there already: that is no reason to stop, and one for exit status 1.
@@ -133,9 +133,9 @@ fn two_hosts() {
 }
 
 #[test]
-#[ignore = "needs root and openssh-server"]
+#[cfg_attr(corpus, ignore = "needs root and openssh-server")]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
-fn a_command_that_is_nowhere_fails_alone() {
+fn a_published_command_that_is_nowhere_fails_alone() {
     // It has `kldunlaod`.
     let name = "IPSEC/Tests/iperf-aes-gcm-aesni-nopmc";
     let Conducted { trial, stdout, status, calls } = conducted(name, &["client1", "client2"], sooner);
@@ -163,9 +163,9 @@ fn a_command_that_is_nowhere_fails_alone() {
 }
 
 #[test]
-#[ignore = "needs root and openssh-server"]
+#[cfg_attr(corpus, ignore = "needs root and openssh-server")]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
-fn four_hosts() {
+fn published_four_hosts() {
     let shown = |text: String| sooner(text).replace("kldload if_cxgbe", "kldload if_other");
     let workers = ["client1", "client2", "client3", "client4"];
     let Conducted { trial, stdout, status, calls } =
