@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 /// The port of iperf3's server.
 const PORT: u16 = 5201;
-/// More than this share of what fills the path is not of the window.
+/// The path carries its rate at most: a receiver that read more than this share of it read data of the time before the window as well.
 const MOST_OF_PATH: f64 = 1.05;
 /// Handshakes without load before each trial.
 const HANDSHAKES: usize = 3;
@@ -176,7 +176,7 @@ fn iperf3(lab: &Lab, timing: &Timing, flows: u32, control: Option<&str>) -> Resu
         let (counted, more) = server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         listens?;
         let (sent, mut faults) = client;
-        // A client that failed is the cause of what its server says.
+        // If the client failed, the server fails too, and its message is about the consequence.
         if faults.is_empty() {
             faults = more;
         }

@@ -50,7 +50,7 @@ pub fn lacking(setup: &Setup) -> Vec<String> {
         match key.and_then(|key| sysctl::is_settable(&namespace, &key).map_err(|error| error.to_string())) {
             Ok(true) => None,
             Ok(false) => Some(format!(
-                "{name} is no setting of a namespace in this kernel: it is the whole machine's, or not there; leave it out, or set it by hand before"
+                "this kernel has no {name} for each namespace: it lacks the setting, or has one for the whole machine. Leave it out, or set it by hand beforehand"
             )),
             Err(error) => Some(error),
         }

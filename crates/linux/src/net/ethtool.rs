@@ -172,7 +172,7 @@ impl Ethtool {
         self.configure_stamps(libc::SIOCGHWTSTAMP, dev, [0; 2], "ask for the hardware time stamps of")
     }
 
-    /// Has the card take these stamps; returns those that it takes, which may be more.
+    /// Switches the card's stamps on or off. Returns its setting, which may stamp more frames than `stamps` asks for.
     pub fn set_hardware_stamps(&self, dev: &str, stamps: [u32; 2]) -> Result<[u32; 2], Error> {
         self.configure_stamps(libc::SIOCSHWTSTAMP, dev, stamps, "set the hardware time stamps of")
     }

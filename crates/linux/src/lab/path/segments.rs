@@ -73,7 +73,7 @@ impl Tcp {
 /// Bytes of a connection, each counted once, in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// Bytes of payload that the sender has put on the path, without those that it sent again.
+    /// Bytes of payload that the sender has sent, each counted once however often it was sent.
     pub sent: u64,
     /// Bytes of payload that it sent again.
     pub again: u64,
