@@ -10,6 +10,7 @@ mod class;
 mod curve;
 mod goal;
 mod grid;
+mod interval;
 mod mlr;
 pub mod reference;
 
@@ -17,6 +18,7 @@ pub use bisection::Bisection;
 pub use class::{Class, Irregular, Outcome, class, outcome};
 pub use curve::Curve;
 pub use goal::{Goal, GoalError, PER_BILLION};
+pub use interval::interval;
 pub use mlr::Mlr;
 
 use serde::{Deserialize, Serialize};

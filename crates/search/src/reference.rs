@@ -4,7 +4,7 @@
 //! The systems draw their noise from SplitMix64 and use only the four operations and floor, so that every language has the same ones to
 //! the bit.
 
-mod system;
+pub(crate) mod system;
 
 use crate::class::{Class, class, outcome, quantile_loss};
 use crate::goal::{Goal, PER_BILLION};

@@ -77,6 +77,9 @@ pub struct SearchedGoal {
     pub goal: Goal,
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// 95 % interval, in frames/s, of the load from which the goal is missed, by all full trials; see [`linerate_search::interval`].
+    #[serde(default)]
+    pub interval: [Option<f64>; 2],
 }
 
 /// The trials of a search at one load.

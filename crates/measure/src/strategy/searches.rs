@@ -8,7 +8,7 @@ use crate::experiment::{CURVE_STEP, Measure, Method, SEARCH_WIDTH, Trials, Wante
 use crate::record::{Ended, Searched, SearchedGoal, SearchedLoad, Stopped};
 use crate::trial::Shape;
 use linerate_search::{
-    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, Search, Trial, outcome,
+    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, Search, Trial, interval, outcome,
 };
 use linerate_stats::{Estimate, median};
 use std::collections::BTreeMap;
@@ -309,6 +309,7 @@ impl Cell {
             name: wanted.name.clone(),
             goal: *goal,
             outcome: self.outcome(goal),
+            interval: interval(goal, &self.trials),
         };
         Searched {
             slot: self.slot,

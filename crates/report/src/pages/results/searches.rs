@@ -1,10 +1,11 @@
 //! Rates that were searched for: the bounds of each goal, and the loss at each load.
 
-use super::super::numbers::{percent, rate, rate_unit, share, words};
+use super::super::numbers::{percent, rate, rate_interval, rate_unit, share, words};
 use super::Shown;
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::record::{Ended, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
+use linerate_stats::Estimate;
 
 /// Searches whose loads are shown one by one.
 const MOST: usize = 4;
@@ -39,6 +40,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
             let (low, high) = goal.outcome.lower.zip(goal.outcome.upper)?;
             Some(share((high - low) / high))
         })
+        .column("95 %", "interval", |(_, goal)| interval(goal, scale))
         .column(
             "result",
             "",
@@ -55,7 +57,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     for text in named {
         page.item("- ", text, Tone::Note);
     }
-    page.note("A load counts as offered where the tester kept it within 0.5 %. Bounds are loads; conditional throughput is the lower bound less the loss there.");
+    page.note("A load counts as offered where the tester kept it within 0.5 %. Bounds are loads; conditional throughput is the lower bound less the loss there. The interval is of the load from which the goal is missed, by all full trials: another search would end within it, unless the machine has changed.");
     searches.iter().take(MOST).for_each(|search| loads(page, shown, search));
 }
 
@@ -79,6 +81,16 @@ fn unit(shown: &Shown<'_>) -> (f64, &'static str) {
     let bounds = loads.flat_map(|goal| [goal.outcome.lower, goal.outcome.upper]).flatten();
     let curves = shown.summary.searches.iter().filter(|search| search.goals.is_empty());
     rate_unit(bounds.chain(curves.map(|search| search.limits.max)).fold(0.0, f64::max))
+}
+
+/// How far the trials tell where the goal begins to be missed.
+fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
+    match (goal.interval, goal.outcome.conditional) {
+        ([low @ Some(_), high @ Some(_)], Some(median)) => {
+            rate_interval(&Estimate { median, low, high, n: 1 }, scale, 4)
+        }
+        _ => "open".into(),
+    }
 }
 
 /// A goal in words.
@@ -111,10 +123,18 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
     let found = &goal.outcome;
     match (found.irregular, found.conditional, found.lower, found.upper) {
         (None, Some(rate), Some(low), Some(high)) => format!(
-            "{who}: {} frames a second. The highest load that meets the goal is between {} and {}.",
+            "{who}: {} frames a second. The goal is met at {} and missed at {}{}.",
             words(rate, 4),
             words(low, 4),
-            words(high, 4)
+            words(high, 4),
+            match goal.interval {
+                [Some(least), Some(most)] if most - least > 2.0 * (high - low) => format!(
+                    ", but trials vary by chance: another search would end anywhere between {} and {}",
+                    words(least, 3),
+                    words(most, 3)
+                ),
+                _ => String::new(),
+            }
         ),
         (Some(_), Some(rate), ..) => {
             format!("{who}: at least {} frames a second; {}.", words(rate, 4), why(search, goal))
