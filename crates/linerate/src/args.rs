@@ -162,7 +162,8 @@ pub struct CampaignArgs {
     #[arg(short, long, conflicts_with_all = ["json", "format"])]
     pub quiet: bool,
 
-    /// Simulate the DUT in memory instead of building a lab: ok, or loss=N,duplication=N,delay=T,rate=R. Needs no privileges;
+    /// Simulate the DUT in memory instead of building a lab: ok, or loss=N,duplication=N,delay=T,rate=R,queue=N,outage=T@T (for
+    /// a time, from a moment of the load on). Needs no privileges;
     /// the figures are not of this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,

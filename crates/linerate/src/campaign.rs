@@ -15,7 +15,7 @@ use linerate_measure::record::{
 };
 use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
-use linerate_measure::trial::{Shape, rates};
+use linerate_measure::trial::{Shape, parts, rates};
 use linerate_profile::{Profile, Sampled};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -279,7 +279,8 @@ impl Conductor<'_> {
         let timing = self.campaign.asked.timing.lasting(load_ns);
         let (slot, rate) = (slot.id, slot.asked_fps);
         let (telemetry, configuration) = (Some(what), false);
-        self.stand.run(&Request { slot, rate, timing, shape: Shape::Constant, telemetry, configuration })
+        let (shape, benchmark) = (Shape::Constant, None);
+        self.stand.run(&Request { slot, rate, timing, shape, benchmark, telemetry, configuration })
     }
 
     /// Whether a slot's DUT has not been asked yet how it is configured. One that is known from another slot is recorded for this one.
@@ -310,13 +311,14 @@ impl Conductor<'_> {
         let slot = request.slot;
         let configuration = self.is_unknown(slot)?;
         let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(slot));
-        let TrialRequest { load: rate, shape, .. } = *request;
-        let wanted = Request { slot, rate, timing, shape, telemetry: None, configuration };
+        let TrialRequest { load: rate, shape, benchmark, .. } = *request;
+        let wanted = Request { slot, rate, timing, shape, benchmark, telemetry: None, configuration };
         let TrialOutcome { evidence, record, facts, .. } = self.stand.run(&wanted).with_context(title)?;
         facts.map_or(Ok(()), |facts| self.learn(facts))?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
         let evidence = Evidence {
-            asked: request.load,
+            shape,
+            parts: parts(&record.samples, &timing, shape, rate),
             rates: rates(&record.samples),
             calibration: self.campaign.slots[request.slot].is_calibration(),
             others: self.campaign.asked.mode == Mode::Hosts,

@@ -19,10 +19,11 @@ use linerate_linux::trial::Outcome;
 use linerate_measure::audit::Evidence;
 use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
+use linerate_measure::experiment::Benchmark;
 use linerate_measure::record::{LabKind, SlotFacts, StackTimes, TrialRecord};
 use linerate_measure::trial::{Shape, Timing};
 use linerate_profile::{Sampled, Waited};
-use linerate_wire::Load;
+use linerate_wire::{Findings, Load, RateStep};
 use std::time::Duration;
 
 /// A trial to be run.
@@ -34,6 +35,8 @@ pub struct Request {
     pub rate: Option<f64>,
     pub timing: Timing,
     pub shape: Shape,
+    /// The test that it belongs to, where the campaign carries out several.
+    pub benchmark: Option<Benchmark>,
     /// What is looked at in the DUT's kernel under its load.
     pub telemetry: Option<Telemetry>,
     /// Whether the DUT is asked before it how it is configured.
@@ -54,11 +57,26 @@ pub enum Telemetry {
 impl Request {
     /// Its load, handed over in batches of this size.
     fn load(&self, batch: u32) -> Load {
-        let (rate, frames) = match self.shape {
-            Shape::Burst { frames } => (None, Some(frames)),
-            _ => (self.rate, None),
+        let Timing { warm_up_ns, run_ns, .. } = self.timing;
+        let (frames, step) = match self.shape {
+            Shape::Burst { frames } => (Some(frames), None),
+            Shape::Step { after_ns, fps } => {
+                (None, Some(RateStep { after_ns: warm_up_ns + after_ns, rate: fps }))
+            }
+            Shape::Constant | Shape::Event { .. } => (None, None),
         };
-        Load { rate, frames, batch, ..Load::lasting(self.timing.load()) }
+        let every_frame = match (self.shape, self.benchmark) {
+            (Shape::Step { .. } | Shape::Event { .. }, _) | (_, Some(Benchmark::DelayVariation)) => {
+                Some(true)
+            }
+            (_, Some(Benchmark::Latency)) => Some(false),
+            _ => None,
+        };
+        // RFC 2544, section 26.2 tags a frame after 60 s of 120.
+        let findings =
+            every_frame.map(|every_frame| Findings { every_frame, tag_after_ns: warm_up_ns + run_ns / 2 });
+        let lasting = Load::lasting(self.timing.load());
+        Load { rate: self.rate, frames, step, findings, batch, ..lasting }
     }
 }
 
@@ -82,10 +100,12 @@ pub struct TrialOutcome {
 impl TrialOutcome {
     fn new(
         outcome: Outcome,
-        [generator, receiver]: [PortCounters; 2],
+        [generator, mut receiver]: [PortCounters; 2],
         account: Account,
         found: Collection,
     ) -> TrialOutcome {
+        receiver.since(outcome.began_ns);
+        receiver.end_loss(&generator);
         let Account { losses, second_counts, mut dut } = account;
         dut.extend(found.counters);
         let faults = outcome.faults;

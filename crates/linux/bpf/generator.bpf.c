@@ -30,9 +30,11 @@ struct state {
 	u64 refused;       /* frames that could not be written or handed over */
 	u64 macs_low;      /* the first eight bytes of the frame: destination and half of the source address */
 	u32 macs_high;     /* the other half */
-	u32 spare;
+	u32 stamp_every;   /* one frame in so many is stamped */
 	u64 not_before;    /* the first frame leaves no earlier: several hosts start at one moment */
-	u64 pad[12];
+	u64 step_ns;       /* another rate from then on; all ones: never. From the first frame, then CLOCK_MONOTONIC */
+	u64 step_mfps;
+	u64 pad[10];
 };
 
 /* Addresses and ports of a flow with all that can be summed beforehand. Keep in step with ports/flow_table.rs. */
@@ -69,7 +71,6 @@ const volatile u32 ORDER = ORDER_SEQUENTIAL;
 const volatile u32 LENGTHS = 1;
 const volatile u32 L4_CHECKSUM = 1;
 const volatile u32 SIGNED = 1;
-const volatile u32 STAMP_EVERY = 64;
 const volatile u64 CATCH_UP_NS = 100000000;
 const volatile u64 TEMPLATE[14] = {};
 
@@ -146,19 +147,23 @@ inline_always u32 next_flow(struct state *s)
 
 /*
  * Is a frame due? Credit grows with time at the wanted rate, and a frame costs one. The clock is read only when the
- * credit is used up and every STAMP_EVERY frames, because reading it costs more than writing a frame.
+ * credit is used up and for every stamp, because reading it costs more than writing a frame.
  * A generator that was kept from running catches up, by no more than CATCH_UP_NS worth of frames; the gap is recorded.
  */
 #define FRAME_CREDIT 1000000000000ULL
+#define NEVER (~0ULL)
 
 inline_always int due(struct state *s)
 {
 	u64 now, elapsed;
 
-	if (unlikely(!s->frames_left))
-		s->finished = 1;
 	if (unlikely(s->finished))
 		return 0;
+	if (unlikely(!s->frames_left)) {
+		s->last_ns = bpf_ktime_get_ns();
+		s->finished = 1;
+		return 0;
+	}
 	if (s->stamp_in > 1 && (!s->rate_mfps || s->credit >= FRAME_CREDIT))
 		return 1;
 	now = bpf_ktime_get_ns();
@@ -169,6 +174,8 @@ inline_always int due(struct state *s)
 		s->last_ns = now;
 		s->deadline_ns = now + s->duration_ns;
 		s->credit = FRAME_CREDIT;
+		if (s->step_ns != NEVER)
+			s->step_ns += now;
 	}
 	if (unlikely(now >= s->deadline_ns)) {
 		s->finished = 1;
@@ -178,6 +185,15 @@ inline_always int due(struct state *s)
 	s->last_ns = now;
 	if (unlikely(elapsed > s->stall_ns))
 		s->stall_ns = elapsed;
+	if (unlikely(now >= s->step_ns)) {
+		/* last_ns is now: the old rate counts until the step */
+		u64 late = now - s->step_ns, before = elapsed > late ? elapsed - late : 0;
+
+		s->credit += (before < CATCH_UP_NS ? before : CATCH_UP_NS) * s->rate_mfps;
+		elapsed -= before;
+		s->rate_mfps = s->step_mfps;
+		s->step_ns = NEVER;
+	}
 	if (!s->rate_mfps)
 		return 1;
 	if (unlikely(elapsed > CATCH_UP_NS))
@@ -188,14 +204,14 @@ inline_always int due(struct state *s)
 	return s->credit >= FRAME_CREDIT;
 }
 
-/* The time stamp of this frame, or 0: one frame in STAMP_EVERY carries one, for which due() has just read the clock. */
+/* The time stamp of this frame, or 0: one frame in stamp_every carries one, for which due() has just read the clock. */
 inline_always u64 stamp(struct state *s)
 {
 	if (likely(s->stamp_in > 1)) {
 		s->stamp_in--;
 		return 0;
 	}
-	s->stamp_in = STAMP_EVERY;
+	s->stamp_in = s->stamp_every;
 	return s->last_ns & 0xffffffffffffULL;
 }
 

@@ -25,9 +25,8 @@ struct stream {
 	u64 reordered;   /* below the highest sequence seen on this CPU (RFC 4737) */
 	u64 too_late;    /* behind the window: may be a duplicate */
 	u64 next;        /* highest sequence seen on this CPU, plus one */
-	u64 first_ns;    /* of stamped frames */
-	u64 last_ns;
 	u64 bytes;
+	u64 pad[2];
 };
 
 struct sample {
@@ -36,9 +35,46 @@ struct sample {
 	u8 bytes[64];
 };
 
+/* What is found out about single frames; keep in step with ports/findings.rs. */
+#define OUTAGES 16
+#define RECENT 8192 /* delays of a stream that are remembered for their neighbours */
+#define TAGS 2048
+
+struct outage {
+	u64 from_ns;
+	u64 to_ns;
+	u64 missing;     /* sequence numbers */
+};
+
+/* One for each stream: its frames may arrive on several CPUs. */
+struct found {
+	u64 last_ns;     /* the latest arrival */
+	u64 next;        /* highest sequence plus one */
+	u64 lost_ns;     /* when the first frame after the last missing one was sent */
+	u64 shortest_ns; /* of the outages */
+	struct outage outages[OUTAGES];
+};
+
+/* One for each CPU. */
+struct delays {
+	u64 frames;
+	u64 pairs;
+	u64 min_ns;
+	u64 max_ns;
+	s64 least_ns;    /* of the differences of successive frames */
+	s64 most_ns;
+	u64 pad[2];
+};
+
+struct tag {
+	u64 sent_ns;
+	u64 delay_ns;
+};
+
 const volatile u32 QUEUES = 1;
 const volatile u32 STREAM_BASE = 0; /* high byte of the stream ids that are ours */
 const volatile u32 PASS_FOREIGN = 0;
+const volatile u32 FINDS = 0;       /* look at single frames where the load asks for it */
 const volatile u32 UNSIGNED = 0;    /* count frames without a signature as test frames: what trafgen and pkt-gen send */
 
 struct {
@@ -92,6 +128,13 @@ struct {
 
 struct control {
 	u64 answered;    /* test frames go up the stack, to a socket that answers them */
+	u64 finding;     /* look at stamped frames: 1; also at their neighbours, as all are stamped: 2 */
+	u64 first_ns;    /* when the first stamped frame was sent */
+	u64 tag_after;   /* nanoseconds from then on */
+	u64 tag_gap;     /* nanoseconds between tagged frames */
+	u64 tag_next;
+	u64 tagged;
+	u64 pad;
 };
 
 struct {
@@ -102,26 +145,189 @@ struct {
 	MAP_UINT(map_flags, BPF_F_MMAPABLE);
 } control SEC(".maps");
 
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct found);
+	MAP_UINT(max_entries, 1); /* STREAMS_USED */
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} found SEC(".maps");
+
+/* STREAMS_USED x RECENT: the low 24 bits of the sequence number above the delay plus one, in 40 bits. */
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+	MAP_UINT(max_entries, 1);
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} recent SEC(".maps");
+
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct delays);
+	MAP_UINT(max_entries, 1); /* CPUs */
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} delays SEC(".maps");
+
+/* Differences of successive frames: those below zero, then the others. */
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+	MAP_UINT(max_entries, 1); /* CPUs x 2 x TIME_BUCKETS */
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} differences SEC(".maps");
+
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct tag);
+	MAP_UINT(max_entries, 1); /* TAGS */
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} tags SEC(".maps");
+
 const volatile u32 STREAMS_USED = STREAMS;
 
-inline_always void measure_latency(u32 cpu, u32 id, struct stream *stream, u64 stamp)
+inline_always u64 age_of(u32 id, u64 now, u64 stamp)
 {
-	u64 now = bpf_ktime_get_ns(), age = now - stamp;
-	u64 *ns = bpf_map_lookup_elem(&ahead, &id), *bucket;
-	u32 index;
+	u64 age = now - stamp, *ns = bpf_map_lookup_elem(&ahead, &id);
 
 	if (ns)
 		age += *(volatile u64 *)ns;
 	age &= 0xffffffffffffULL;
-	if (age >> 47) /* the stamp is later, by clocks that were compared */
-		age = 0;
-	index = cpu * TIME_BUCKETS + time_bucket(age);
-	bucket = bpf_map_lookup_elem(&latencies, &index);
+	return age >> 47 ? 0 : age; /* the stamp is later, by clocks that were compared */
+}
+
+inline_always void count_latency(u32 cpu, u64 age)
+{
+	u32 index = cpu * TIME_BUCKETS + time_bucket(age);
+	u64 *bucket = bpf_map_lookup_elem(&latencies, &index);
+
 	if (bucket)
 		(*bucket)++;
-	if (!stream->first_ns)
-		stream->first_ns = now;
-	stream->last_ns = now;
+}
+
+inline_always void keep_outage(struct found *f, u64 from, u64 to, u64 missing)
+{
+	u64 shortest = ~0ULL, second = ~0ULL, length;
+	u32 at = 0, i;
+
+#pragma clang loop unroll(full)
+	for (i = 0; i < OUTAGES; i++) {
+		length = f->outages[i].to_ns - f->outages[i].from_ns;
+		if (length < shortest) {
+			second = shortest;
+			shortest = length;
+			at = i;
+		} else if (length < second) {
+			second = length;
+		}
+	}
+	at &= OUTAGES - 1;
+	f->outages[at].from_ns = from;
+	f->outages[at].to_ns = to;
+	f->outages[at].missing = missing;
+	f->shortest_ns = second < to - from ? second : to - from;
+}
+
+inline_always void find_outage(struct found *f, u64 sequence, u64 now, u64 sent)
+{
+	u64 last = __sync_lock_test_and_set(&f->last_ns, now), next = *(volatile u64 *)&f->next, missing = 0;
+
+	if (sequence >= next)
+		next = __sync_lock_test_and_set(&f->next, sequence + 1);
+	if (!last)
+		return;
+	if (sequence > next) {
+		missing = sequence - next;
+		if (sent > f->lost_ns)
+			f->lost_ns = sent;
+	}
+	/* Another CPU may have read its clock later and come first. */
+	if (now > last && now - last > f->shortest_ns)
+		keep_outage(f, last, now, missing);
+}
+
+/* The delay of a stream's frame, plus one, if it is remembered. */
+inline_always u64 recent_delay(u32 id, u64 sequence)
+{
+	u32 index = id * RECENT + (sequence & (RECENT - 1));
+	u64 *entry = bpf_map_lookup_elem(&recent, &index), kept = entry ? *(volatile u64 *)entry : 0;
+
+	return kept >> 40 == (sequence & 0xffffff) ? kept & 0xffffffffffULL : 0;
+}
+
+inline_always void count_difference(u32 cpu, struct delays *d, s64 difference)
+{
+	u32 index = cpu * 2 * TIME_BUCKETS;
+	u64 *bucket;
+
+	if (!d->pairs || difference < d->least_ns)
+		d->least_ns = difference;
+	if (!d->pairs || difference > d->most_ns)
+		d->most_ns = difference;
+	d->pairs++;
+	index += difference < 0 ? time_bucket(-difference) : TIME_BUCKETS + time_bucket(difference);
+	bucket = bpf_map_lookup_elem(&differences, &index);
+	if (bucket)
+		(*bucket)++;
+}
+
+inline_always void find_differences(u32 cpu, struct delays *d, u32 id, u64 sequence, u64 age)
+{
+	u32 index = id * RECENT + (sequence & (RECENT - 1));
+	u64 *entry = bpf_map_lookup_elem(&recent, &index), delay = age + 1, other;
+
+	if (!entry || delay >> 40)
+		return;
+	*(volatile u64 *)entry = sequence << 40 | delay;
+	other = recent_delay(id, sequence - 1);
+	if (other)
+		count_difference(cpu, d, delay - other);
+	other = recent_delay(id, sequence + 1);
+	if (other)
+		count_difference(cpu, d, other - delay);
+}
+
+inline_always void tag(struct control *c, u64 sent, u64 age)
+{
+	struct tag *kept;
+	u32 index;
+
+	if (!c->first_ns)
+		c->first_ns = sent;
+	if (sent < c->tag_next || sent < c->first_ns + c->tag_after || c->tagged >= TAGS)
+		return;
+	c->tag_next = sent + c->tag_gap;
+	index = __sync_fetch_and_add(&c->tagged, 1);
+	kept = bpf_map_lookup_elem(&tags, &index);
+	if (kept) {
+		kept->sent_ns = sent;
+		kept->delay_ns = age;
+	}
+}
+
+inline_always void find(u32 cpu, u32 id, u64 sequence, u64 now, u64 age)
+{
+	u32 zero = 0;
+	struct control *c = bpf_map_lookup_elem(&control, &zero);
+	struct delays *d = bpf_map_lookup_elem(&delays, &cpu);
+	struct found *f = bpf_map_lookup_elem(&found, &id);
+	u64 sent = now - age;
+
+	if (!c || !d || !f || !c->finding)
+		return;
+	if (!d->frames || age < d->min_ns)
+		d->min_ns = age;
+	if (age > d->max_ns)
+		d->max_ns = age;
+	d->frames++;
+	tag(c, sent, age);
+	if (c->finding < 2)
+		return;
+	find_outage(f, sequence, now, sent);
+	find_differences(cpu, d, id, sequence, age);
 }
 
 /*
@@ -215,7 +421,8 @@ inline_always int receive_frame(struct xdp_md *ctx)
 	struct queue *queue = bpf_map_lookup_elem(&queues, &index);
 	const struct signature *signature;
 	struct stream *stream;
-	u64 sequence, stamp;
+	u64 sequence, stamp, now, age;
+	enum novelty novelty;
 	u16 type;
 	u32 late;
 
@@ -279,7 +486,8 @@ inline_always int receive_frame(struct xdp_md *ctx)
 	late = sequence < stream->next;
 	if (likely(!late))
 		stream->next = sequence + 1;
-	switch (observe(id, sequence)) {
+	novelty = observe(id, sequence);
+	switch (novelty) {
 	case NEW:
 		stream->reordered += late;
 		break;
@@ -290,8 +498,13 @@ inline_always int receive_frame(struct xdp_md *ctx)
 		stream->too_late++;
 		break;
 	}
-	if (stamp)
-		measure_latency(cpu, id, stream, stamp);
+	if (stamp) {
+		now = bpf_ktime_get_ns();
+		age = age_of(id, now, stamp);
+		count_latency(cpu, age);
+		if (FINDS && novelty == NEW)
+			find(cpu, id, sequence, now, age);
+	}
 	return counted(data);
 
 foreign:

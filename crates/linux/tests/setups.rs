@@ -11,5 +11,7 @@ mod kinds;
 mod rules;
 #[path = "setups/settings.rs"]
 mod settings;
+#[path = "setups/shapes.rs"]
+mod shapes;
 #[path = "setups/telemetry.rs"]
 mod telemetry;

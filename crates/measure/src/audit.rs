@@ -3,7 +3,7 @@
 
 use crate::counters::PortCounters;
 use crate::record::{Connections, States};
-use crate::trial::Rates;
+use crate::trial::{Part, Rates, Shape};
 use serde::{Deserialize, Serialize};
 
 /// Largest relative difference between the offered load and the requested one.
@@ -71,8 +71,9 @@ pub struct SecondCount {
 /// Everything that an audit looks at.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
-    /// Frames/s asked for; `None` for the maximum.
-    pub asked: Option<f64>,
+    pub shape: Shape,
+    /// The parts of the window for which rates were asked.
+    pub parts: Vec<Part>,
     /// Rates of the window; `None` if the trial was too short for a window.
     pub rates: Option<Rates>,
     /// The generator's count.
@@ -136,7 +137,8 @@ pub fn audit(e: &Evidence) -> Audit {
     let mut checks: Vec<Check> = e.faults.iter().map(fault).collect();
     checks.extend([conservation(e, located, unlocated), something_sent(e)]);
     checks.extend(has_window(e));
-    checks.extend(offered_as_asked(e));
+    checks.extend(e.parts.iter().filter_map(offered_as_asked));
+    checks.extend(whole_burst(e));
     checks.push(no_foreign_frames(e));
     checks.push(tester_lost_nothing(e));
     checks.extend(e.second_counts.iter().map(counted_twice));
@@ -179,18 +181,27 @@ fn has_window(e: &Evidence) -> Option<Check> {
         Some(rates) => format!("{:.3} s", rates.seconds),
         None => "no time passed between the first sample and the last: this machine's clock stands still or jumps (another clock source may not), or linerate was kept from running for the whole trial".into(),
     };
-    let sent = e.faults.is_empty() && e.generator.frames > 0;
+    let burst = matches!(e.shape, Shape::Burst { .. });
+    let sent = e.faults.is_empty() && e.generator.frames > 0 && !burst;
     sent.then(|| Check { name: "measured window".into(), ok: e.rates.is_some(), found })
 }
 
-fn offered_as_asked(e: &Evidence) -> Option<Check> {
-    let (asked, rates) = (e.asked?, e.rates?);
+fn offered_as_asked(part: &Part) -> Option<Check> {
+    let (asked, rates) = (part.asked, part.rates?);
     // Within a window, a paced generator is off by up to one frame at each end: at a few frames/s that is no error.
     let tolerance = OFFERED_TOLERANCE * asked + 2.0 / rates.seconds;
     let ok = (rates.offered - asked).abs() <= tolerance;
     let off = 100.0 * (rates.offered / asked - 1.0);
     let found = format!("{:.1} frames/s offered of {asked:.1} asked ({off:+.3} %)", rates.offered);
     Some(Check { name: "offered as asked".into(), ok, found })
+}
+
+/// A burst has the frames that it was to have.
+fn whole_burst(e: &Evidence) -> Option<Check> {
+    let Shape::Burst { frames } = e.shape else { return None };
+    let (sent, ns) = (e.generator.frames, e.generator.active_ns);
+    let found = format!("{sent} frames sent of {frames} asked, in {:.3} ms", ns as f64 / 1e6);
+    Some(Check { name: "whole burst".into(), ok: sent == frames, found })
 }
 
 fn no_foreign_frames(e: &Evidence) -> Check {
@@ -297,11 +308,23 @@ mod tests {
     #[test]
     fn the_offered_load_must_be_what_was_asked() {
         let mut e = sent_and_received(1000, 1000);
-        e.asked = Some(100_000.0);
-        e.rates = Some(Rates { offered: 99_600.0, received: 99_600.0, seconds: 10.0 });
+        let part = |offered| Part {
+            asked: 100_000.0,
+            rates: Some(Rates { offered, received: offered, seconds: 10.0 }),
+        };
+        e.parts = vec![part(99_600.0), part(100_000.0)];
         assert!(audit(&e).valid);
-        e.rates = Some(Rates { offered: 99_000.0, received: 99_000.0, seconds: 10.0 });
-        assert_eq!(failed(&e), ["offered as asked"]);
+        e.parts[1] = part(99_000.0);
+        assert_eq!(failed(&e), ["offered as asked"], "after a step as well");
+    }
+
+    #[test]
+    fn a_burst_must_be_whole_and_has_no_window() {
+        let shape = Shape::Burst { frames: 1000 };
+        let mut e = Evidence { rates: None, shape, ..sent_and_received(1000, 1000) };
+        assert!(audit(&e).valid);
+        e.generator.frames = 999;
+        assert_eq!(failed(&e), ["conservation", "whole burst"]);
     }
 
     #[test]
@@ -320,7 +343,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_stands_still_fails_the_trial_and_is_named() {
-        let e = Evidence { rates: None, asked: Some(10.0), ..sent_and_received(10, 10) };
+        let parts = vec![Part { asked: 10.0, rates: None }];
+        let e = Evidence { rates: None, parts, ..sent_and_received(10, 10) };
         assert_eq!(failed(&e), ["measured window"]);
         assert!(audit(&e).failures().next().unwrap().contains("clock stands still"));
     }

@@ -26,15 +26,26 @@ pub struct PortCounters {
     pub answers: u64,
     /// Generator: the longest gap, in nanoseconds, in which a frame was due and none left.
     pub stall_ns: u64,
+    /// Generator: nanoseconds from its first frame to its last, where it knows them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub active_ns: u64,
     /// Receiver: the longest times without a frame of a stream, the longest first, where it looks for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// Receiver: when the frame arrived that revealed the last loss, in nanoseconds since the load began.
+    /// Receiver: when the first frame after the last lost one was sent, in nanoseconds since the load began: the lost frame was due one
+    /// frame gap before. At the end of the load where no frame came after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_loss_ns: Option<u64>,
-    /// Receiver: the delay of every frame, where all are stamped.
+    /// Receiver: the delays of single frames, where it looks at them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays: Option<Delays>,
+}
+
+/// Outages that are kept.
+pub const OUTAGES: usize = 16;
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// A time in which no frame of a stream arrived.
@@ -49,17 +60,20 @@ pub struct Outage {
     pub missing: u64,
 }
 
-/// Delays of all frames of a trial, in nanoseconds (RFC 8219, section 7).
+/// Delays of the stamped frames of a trial, in nanoseconds (RFC 8219, section 7).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delays {
     /// Frames.
     pub frames: u64,
     pub min_ns: u64,
     pub max_ns: u64,
-    /// Differences of successive frames of a stream, D(i) - D(i-1): those below zero, as positive values, and the others.
+    /// Differences of successive frames of a stream, D(i) - D(i-1), where every frame is stamped: the least and the largest…
+    pub least_ns: i64,
+    pub most_ns: i64,
+    /// …those below zero, as positive values, and the others.
     pub earlier: Histogram,
     pub later: Histogram,
-    /// Pairs that are left out because a frame between them was lost.
+    /// Neighbours that are left out because a frame between them was lost.
     pub broken: u64,
     /// Single frames with the time since the load began at which they were sent, and their delay.
     pub tagged: Vec<(u64, u64)>,
@@ -94,10 +108,19 @@ pub struct StreamCounters {
 }
 
 impl Delays {
-    fn add(&mut self, other: Delays) {
+    /// Adds the delays of other frames.
+    pub fn add(&mut self, other: Delays) {
+        let pairs = |of: &Delays| of.earlier.count() + of.later.count();
+        if other.frames > 0 {
+            self.min_ns = if self.frames > 0 { self.min_ns.min(other.min_ns) } else { other.min_ns };
+            self.max_ns = self.max_ns.max(other.max_ns);
+        }
+        if pairs(&other) > 0 {
+            let some = pairs(self) > 0;
+            self.least_ns = if some { self.least_ns.min(other.least_ns) } else { other.least_ns };
+            self.most_ns = if some { self.most_ns.max(other.most_ns) } else { other.most_ns };
+        }
         self.frames += other.frames;
-        self.min_ns = self.min_ns.min(other.min_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
         self.earlier.merge(&other.earlier);
         self.later.merge(&other.later);
         self.broken += other.broken;
@@ -106,17 +129,19 @@ impl Delays {
 }
 
 impl StreamCounters {
-    /// Counts a frame that was received.
+    /// Counts a frame that was received, and returns what it is.
     #[inline]
-    pub fn count(&mut self, window: &mut SequenceWindow, sequence: u64) {
+    pub fn count(&mut self, window: &mut SequenceWindow, sequence: u64) -> Observed {
         self.frames += 1;
         self.next_sequence = self.next_sequence.max(sequence + 1);
-        match window.observe(sequence) {
+        let observed = window.observe(sequence);
+        match observed {
             Observed::New => {}
             Observed::Reordered => self.reordered += 1,
             Observed::Duplicate => self.duplicates += 1,
             Observed::TooLate => self.too_late += 1,
         }
+        observed
     }
 }
 
@@ -135,11 +160,44 @@ impl PortCounters {
         self.latency.merge(&other.latency);
         self.stall_ns = self.stall_ns.max(other.stall_ns);
         self.outages.extend(other.outages);
-        self.outages.sort_by_key(|outage| std::cmp::Reverse(outage.to_ns - outage.from_ns));
+        self.sort_outages();
+        self.active_ns = self.active_ns.max(other.active_ns);
         self.last_loss_ns = self.last_loss_ns.max(other.last_loss_ns);
         match (&mut self.delays, other.delays) {
             (Some(delays), Some(others)) => delays.add(others),
             (mine, others) => *mine = mine.take().or(others),
+        }
+    }
+
+    /// The longest outages first, and no more of them than are kept of a stream.
+    pub fn sort_outages(&mut self) {
+        self.outages.sort_by_key(|outage| std::cmp::Reverse(outage.to_ns.saturating_sub(outage.from_ns)));
+        self.outages.truncate(OUTAGES);
+    }
+
+    /// Counts the times of its findings, which are by a clock, from this moment of it.
+    pub fn since(&mut self, began_ns: u64) {
+        self.by_clock(|ns| ns.saturating_sub(began_ns));
+    }
+
+    /// Reads the times of its findings by another clock.
+    pub fn by_clock(&mut self, read: impl Fn(u64) -> u64) {
+        self.last_loss_ns = self.last_loss_ns.map(&read);
+        for outage in &mut self.outages {
+            (outage.from_ns, outage.to_ns) = (read(outage.from_ns), read(outage.to_ns));
+        }
+        let tagged = self.delays.iter_mut().flat_map(|delays| &mut delays.tagged);
+        tagged.for_each(|(sent_ns, _)| *sent_ns = read(*sent_ns));
+    }
+
+    /// Where a stream's last frames are missing, no frame came after the last loss: it is at the end of the generator's load.
+    pub fn end_loss(&mut self, generator: &PortCounters) {
+        let next =
+            |stream: u16| self.streams.iter().find(|one| one.stream == stream).map(|s| s.next_sequence);
+        let missing = |sent: &StreamCounters| next(sent.stream) != Some(sent.next_sequence);
+        let looked = self.delays.is_some() && self.last_loss_ns.is_some() | !self.outages.is_empty();
+        if looked && generator.streams.iter().any(missing) {
+            self.last_loss_ns = self.last_loss_ns.max(Some(generator.active_ns));
         }
     }
 

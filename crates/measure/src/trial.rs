@@ -84,7 +84,7 @@ pub enum Shape {
     /// One rate throughout.
     #[default]
     Constant,
-    /// So many frames as fast as possible, and then none (RFC 2544, section 26.4).
+    /// So many frames at the trial's load, as fast as possible without one, and then none (RFC 2544, section 26.4).
     Burst { frames: u64 },
     /// Another rate, in frames/s, from this time of the window on (section 26.5).
     Step { after_ns: u64, fps: f64 },
@@ -237,6 +237,30 @@ pub fn rates(samples: &[Sample]) -> Option<Rates> {
     })
 }
 
+/// A part of a window in which one rate is offered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Part {
+    /// Frames/s that were asked for.
+    pub asked: f64,
+    /// `None` if it was too short for a rate.
+    pub rates: Option<Rates>,
+}
+
+/// The parts of a window for which rates were asked. A burst has none.
+pub fn parts(samples: &[Sample], timing: &Timing, shape: Shape, asked: Option<f64>) -> Vec<Part> {
+    let part = |asked: Option<f64>, samples: &[Sample]| Some(Part { asked: asked?, rates: rates(samples) });
+    match shape {
+        Shape::Burst { .. } => Vec::new(),
+        Shape::Step { after_ns, fps } => {
+            let at = timing.warm_up_ns + after_ns;
+            let before = &samples[..samples.partition_point(|sample| sample.t_ns <= at)];
+            let after = &samples[samples.partition_point(|sample| sample.t_ns < at)..];
+            [part(asked, before), part(Some(fps), after)].into_iter().flatten().collect()
+        }
+        Shape::Constant | Shape::Event { .. } => part(asked, samples).into_iter().collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,6 +333,21 @@ mod tests {
         assert!((4_000_000..5_000_000).contains(&held), "{held}");
         assert!(drive(timing, 0).2 < 1_000_000);
         assert!(drive(timing, u64::MAX / 2).2 < 600_000_000);
+    }
+
+    #[test]
+    fn a_step_has_two_parts() {
+        let timing = Timing::slice(100_000_000);
+        let at = |ms: u64, sent| Sample { t_ns: 10_000_000 + ms * 1_000_000, sent, received: 0 };
+        let samples = [at(0, 0), at(30, 300), at(60, 600), at(61, 605), at(90, 750)];
+        let shape = Shape::Step { after_ns: 60_000_000, fps: 5000.0 };
+        let found: Vec<(f64, f64)> = parts(&samples, &timing, shape, Some(10_000.0))
+            .iter()
+            .map(|part| (part.asked, part.rates.unwrap().offered.round()))
+            .collect();
+        assert_eq!(found, [(10_000.0, 10_000.0), (5000.0, 5000.0)]);
+        assert_eq!(parts(&samples[..3], &timing, shape, None), [Part { asked: 5000.0, rates: None }]);
+        assert_eq!(parts(&samples, &timing, Shape::Burst { frames: 9 }, Some(1.0)), []);
     }
 
     #[test]

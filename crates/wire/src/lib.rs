@@ -47,7 +47,7 @@ pub use pcap::{Reader, Record, Writer};
 pub use recognise::{ForeignKind, Recognised, recognise};
 pub use signature::{MAGIC, SIGNATURE_LEN, Signature};
 pub use template::{BaseSums, FrameTemplate};
-pub use traffic::{Filter, LARGEST_BATCH, Load, STREAMS, Traffic};
+pub use traffic::{Filter, Findings, LARGEST_BATCH, Load, RateStep, STREAMS, Traffic};
 
 /// The one error of this crate, which callers print: the fault of a text, a frame, a load or a capture, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

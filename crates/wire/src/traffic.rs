@@ -57,6 +57,12 @@ impl Traffic {
         u16::from(self.campaign) << 8 | u16::from(self.first_stream.wrapping_add(thread as u8))
     }
 
+    /// One frame in so many of a load carries a time stamp.
+    pub fn stamp_every_of(&self, load: &Load) -> u32 {
+        let every = load.findings.is_some_and(|findings| findings.every_frame);
+        if every { 1 } else { self.stamp_every.max(1) }
+    }
+
     /// The same frames with these Ethernet addresses.
     #[must_use]
     pub fn addressed(&self, source: MacAddr, destination: MacAddr) -> Traffic {
@@ -106,13 +112,46 @@ pub struct Load {
     /// No frame leaves before this moment of the generator's CLOCK_MONOTONIC, in nanoseconds; 0: at once.
     #[serde(default)]
     pub not_before_ns: u64,
+    /// Another rate from a moment on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<RateStep>,
+    /// What the receiver is to find out beyond its counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Findings>,
+}
+
+/// A change of a load's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RateStep {
+    /// Nanoseconds from the load's first frame on.
+    pub after_ns: u64,
+    /// Frames/s over all threads from then on.
+    pub rate: f64,
+}
+
+/// What a receiver finds out about single frames. It takes time from every frame, so only on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Findings {
+    /// Every frame carries a time stamp: outages, the last loss, and differences of delays are found as well. Otherwise the delays of
+    /// the frames that carry one anyway.
+    pub every_frame: bool,
+    /// Single frames are kept with their delays from this time of the load on, in nanoseconds.
+    pub tag_after_ns: u64,
 }
 
 impl Load {
     /// As fast as possible for so long, in batches of 64.
     pub fn lasting(duration: Duration) -> Load {
         let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Load { duration_ns, frames: None, rate: None, batch: 64, not_before_ns: 0 }
+        Load {
+            duration_ns,
+            frames: None,
+            rate: None,
+            batch: 64,
+            not_before_ns: 0,
+            step: None,
+            findings: None,
+        }
     }
 
     /// Refuses a load that cannot be, or that would not end.
@@ -120,7 +159,8 @@ impl Load {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), WireError> {
-        let rate = self.rate.is_none_or(|rate| (1e-3..=1e12).contains(&rate));
+        let rates = self.rate.into_iter().chain(self.step.map(|step| step.rate));
+        let rate = { rates }.all(|rate| (1e-3..=1e12).contains(&rate));
         let checks = [
             ((1..=LONGEST_LOAD_NS).contains(&self.duration_ns), "it must last from a nanosecond to a day"),
             (rate, "its rate must be from 0.001 to 1e12 frames/s"),
@@ -200,10 +240,11 @@ mod tests {
     fn loads_that_cannot_be_are_refused() {
         let load = Load { rate: Some(1000.5), frames: Some(1), ..Load::lasting(Duration::from_secs(1)) };
         load.check().unwrap();
-        let changes: [fn(&mut Load); 5] = [
+        let changes: [fn(&mut Load); 6] = [
             |l| l.duration_ns = 0,
             |l| l.duration_ns = u64::MAX,
             |l| l.rate = Some(f64::NAN),
+            |l| l.step = Some(RateStep { after_ns: 1, rate: 0.0 }),
             |l| l.batch = 0,
             |l| l.frames = Some(0),
         ];

@@ -43,9 +43,9 @@ impl Simulated {
 
 impl Testbed for Simulated {
     fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
-        let Request { slot: cell, rate, timing, .. } = *request;
+        let Request { slot: cell, timing, .. } = *request;
         let dut = if self.prepared.plan.is_ceiling(cell) { MemoryDut::default() } else { self.dut };
-        let trial = self.links[self.prepared.kind_of[cell]].trial(timing, rate, dut, &STOP);
+        let trial = self.links[self.prepared.kind_of[cell]].trial(timing, request.load(1), dut, &STOP);
         self.passed += Duration::from_nanos(timing.load_ns()) + self.beyond;
         // The DUT's own count of copies is the second count here.
         let copies = SecondCount {
@@ -67,7 +67,7 @@ impl Testbed for Simulated {
     }
 }
 
-/// Reads `ok`, or `loss=N,duplication=N,delay=T,rate=R`.
+/// Reads `ok`, or `loss=N,duplication=N,delay=T,rate=R,queue=N,outage=T@T`.
 ///
 /// # Errors
 /// Says which part is wrong.
@@ -77,12 +77,22 @@ pub fn parse_simulation(text: &str) -> Result<MemoryDut, String> {
         return Ok(dut);
     }
     for part in text.split(',') {
-        let wrong = || format!("--simulate: '{part}' is not ok, loss=N, duplication=N, delay=T or rate=R");
+        let wrong = || {
+            format!(
+                "--simulate: '{part}' is not ok, loss=N, duplication=N, delay=T, rate=R, queue=N or outage=T@T"
+            )
+        };
         let (name, value) = part.split_once('=').ok_or_else(wrong)?;
         let one_in = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(wrong);
         match name {
             "loss" => dut.loss_one_in = Some(one_in()?),
             "duplication" => dut.duplicate_one_in = Some(one_in()?),
+            "queue" => dut.queue = one_in()?,
+            "outage" => {
+                let (lasts, after) = value.split_once('@').ok_or_else(wrong)?;
+                let time = |text| parse_duration_ns(text).map(Duration::from_nanos);
+                dut.outage = Some((time(lasts)?, time(after)?));
+            }
             "delay" => dut.delay = Duration::from_nanos(parse_duration_ns(value)?),
             "rate" => match value.parse::<Rate>().map_err(|e| e.to_string())? {
                 Rate::Frames(fps) => dut.rate = Some(fps),
@@ -106,7 +116,12 @@ mod tests {
             (dut.loss_one_in, dut.delay, dut.rate),
             (Some(1000), Duration::from_micros(50), Some(5e5))
         );
-        for text in ["", "loss", "loss=0", "rate=max", "speed=1", "loss=1,"] {
+        let dut = parse_simulation("queue=512,outage=100ms@1s").unwrap();
+        let outage = (Duration::from_millis(100), Duration::from_secs(1));
+        assert_eq!((dut.queue, dut.outage), (512, Some(outage)));
+        for text in
+            ["", "queue=0", "outage=1s", "outage=1s@", "loss", "loss=0", "rate=max", "speed=1", "loss=1,"]
+        {
             assert!(parse_simulation(text).is_err(), "{text}");
         }
     }

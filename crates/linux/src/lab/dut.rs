@@ -259,7 +259,9 @@ pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup) -> Result<(), Err
         let mut ebpf = load(constants)?;
         match name {
             "known_duplication" => attach_egress(&mut ebpf, name, dut)?,
-            _ => attach_xdp(&mut ebpf, name, &dut.inside.node.namespace, dut.inside.index)?,
+            _ => {
+                attach_xdp(&mut ebpf, name, &dut.inside.node.namespace, dut.inside.index)?;
+            }
         }
         match name {
             "xdp_forward" => {

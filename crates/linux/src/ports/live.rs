@@ -44,9 +44,11 @@ struct GeneratorState {
     target: u32,
     refused: u64,
     macs: [u8; 12],
-    spare: u32,
+    stamp_every: u32,
     not_before: u64,
-    pad: [u64; 12],
+    step_ns: u64,
+    step_mfps: u64,
+    pad: [u64; 10],
 }
 
 const _: () = assert!(size_of::<GeneratorState>() == 256);
@@ -186,7 +188,6 @@ fn load(traffic: &Traffic, tables: &Tables, ports: u32) -> Result<Ebpf, Error> {
         ("LENGTHS", lengths),
         ("L4_CHECKSUM", u32::from(traffic.frame.l4_checksum)),
         ("SIGNED", u32::from(traffic.frame.signed)),
-        ("STAMP_EVERY", traffic.stamp_every.max(1)),
     ];
     let elements = [
         ("states", bpf::possible_cpus() as u32),
@@ -231,7 +232,8 @@ impl Port for LiveFrames {
         macs[..6].copy_from_slice(&target.destination.0);
         macs[6..].copy_from_slice(&target.source.0);
         for (thread, cpu) in self.cpus.iter().enumerate() {
-            let Pacer { rate_mfps, frames_left, .. } = Pacer::new(load, thread, self.cpus.len());
+            let Pacer { rate_mfps, frames_left, step, .. } = Pacer::new(load, thread, self.cpus.len());
+            let (step_ns, step_mfps) = step.unwrap_or((u64::MAX, 0));
             let GeneratorState { sequence, flow, random, mix, bytes, stream, refused, .. } =
                 self.states.get(*cpu as usize);
             let state = GeneratorState {
@@ -241,6 +243,9 @@ impl Port for LiveFrames {
                 target: self.aim as u32,
                 macs,
                 not_before: load.not_before_ns,
+                stamp_every: self.traffic.stamp_every_of(load),
+                step_ns,
+                step_mfps,
                 // These go on.
                 sequence,
                 flow,

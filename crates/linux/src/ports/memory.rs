@@ -45,6 +45,24 @@ pub struct MemoryDut {
     pub duplicate_one_in: Option<u64>,
     /// Time that each frame spends in it.
     pub delay: Duration,
+    /// Frames that it holds above its rate before it loses any; 0: [`BURST`].
+    pub queue: u64,
+    /// Loses every frame for a time, from a moment of the load on.
+    pub outage: Option<(Duration, Duration)>,
+}
+
+impl MemoryDut {
+    /// Frames that it takes at once.
+    fn room(&self) -> f64 {
+        if self.queue > 0 { self.queue as f64 } else { BURST }
+    }
+
+    /// Whether it forwards nothing at this time of a load.
+    fn is_out(&self, load_ns: u64) -> bool {
+        let Some((lasts, after)) = self.outage else { return false };
+        let [lasts, after] = [lasts, after].map(|time| time.as_nanos() as u64);
+        load_ns >= after && load_ns - after < lasts
+    }
 }
 
 /// A generator, a simulated device and a receiver.
@@ -56,6 +74,9 @@ pub struct MemoryLink {
     account: Account,
     frames: u64,
     bytes: u64,
+    /// When the last frame left.
+    last_ns: u64,
+    traffic: Traffic,
     /// The clock, in nanoseconds. It goes on from trial to trial; 0 would be no time stamp.
     now_ns: u64,
 }
@@ -91,27 +112,31 @@ impl MemoryLink {
             account: Account::new(filter),
             frames: 0,
             bytes: 0,
+            last_ns: 0,
+            traffic: traffic.clone(),
             now_ns: 1,
         })
     }
 
-    /// Runs one trial at `rate` frames/s (`None`: as fast as possible) through a device.
+    /// Runs one trial through a device. A load without a rate is as fast as possible.
     pub fn trial(
         &mut self,
         timing: Timing,
-        rate: Option<f64>,
+        load: Load,
         dut: MemoryDut,
         interrupted: &AtomicBool,
     ) -> MemoryTrial {
         let load_s = timing.load_ns() as f64 / 1e9;
-        let fastest = MAXIMUM.min(MOST / load_s).max(2.0 * dut.rate.unwrap_or(0.0));
-        let load = Load { rate: Some(rate.unwrap_or(fastest)), ..Load::lasting(Duration::MAX) };
+        let bounded = if load.frames.is_some() { MAXIMUM } else { MAXIMUM.min(MOST / load_s) };
+        let fastest = bounded.max(2.0 * dut.rate.unwrap_or(0.0));
+        let duration_ns = u64::MAX;
+        let load = Load { rate: Some(load.rate.unwrap_or(fastest)), duration_ns, ..load };
         self.pacer = Pacer::new(&load, 0, 1);
-        self.dut = SimulatedDut { dut, tokens: BURST, ..SimulatedDut::default() };
-        self.source.begin();
-        self.account.reset();
-        (self.frames, self.bytes) = (0, 0);
         let began_ns = self.now_ns;
+        self.dut = SimulatedDut { dut, tokens: dut.room(), began_ns, ..SimulatedDut::default() };
+        self.source.begin(self.traffic.stamp_every_of(&load));
+        self.account.reset(&Load { duration_ns: timing.load_ns(), ..load });
+        (self.frames, self.bytes, self.last_ns) = (0, 0, began_ns);
         let mut machine = Machine::new(timing);
         loop {
             let sample = match machine.step() {
@@ -140,7 +165,13 @@ impl MemoryLink {
         let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
         MemoryTrial {
             outcome: Outcome { samples: machine.into_samples(), began_ns, faults: Vec::new() },
-            sent: PortCounters { frames, bytes, streams: vec![stream], ..PortCounters::default() },
+            sent: PortCounters {
+                frames,
+                bytes,
+                streams: vec![stream],
+                active_ns: self.last_ns - began_ns,
+                ..PortCounters::default()
+            },
             received: self.account.counters(),
             losses: self.dut.losses(),
             copies: self.dut.duplicated,
@@ -169,6 +200,7 @@ impl MemoryLink {
     fn send(&mut self, schedule_ns: u64) {
         let length = self.source.fill(&mut self.frame, self.now_ns);
         (self.frames, self.bytes) = (self.frames + 1, self.bytes + length as u64);
+        self.last_ns = self.now_ns;
         let leaves_ns = self.now_ns.saturating_add(self.dut.dut.delay.min(LONGEST_DELAY).as_nanos() as u64);
         for _ in 0..self.dut.copies(schedule_ns) {
             if leaves_ns > self.now_ns {
@@ -212,6 +244,9 @@ struct SimulatedDut {
     /// Frames that may pass now, and the schedule's time for which that was computed.
     tokens: f64,
     tokens_ns: u64,
+    /// When the load began.
+    began_ns: u64,
+    out: u64,
     /// Frames on their way, with the time when they leave.
     held: VecDeque<(u64, Box<[u8]>)>,
 }
@@ -226,6 +261,7 @@ impl SimulatedDut {
         };
         let mut all = vec![
             loss("planned loss", self.lost, Cause::Dropped),
+            loss("planned outage", self.out, Cause::Dropped),
             loss("over its rate, queue full", self.over_rate, Cause::QueueFull),
             loss("queue full", self.no_room, Cause::QueueFull),
         ];
@@ -239,6 +275,10 @@ impl SimulatedDut {
         let every = |n: Option<u64>, count: u64| n.is_some_and(|n| count.is_multiple_of(n.max(1)));
         if every(self.dut.loss_one_in, self.arrived) {
             self.lost += 1;
+            return 0;
+        }
+        if self.dut.is_out(schedule_ns.saturating_sub(self.began_ns)) {
+            self.out += 1;
             return 0;
         }
         if !self.within_rate(schedule_ns) {
@@ -261,7 +301,7 @@ impl SimulatedDut {
     fn within_rate(&mut self, schedule_ns: u64) -> bool {
         let Some(rate) = self.dut.rate else { return true };
         let elapsed = schedule_ns.saturating_sub(std::mem::replace(&mut self.tokens_ns, schedule_ns));
-        self.tokens = (self.tokens + elapsed as f64 * 1e-9 * rate).min(BURST);
+        self.tokens = (self.tokens + elapsed as f64 * 1e-9 * rate).min(self.dut.room());
         if self.tokens < 1.0 {
             return false;
         }

@@ -4,6 +4,7 @@
 mod af_packet;
 mod af_xdp;
 pub mod answer;
+mod findings;
 pub mod live;
 pub mod memory;
 mod port;

@@ -137,6 +137,7 @@ pub trait Port: Send {
             let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
             counters.streams.push(stream);
         }
+        counters.active_ns = self.active_ns().unwrap_or(0);
         counters
     }
 

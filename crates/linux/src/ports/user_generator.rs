@@ -75,9 +75,9 @@ impl FrameSource {
         })
     }
 
-    /// A new load begins: its first frame is stamped.
-    pub fn begin(&mut self) {
-        self.stamp_in = 0;
+    /// A new load begins, in which one frame in so many is stamped: the first one, to begin with.
+    pub fn begin(&mut self, stamp_every: u32) {
+        (self.stamp_in, self.stamp_every) = (0, stamp_every.max(1));
     }
 
     /// Writes the next frame, without FCS, at the start of `buf` and returns its length. If it is one that carries a
@@ -161,6 +161,8 @@ pub struct Pacer {
     pub(super) rate_mfps: u64,
     duration_ns: u64,
     pub(super) frames_left: u64,
+    /// Another rate from a moment on: nanoseconds since the first frame, and the rate as above.
+    pub(super) step: Option<(u64, u64)>,
     credit: u64,
     /// When the load ends, at the latest.
     pub deadline_ns: u64,
@@ -176,10 +178,12 @@ impl Pacer {
     pub fn new(load: &Load, thread: usize, threads: usize) -> Self {
         let (thread, threads) = (thread as u64, threads.max(1) as u64);
         let share = |n: u64| n / threads + u64::from(thread < n % threads);
+        let mfps = |rate: f64| ((rate * 1000.0 / threads as f64).round() as u64).max(1);
         Pacer {
-            rate_mfps: load.rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1)),
+            rate_mfps: load.rate.map_or(0, mfps),
             duration_ns: load.duration_ns,
             frames_left: load.frames.map_or(u64::MAX, share),
+            step: load.step.map(|step| (step.after_ns, mfps(step.rate))),
             credit: FRAME_CREDIT,
             deadline_ns: u64::MAX,
             first_ns: None,
@@ -198,8 +202,14 @@ impl Pacer {
         if self.frames_left == 0 || now_ns >= self.deadline_ns {
             return Due::Over;
         }
-        let elapsed = now_ns.saturating_sub(self.last_ns);
+        let mut elapsed = now_ns.saturating_sub(self.last_ns);
         self.last_ns = now_ns;
+        let lasted = now_ns - self.first_ns.unwrap_or(now_ns);
+        if let Some((after_ns, mfps)) = self.step.take_if(|(after_ns, _)| lasted >= *after_ns) {
+            let before = elapsed.saturating_sub(lasted - after_ns);
+            self.credit = self.credit.saturating_add(before.min(CATCH_UP_NS).saturating_mul(self.rate_mfps));
+            (elapsed, self.rate_mfps) = (elapsed - before, mfps);
+        }
         let most = u64::from(most.max(1)).min(self.frames_left);
         if self.rate_mfps == 0 {
             self.stall_ns = self.stall_ns.max(elapsed);
@@ -344,6 +354,7 @@ fn add(counter: &AtomicU64, n: u64) {
 /// A generator in user space: threads with a way to transmit.
 pub(super) struct UserGenerator<T: Transmit> {
     backend: Backend,
+    traffic: Traffic,
     /// By target.
     members: Vec<Vec<Member<T>>>,
     aim: usize,
@@ -380,17 +391,23 @@ impl<T: Transmit> UserGenerator<T> {
     ) -> Made {
         let mut members = Vec::with_capacity(targets.len());
         for target in targets {
-            let traffic = traffic.addressed(target.source, target.destination);
+            let addressed = traffic.addressed(target.source, target.destination);
             let mut crew = Vec::with_capacity(cpus.len());
             for (thread, cpu) in cpus.iter().enumerate() {
-                let source = FrameSource::new(&traffic, thread, cpus.len())?;
+                let source = FrameSource::new(&addressed, thread, cpus.len())?;
                 let (stream, longest) = (source.stream, source.longest());
                 let work = Arc::new(Mutex::new((source, transmitter(target, thread, longest)?)));
                 crew.push(Member { cpu: *cpu, stream, tally: Arc::default(), work });
             }
             members.push(crew);
         }
-        Ok(Box::new(UserGenerator { backend, members, aim: 0, threads: Vec::new() }))
+        Ok(Box::new(UserGenerator {
+            backend,
+            traffic: traffic.clone(),
+            members,
+            aim: 0,
+            threads: Vec::new(),
+        }))
     }
 
     fn crew(&self) -> &[Member<T>] {
@@ -410,13 +427,15 @@ impl<T: Transmit> UserGenerator<T> {
         let Member { cpu, tally, work, .. } = &self.crew()[thread];
         let (cpu, tally, work) = (*cpu, tally.clone(), work.clone());
         let pacer = Pacer::new(load, thread, self.crew().len());
-        let (batch, not_before_ns) = (load.batch.max(1), load.not_before_ns);
+        let (batch, not_before_ns, stamp_every) =
+            (load.batch.max(1), load.not_before_ns, self.traffic.stamp_every_of(load));
         Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |_| {
             // A failure only makes waits longer.
             let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
             await_start(not_before_ns, &tally);
             let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
             let (source, transmit) = &mut *work;
+            source.begin(stamp_every);
             run(source, transmit, pacer, batch, &tally)
         })
     }
@@ -438,7 +457,6 @@ fn run<T: Transmit>(
     batch: u32,
     tally: &Tally,
 ) -> Result<(), Error> {
-    source.begin();
     transmit.begin();
     let mut sending = false;
     while !tally.stopping() {

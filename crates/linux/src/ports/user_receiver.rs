@@ -1,13 +1,16 @@
 //! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): the counters of the XDP receiver's program,
 //! under the same names, from the same bytes.
 
+use super::findings::Finder;
 use super::port::{Made, Port, Worker, no_stamps};
 use crate::error::Error;
 use linerate_hosts::stamps::{Kept, Stamp};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram, bucket};
-use linerate_wire::{Filter, ForeignKind, Load, Recognised, STREAMS, SequenceWindow, Signature, recognise};
+use linerate_wire::{
+    Filter, ForeignKind, Load, Observed, Recognised, STREAMS, SequenceWindow, Signature, recognise,
+};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +36,7 @@ pub struct Account {
     bytes: u64,
     foreign: [u64; FOREIGN.len()],
     latency: Vec<u64>,
+    finder: Option<Finder>,
     /// Stamps of the card, or of its driver, where they are wanted.
     stamps: Option<(ByCard, Kept)>,
     foreign_sample: Option<Vec<u8>>,
@@ -55,13 +59,15 @@ impl Account {
             bytes: 0,
             foreign: [0; FOREIGN.len()],
             latency: vec![0; BUCKETS],
+            finder: None,
             stamps: None,
             foreign_sample: None,
         }
     }
 
-    /// Sets the counters to 0.
-    pub fn reset(&mut self) {
+    /// Sets the counters to 0, for this load.
+    pub fn reset(&mut self, load: &Load) {
+        self.finder = Finder::of(load);
         self.streams.fill(StreamCounters::default());
         self.queues.clear();
         (self.frames, self.bytes, self.foreign) = (0, 0, Default::default());
@@ -121,9 +127,13 @@ impl Account {
         stamp: Option<(ByCard, u64)>,
     ) {
         self.test_frame(len);
-        self.streams[id].count(self.windows[id].get_or_insert_default(), signature.sequence);
+        let window = self.windows[id].get_or_insert_default();
+        let observed = self.streams[id].count(window, signature.sequence);
         if let Some(age) = signature.age_ns(now_ns.wrapping_add_signed(self.ahead_ns[id])) {
             self.latency[bucket(age)] += 1;
+            if let (Some(finder), Observed::New | Observed::Reordered) = (&mut self.finder, observed) {
+                finder.observe(id, signature.stream, signature.sequence, now_ns, age);
+            }
             if let (Some((wanted, kept)), Some((by_card, ns))) = (&mut self.stamps, stamp)
                 && by_card == *wanted
             {
@@ -158,7 +168,7 @@ impl Account {
     pub fn counters(&self) -> PortCounters {
         let streams = self.streams.iter().enumerate().filter(|(_, s)| s.frames > 0);
         let id = |low: usize| u16::from(self.filter.campaign) << 8 | low as u16;
-        PortCounters {
+        let mut counters = PortCounters {
             frames: self.frames,
             bytes: self.bytes,
             foreign: foreign_counters(self.foreign),
@@ -166,7 +176,9 @@ impl Account {
             streams: streams.map(|(low, s)| StreamCounters { stream: id(low), ..*s }).collect(),
             latency: Histogram::from_dense(&self.latency),
             ..PortCounters::default()
-        }
+        };
+        self.finder.iter().for_each(|finder| finder.report(&mut counters));
+        counters
     }
 }
 
@@ -282,10 +294,10 @@ impl Port for UserReceiver {
         self.backend
     }
 
-    fn start(&mut self, _: &Load) -> Result<(), Error> {
+    fn start(&mut self, load: &Load) -> Result<(), Error> {
         self.stop()?;
         self.dropped_before = self.kernel.dropped();
-        self.shared.count(Account::reset);
+        self.shared.count(|account| account.reset(load));
         Ok(())
     }
 
@@ -373,7 +385,7 @@ mod tests {
             "a stamp from the future is no latency"
         );
         assert_eq!(c.queues, [QueueCounters { cpu: 1, queue: 2, frames: 3 }]);
-        account.reset();
+        account.reset(&Load::lasting(std::time::Duration::from_secs(1)));
         assert_eq!(account.counters(), PortCounters::default());
         // A generator whose clock is ahead by 7 s, as by an estimate that is 3 us too small.
         account.set_clocks(&[(1, 6_999_997_000), (200, 5)]);
@@ -384,7 +396,7 @@ mod tests {
         let latency = account.counters().latency;
         assert_eq!((latency.count(), latency.quantile(0.5)), (2, Some(0)), "below 0 counts as 0");
         assert_eq!(bucket(latency.quantile(1.0).unwrap()), bucket(2_000));
-        account.reset();
+        account.reset(&Load::lasting(std::time::Duration::from_secs(1)));
         account.observe(&udp(&Signature { stream: 0x701, sequence: 5, time_ns: 0 }), 60, 0);
         assert_eq!(account.counters().duplicates(), 1, "the window outlives the reset");
     }

@@ -1,17 +1,18 @@
 //! The receiver: an XDP program that counts test frames per CPU, queue and stream, and drops them.
 
+use super::findings::{RECENT, TAGS, report, tag_gap_ns};
 use super::user_receiver::{FOREIGN, foreign_counters};
 use super::{Arrival, Port};
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
 use aya::Ebpf;
-use aya::programs::ProgramError;
-use aya::programs::xdp::XdpMode;
-use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
+use aya::programs::xdp::{XdpLink, XdpLinkId, XdpMode};
+use aya::programs::{Program, ProgramError, Xdp};
+use linerate_measure::counters::{Delays, OUTAGES, Outage, PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram};
-use linerate_wire::{Filter, Load, STREAMS};
+use linerate_wire::{Filter, Findings, Load, STREAMS};
 
 /// Words of a stream's window; `WINDOW_WORDS` in receiver.bpf.c.
 const WINDOW_WORDS: usize = 8192;
@@ -36,23 +37,80 @@ struct Sample {
     bytes: [u8; 64],
 }
 
+/// `struct control` in receiver.bpf.c.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Control {
+    /// Whether test frames go up the stack to be answered.
+    answered: u64,
+    finding: u64,
+    first_ns: u64,
+    tag_after_ns: u64,
+    tag_gap_ns: u64,
+    tag_next_ns: u64,
+    tagged: u64,
+    pad: u64,
+}
+
+/// `struct found` in receiver.bpf.c: the latest arrival, the next sequence number, the last loss, the shortest outage, and all outages as
+/// beginning, end and missing frames.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Found {
+    last_ns: u64,
+    next: u64,
+    lost_ns: u64,
+    shortest_ns: u64,
+    outages: [[u64; 3]; OUTAGES],
+}
+
+/// `struct delays` in receiver.bpf.c.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct DelaysOfCpu {
+    frames: u64,
+    pairs: u64,
+    min_ns: u64,
+    max_ns: u64,
+    least_ns: i64,
+    most_ns: i64,
+    pad: [u64; 2],
+}
+
+/// Arrays of the findings.
+struct Finding {
+    found: MappedArray<Found>,
+    recent: MappedArray<u64>,
+    delays: MappedArray<DelaysOfCpu>,
+    differences: MappedArray<u64>,
+    /// When a frame was sent, and its delay.
+    tags: MappedArray<[u64; 2]>,
+}
+
 /// An XDP receiver on one interface.
 pub struct XdpReceiver {
+    namespace: Netns,
+    at: Arrival,
     queues: MappedArray<Queue>,
     streams: MappedArray<Stream>,
     latencies: MappedArray<u64>,
     /// How far each stream's generator's clock is ahead of ours.
     ahead: MappedArray<i64>,
     sample: MappedArray<Sample>,
-    /// `struct control` in receiver.bpf.c: whether test frames go up the stack to be answered.
-    control: MappedArray<u64>,
+    control: MappedArray<Control>,
+    /// Once a load has asked for it.
+    finding: Option<Finding>,
     filter: Filter,
     queue_count: u32,
     cpus: usize,
     base: Snapshot,
     /// Holds the program on the interface; dropping it detaches.
+    attached: Attached,
     _ebpf: Ebpf,
 }
+
+/// A program's name, and its link to the interface.
+type Attached = (&'static str, Option<XdpLink>);
 
 #[derive(Debug, Default)]
 struct Snapshot {
@@ -66,11 +124,19 @@ impl XdpReceiver {
     ///
     /// # Errors
     /// No privilege, or another XDP program is on the interface.
-    pub fn new(
+    pub fn new(namespace: &Netns, at: Arrival, filter: Filter) -> Result<Self, Error> {
+        XdpReceiver::replacing(None, namespace, at, filter)
+    }
+
+    /// The same with findings, in the place of another one on the interface: a card would lose its link if the program were detached.
+    fn replacing(
+        other: Option<&mut XdpReceiver>,
         namespace: &Netns,
-        Arrival { ifindex, queues }: Arrival,
+        at: Arrival,
         filter: Filter,
     ) -> Result<Self, Error> {
+        let finds = other.is_some();
+        let queues = at.queues;
         let cpus = bpf::possible_cpus();
         let queues = queues.max(1);
         let streams = usize::from(filter.streams).clamp(1, STREAMS);
@@ -79,17 +145,39 @@ impl XdpReceiver {
             ("STREAM_BASE", u32::from(filter.campaign)),
             ("STREAMS_USED", streams as u32),
             ("PASS_FOREIGN", u32::from(filter.pass_foreign)),
+            ("FINDS", u32::from(finds)),
             ("UNSIGNED", u32::from(filter.unsigned)),
         ];
+        let (found, of_cpus, tags) = if finds { (streams, cpus, TAGS) } else { (1, 1, 1) };
         let elements = [
             ("queues", cpus as u32 * queues),
             ("streams", (cpus * STREAMS) as u32),
             ("windows", (streams * WINDOW_WORDS) as u32),
             ("latencies", (cpus * BUCKETS) as u32),
+            ("found", found as u32),
+            ("recent", (found * RECENT) as u32),
+            ("delays", of_cpus as u32),
+            ("differences", (of_cpus * 2 * BUCKETS) as u32),
+            ("tags", tags as u32),
         ];
         let mut ebpf = bpf::RECEIVER.load(&numbers, &[], &elements)?;
-        attach_for_any_mtu(&mut ebpf, namespace, ifindex)?;
+        let attached = match other {
+            None => attach_for_any_mtu(&mut ebpf, namespace, at.ifindex)?,
+            Some(other) => other.hand_over(&mut ebpf)?,
+        };
+        let finding = finds.then(|| {
+            Ok::<_, Error>(Finding {
+                found: MappedArray::take(&mut ebpf, "found", streams)?,
+                recent: MappedArray::take(&mut ebpf, "recent", streams * RECENT)?,
+                delays: MappedArray::take(&mut ebpf, "delays", cpus)?,
+                differences: MappedArray::take(&mut ebpf, "differences", cpus * 2 * BUCKETS)?,
+                tags: MappedArray::take(&mut ebpf, "tags", TAGS)?,
+            })
+        });
         let mut receiver = XdpReceiver {
+            namespace: namespace.clone(),
+            at,
+            finding: finding.transpose()?,
             queues: MappedArray::take(&mut ebpf, "queues", cpus * queues as usize)?,
             streams: MappedArray::take(&mut ebpf, "streams", cpus * STREAMS)?,
             latencies: MappedArray::take(&mut ebpf, "latencies", cpus * BUCKETS)?,
@@ -100,10 +188,90 @@ impl XdpReceiver {
             queue_count: queues,
             cpus,
             base: Snapshot::default(),
+            attached,
             _ebpf: ebpf,
         };
         receiver.base = receiver.snapshot();
         Ok(receiver)
+    }
+
+    /// Puts the program of another object in the place of this one.
+    fn hand_over(&mut self, to: &mut Ebpf) -> Result<Attached, Error> {
+        let (name, ifindex) = (self.attached.0, self.at.ifindex);
+        let Some(link) = self.attached.1.take() else {
+            return Err(Error::Refused(format!("{name} is no longer on its interface")));
+        };
+        let next = bpf::load_xdp(to, name)?;
+        let attached = self.namespace.enter(|| next.attach_to_link(link))?;
+        taken(next, attached.map_err(|e| not_attached(name, ifindex, e))?).map(|link| (name, Some(link)))
+    }
+
+    /// Gets ready for the findings that a load asks for.
+    fn prepare(&mut self, load: &Load) -> Result<(), Error> {
+        if load.findings.is_some() && self.finding.is_none() {
+            let (namespace, at, filter) = (self.namespace.clone(), self.at, self.filter);
+            let finding = XdpReceiver::replacing(Some(self), &namespace, at, filter)?;
+            (0..STREAMS).for_each(|stream| finding.ahead.set(stream, self.ahead.get(stream)));
+            finding.control.set(0, self.control.get(0));
+            *self = finding;
+        }
+        let control = Control { answered: self.control.get(0).answered, ..Control::default() };
+        let Some(Findings { every_frame, tag_after_ns }) = load.findings else {
+            self.control.set(0, control);
+            return Ok(());
+        };
+        if let Some(finding) = &self.finding {
+            for stream in 0..usize::from(self.filter.streams) {
+                if finding.found.get(stream).last_ns > 0 {
+                    finding.found.set(stream, Found::default());
+                    (0..RECENT).for_each(|n| finding.recent.set(stream * RECENT + n, 0));
+                }
+            }
+            (0..self.cpus).for_each(|cpu| finding.delays.set(cpu, DelaysOfCpu::default()));
+            (0..self.cpus * 2 * BUCKETS).for_each(|n| finding.differences.set(n, 0));
+        }
+        let tag_gap_ns = tag_gap_ns(load, Findings { every_frame, tag_after_ns });
+        let finding = 1 + u64::from(every_frame);
+        self.control.set(0, Control { finding, tag_after_ns, tag_gap_ns, ..control });
+        Ok(())
+    }
+
+    fn add_findings(&self, counters: &mut PortCounters) {
+        let control = self.control.get(0);
+        let Some(Finding { found, delays, differences, tags, .. }) =
+            self.finding.as_ref().filter(|_| control.finding > 0)
+        else {
+            return;
+        };
+        let mut all = Delays::default();
+        for (cpu, of_cpu) in delays.iter().enumerate().filter(|(_, of_cpu)| of_cpu.frames > 0) {
+            let DelaysOfCpu { frames, min_ns, max_ns, least_ns, most_ns, .. } = of_cpu;
+            let [earlier, later] = [0, 1].map(|sign| {
+                let from = (2 * cpu + sign) * BUCKETS;
+                let dense: Vec<u64> = (from..from + BUCKETS).map(|n| differences.get(n)).collect();
+                Histogram::from_dense(&dense)
+            });
+            let of_cpu =
+                Delays { frames, min_ns, max_ns, least_ns, most_ns, earlier, later, ..Delays::default() };
+            all.add(of_cpu);
+        }
+        all.tagged = tags.iter().take(control.tagged as usize).map(|[sent, delay]| (sent, delay)).collect();
+        let mut streams = 0;
+        for (id, found) in (0..).zip(found.iter()).filter(|(_, found)| found.last_ns > 0) {
+            streams += 1;
+            let stream = u16::from(self.filter.campaign) << 8 | id;
+            let outages = found.outages.iter().filter(|[from_ns, ..]| *from_ns > 0);
+            counters.outages.extend(outages.map(|&[from_ns, to_ns, missing]| Outage {
+                stream,
+                from_ns,
+                to_ns,
+                missing,
+            }));
+            counters.last_loss_ns =
+                counters.last_loss_ns.max(Some(found.lost_ns).filter(|lost_ns| *lost_ns > 0));
+        }
+        counters.sort_outages();
+        report(counters, all, streams);
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -142,10 +310,30 @@ impl XdpReceiver {
 }
 
 /// A veth whose other end has a large MTU takes only programs that know of frames in several pieces (Linux 5.18).
-fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<(), Error> {
-    match attach(ebpf, "receive", namespace, ifindex) {
-        Err(e) if e.errno() == Some(libc::ERANGE) => attach(ebpf, "receive_frags", namespace, ifindex),
-        other => other,
+fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<Attached, Error> {
+    let (name, id) = match attach(ebpf, "receive", namespace, ifindex) {
+        Err(e) if e.errno() == Some(libc::ERANGE) => {
+            ("receive_frags", attach(ebpf, "receive_frags", namespace, ifindex)?)
+        }
+        other => ("receive", other?),
+    };
+    let Some(Program::Xdp(program)) = ebpf.program_mut(name) else {
+        return Err(Error::Refused(format!("there is no XDP program '{name}'")));
+    };
+    taken(program, id).map(|link| (name, Some(link)))
+}
+
+/// The link of a program, which would otherwise go with it.
+fn taken(program: &mut Xdp, id: XdpLinkId) -> Result<XdpLink, Error> {
+    program.take_link(id).map_err(|e| bpf::program_error("receiver", &e))
+}
+
+fn not_attached(program: &str, ifindex: u32, error: ProgramError) -> Error {
+    match error {
+        ProgramError::SyscallError(e) => {
+            Error::system(format_args!("attach an XDP program to interface number {ifindex}"), e.io_error)
+        }
+        _ => bpf::program_error(program, &error),
     }
 }
 
@@ -153,15 +341,10 @@ fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Resul
 ///
 /// # Errors
 /// The kernel's refusal.
-pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> Result<(), Error> {
+pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> Result<XdpLinkId, Error> {
     let program = bpf::load_xdp(ebpf, name)?;
     let attached = namespace.enter(|| program.attach_to_if_index(ifindex, XdpMode::default()))?;
-    attached.map(drop).map_err(|e| match e {
-        ProgramError::SyscallError(e) => {
-            Error::system(format_args!("attach an XDP program to interface number {ifindex}"), e.io_error)
-        }
-        _ => bpf::program_error(name, &e),
-    })
+    attached.map_err(|e| not_attached(name, ifindex, e))
 }
 
 impl Port for XdpReceiver {
@@ -169,7 +352,8 @@ impl Port for XdpReceiver {
         Backend::Xdp
     }
 
-    fn start(&mut self, _: &Load) -> Result<(), Error> {
+    fn start(&mut self, load: &Load) -> Result<(), Error> {
+        self.prepare(load)?;
         self.sample.set(0, Sample { length: 0, kind: 0, bytes: [0; 64] });
         self.base = self.snapshot();
         Ok(())
@@ -202,11 +386,12 @@ impl Port for XdpReceiver {
         counters.foreign = foreign_counters(foreign);
         counters.streams = self.stream_counters(&now);
         counters.latency = self.latency(&now);
+        self.add_findings(&mut counters);
         counters
     }
 
     fn let_through(&mut self, on: bool) -> bool {
-        self.control.set(0, u64::from(on));
+        self.control.set(0, Control { answered: u64::from(on), ..self.control.get(0) });
         true
     }
 

@@ -11,7 +11,8 @@ use linerate_measure::counters::PortCounters;
 use linerate_measure::record::Mode;
 use linerate_measure::trial::Timing;
 use linerate_wire::{
-    Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport, VlanTag,
+    Family, Filter, Findings, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, RateStep, Traffic, Transport,
+    VlanTag,
 };
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -56,11 +57,21 @@ pub struct Frames {
     pub len_fcs: u16,
     /// Frames/s; as fast as possible if `None`.
     pub rate: Option<f64>,
+    pub step: Option<RateStep>,
+    pub findings: Option<Findings>,
 }
 
 impl Frames {
     pub fn of(family: Family) -> Frames {
-        Frames { family, count: 1000, flows: 100, len_fcs: 64, rate: Some(20_000.0) }
+        Frames {
+            family,
+            count: 1000,
+            flows: 100,
+            len_fcs: 64,
+            rate: Some(20_000.0),
+            step: None,
+            findings: None,
+        }
     }
 }
 
@@ -113,8 +124,9 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let longest = 2_000_000_000;
     let timing = Timing { warm_up_ns: 0, interval_ns: longest, ..Timing::slice(longest) };
     let running = AtomicBool::new(false);
-    let load = Load { rate: frames.rate, frames: Some(frames.count), ..Load::lasting(timing.load()) };
-    trial::run(timing, load, &mut generator, &mut receiver, &running, |_| {}).unwrap();
+    let Frames { rate, count, step, findings, .. } = frames;
+    let load = Load { rate, frames: Some(count), step, findings, ..Load::lasting(timing.load()) };
+    let outcome = trial::run(timing, load, &mut generator, &mut receiver, &running, |_| {}).unwrap();
     let sent = generator.counters();
     assert_eq!(sent.frames, frames.count, "the generator did not send what was asked");
     let began = Instant::now();
@@ -124,6 +136,9 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
         let account = ledger::account(lane, [&before, &after], [&sent, &received]);
         if account.balances(&sent, &received) || began.elapsed() > Duration::from_secs(2) {
             receiver.stop().unwrap();
+            let mut received = received;
+            received.since(outcome.began_ns);
+            received.end_loss(&sent);
             return Shown { sent, received, account };
         }
         std::thread::sleep(Duration::from_millis(2));

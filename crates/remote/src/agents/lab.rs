@@ -15,7 +15,7 @@ use linerate_measure::record::{Clocks, CpuShare, Stamped};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use linerate_stats::histogram::Histogram;
-use linerate_wire::{Filter, FlowOrder, Load, MacAddr, STREAMS, Traffic, Transport};
+use linerate_wire::{Filter, FlowOrder, Load, MacAddr, RateStep, STREAMS, Traffic, Transport};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -231,6 +231,7 @@ impl Trial<'_> {
         let generators: u64 = self.members.iter().map(|m| m.generators.len() as u64).sum();
         // An agent gives every port of a load the same: shares are of whole generators.
         let share = |n: u64| n.div_ceil(generators.max(1));
+        let each = |rate: f64| rate / generators.max(1) as f64;
         // Receivers report for as long as the generators may take; they are stopped when all is there.
         let spare = if member.generators.is_empty() {
             10 * LONGEST_SAMPLE_NS + self.timing.drain_ns
@@ -240,7 +241,8 @@ impl Trial<'_> {
         let load = Load {
             duration_ns: self.timing.load_ns() + spare,
             frames: self.load.frames.map(share),
-            rate: self.load.rate.map(|rate| rate / generators.max(1) as f64),
+            rate: self.load.rate.map(each),
+            step: self.load.step.map(|step| RateStep { rate: each(step.rate), ..step }),
             ..self.load
         };
         let sample_ns = self.timing.interval_ns.clamp(1_000_000, LONGEST_SAMPLE_NS);
@@ -332,6 +334,9 @@ impl Trial<'_> {
         for (member, under) in self.members.iter().zip(underway) {
             let host = member.agent.host();
             flown.within_ns = flown.within_ns.max(under.offset.within_ns);
+            if !member.receivers.is_empty() {
+                flown.receiver.by_clock(|ns| under.offset.here(ns.into()));
+            }
             for (port, samples) in &under.samples {
                 let series = Series::of(samples, |ns| under.offset.here(ns.into()));
                 if member.generators.contains(port) { senders.push(series) } else { receivers.push(series) }

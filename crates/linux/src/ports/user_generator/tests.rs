@@ -1,7 +1,7 @@
 //! Tests of frames and pacing, on a clock that the tests move.
 
 use super::*;
-use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Recognised, Transport, recognise};
+use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, RateStep, Recognised, Transport, recognise};
 use std::time::Duration;
 
 fn traffic(flows: u32, order: FlowOrder) -> Traffic {
@@ -40,7 +40,7 @@ fn frames_carry_stream_sequence_stamp_and_length() {
         "the second of two threads starts in the middle"
     );
     source.unsent(2);
-    source.begin();
+    source.begin(traffic.stamp_every);
     let next = frames(&mut source, 1)[0];
     assert_eq!((next.0.sequence, next.0.time_ns, source.sequence, source.longest()), (7, 1000, 8, 124));
 }
@@ -127,6 +127,19 @@ fn waits_are_until_the_next_frame_or_the_end() {
     assert_eq!(pacer.stall_ns, 0, "waiting for a frame that is not due is no stall");
     assert_eq!(pacer.due(10_000_005, 8), Due::Over);
     assert_eq!((pacer.first_ns, pacer.deadline_ns), (Some(5), 10_000_005));
+}
+
+#[test]
+fn a_step_changes_the_rate_at_its_moment() {
+    let step = Some(RateStep { after_ns: 400_000_000, rate: 2000.0 });
+    let half = Load { step, ..load(Some(10_000.0), 1000, None) };
+    for clock in [1000, 700_001, 30_000_000] {
+        let sent = run(&mut Pacer::new(&half, 0, 1), 7, clock, u32::MAX);
+        assert!(sent.abs_diff(4000 + 1200) <= 2000 * clock / 1_000_000_000 + 1, "{clock}: {sent}");
+    }
+    let from_maximum = Load { step, ..load(None, 1000, None) };
+    let sent = run(&mut Pacer::new(&from_maximum, 0, 1), 1, 1_000_000, 4);
+    assert!(sent.abs_diff(400 * 4 + 1200) <= 5, "{sent}");
 }
 
 #[test]
