@@ -20,6 +20,10 @@ struct bucket {
 const volatile u32 RATE = 0;       /* frames/s that pass */
 const volatile u32 ONE_IN = 0;     /* every ONE_IN-th frame is lost or doubled */
 const volatile u32 DELAY_NS = 0;
+const volatile u32 OTHER_DELAY_NS = 0; /* of every second frame */
+const volatile u32 QUEUE = 0;      /* frames that pass at once */
+const volatile u64 OUT_AFTER_NS = 0; /* from the first frame of a load */
+const volatile u64 OUT_NS = 0;
 
 struct {
 	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
@@ -35,6 +39,15 @@ struct {
 	MAP_TYPE(value, struct bucket);
 	MAP_UINT(max_entries, 1); /* CPUs */
 } buckets SEC(".maps");
+
+/* When the load's first frame came; user space clears it before a load. */
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+	MAP_UINT(max_entries, 1);
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} first SEC(".maps");
 
 struct {
 	MAP_UINT(type, BPF_MAP_TYPE_DEVMAP);
@@ -155,6 +168,47 @@ SEC("xdp") int known_rate(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+/* A queue of QUEUE frames that is drained at RATE: what it has no room for is lost, and what it has room for passes at once. */
+SEC("xdp") int known_queue(struct xdp_md *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct bucket *b = bpf_map_lookup_elem(&buckets, &cpu);
+	struct known *k = count();
+	u64 now = bpf_ktime_get_ns(), elapsed, full = QUEUE * 1000000000ULL;
+
+	if (!b || !k)
+		return XDP_ABORTED;
+	elapsed = now - b->last_ns;
+	b->last_ns = now;
+	b->credit = elapsed > 1000000000 ? full : b->credit + elapsed * RATE;
+	if (b->credit > full)
+		b->credit = full;
+	if (b->credit < 1000000000ULL) {
+		k->dropped++;
+		return XDP_DROP;
+	}
+	b->credit -= 1000000000ULL;
+	return XDP_PASS;
+}
+
+/* Drops everything for OUT_NS, from OUT_AFTER_NS after the load's first frame on. */
+SEC("xdp") int known_outage(struct xdp_md *ctx)
+{
+	u32 zero = 0;
+	u64 *began = bpf_map_lookup_elem(&first, &zero), now = bpf_ktime_get_ns(), lasted;
+	struct known *k = count();
+
+	if (!began || !k)
+		return XDP_ABORTED;
+	if (unlikely(!*(volatile u64 *)began))
+		__sync_val_compare_and_swap(began, 0, now);
+	lasted = now - *(volatile u64 *)began;
+	if (lasted < OUT_AFTER_NS || lasted - OUT_AFTER_NS >= OUT_NS)
+		return XDP_PASS;
+	k->dropped++;
+	return XDP_DROP;
+}
+
 SEC("xdp") int known_loss(struct xdp_md *ctx)
 {
 	struct known *k = count();
@@ -174,9 +228,9 @@ static long wait_until(u64 i, u64 *until)
 
 SEC("xdp") int known_delay(struct xdp_md *ctx)
 {
-	u64 until = bpf_ktime_get_ns() + DELAY_NS;
+	struct known *k = count();
+	u64 until = bpf_ktime_get_ns() + (OTHER_DELAY_NS && k && k->seen % 2 ? OTHER_DELAY_NS : DELAY_NS);
 
-	count();
 	bpf_loop(1000000, wait_until, &until, 0);
 	return XDP_PASS;
 }

@@ -86,7 +86,8 @@ mod tests {
     #[test]
     fn names_become_settings() {
         for (name, _) in BuiltIn::list() {
-            let example = name.replace("=N", "=1000").replace("=T", "=50us");
+            let example = name.replace("=N", "=1000").replace("=T", "=50us").replace("/T", "/60us");
+            let example = example.replace("@N", "@2000").replace("@T", "@1s");
             assert_eq!(example.parse::<BuiltIn>().unwrap().name, example);
         }
         let stateful = "nft-stateful".parse::<BuiltIn>().unwrap().settings;
@@ -97,9 +98,18 @@ mod tests {
         );
         let delay = "known-delay=50us".parse::<BuiltIn>().unwrap().settings.dut;
         assert_eq!(delay, Dut::KnownDelay(50_000));
-        for text in
-            ["", "pf", "known-rate=0", "known-rate=x", "known-delay=1s", "tester-baseline", "forwarding=1"]
-        {
+        for text in [
+            "",
+            "pf",
+            "known-rate=0",
+            "known-rate=x",
+            "known-delay=1s",
+            "known-delays=1us",
+            "known-queue=0@1",
+            "known-outage=1s",
+            "tester-baseline",
+            "forwarding=1",
+        ] {
             assert!(text.parse::<BuiltIn>().is_err(), "{text}");
         }
     }

@@ -109,7 +109,7 @@ fn scalar() -> Value {
 
 fn dut() -> Value {
     let plain: Vec<&str> = DUTS.iter().map(|(name, _)| *name).filter(|name| !name.contains('=')).collect();
-    json!({ "anyOf": [{ "enum": plain }, { "type": "string", "pattern": "^known-(rate|loss|duplication|delay)=.+$" }] })
+    json!({ "anyOf": [{ "enum": plain }, { "type": "string", "pattern": "^known-(rate|loss|duplication|delays?|queue|outage)=.+$" }] })
 }
 
 fn selector() -> Value {

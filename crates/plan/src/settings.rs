@@ -44,10 +44,16 @@ pub enum Dut {
     KnownDuplication(u32),
     /// Holds every frame up for this many nanoseconds.
     KnownDelay(u64),
+    /// Holds frames up for these many nanoseconds in turn.
+    KnownDelays([u32; 2]),
+    /// A queue of so many frames, drained at so many a second: a longer burst loses its rest.
+    KnownQueue { frames: u32, rate: u32 },
+    /// Drops everything for so long, from a moment of each load on.
+    KnownOutage { ns: u64, after_ns: u64 },
 }
 
 /// The kinds of DUT, with descriptions.
-pub(crate) const DUTS: [(&str, &str); 13] = [
+pub(crate) const DUTS: [(&str, &str); 16] = [
     ("tester-baseline", "nothing: the tester alone"),
     ("forwarding", "the kernel's routing"),
     ("bridge", "a bridge between the two ends instead of a router"),
@@ -64,6 +70,12 @@ pub(crate) const DUTS: [(&str, &str); 13] = [
     ("known-loss=N", "loses exactly every N-th frame"),
     ("known-duplication=N", "sends exactly every N-th frame twice"),
     ("known-delay=T", "holds every frame up for T, up to 200us"),
+    ("known-delays=T/T", "holds frames up for the one and the other time in turn, up to 200us"),
+    (
+        "known-queue=N@N",
+        "a queue of N frames that is drained at N frames a second on each CPU, and loses the others",
+    ),
+    ("known-outage=T@T", "drops everything for a time, from the second time after a load's first frame on"),
 ];
 
 impl fmt::Display for Dut {
@@ -73,6 +85,9 @@ impl fmt::Display for Dut {
             Dut::KnownLoss(n) => write!(f, "known-loss={n}"),
             Dut::KnownDuplication(n) => write!(f, "known-duplication={n}"),
             Dut::KnownDelay(ns) => write!(f, "known-delay={ns}ns"),
+            Dut::KnownDelays([one, other]) => write!(f, "known-delays={one}ns/{other}ns"),
+            Dut::KnownQueue { frames, rate } => write!(f, "known-queue={frames}@{rate}"),
+            Dut::KnownOutage { ns, after_ns } => write!(f, "known-outage={ns}ns@{after_ns}ns"),
             plain => plain.serialize(f),
         }
     }
@@ -86,8 +101,9 @@ impl Dut {
 
     /// Whether its answer is known, to check linerate itself.
     pub fn is_known(self) -> bool {
-        use Dut::{KnownDelay, KnownDuplication, KnownLoss, KnownRate};
-        matches!(self, KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_))
+        use Dut::{KnownDelay, KnownDelays, KnownDuplication, KnownLoss, KnownOutage, KnownQueue, KnownRate};
+        let program = matches!(self, KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_));
+        program || matches!(self, KnownDelays(_) | KnownQueue { .. } | KnownOutage { .. })
     }
 }
 

@@ -53,6 +53,9 @@ Variants:
   known-loss=N         loses exactly every N-th frame
   known-duplication=N  sends exactly every N-th frame twice
   known-delay=T        delays every frame by T, up to 200us
+  known-delays=T/T     delays frames by the one and the other time in turn
+  known-queue=N@N      a queue of N frames, drained at N frames/s, that loses the others
+  known-outage=T@T     drops everything for a time, from the second time after each load's first frame on
 
 Rule files: input of nft, or output of iptables-save. They are loaded in the lab's namespace, never on this host.
 Their interfaces and networks stand for the lab's: `in` is the generator's side, `out` the receiver's. Without --map

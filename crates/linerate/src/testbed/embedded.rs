@@ -276,6 +276,7 @@ impl Embedded {
         let scene = Scene { telemetry, configuration, ..Scene::of_lane(lane) };
         let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
+        lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
         let began = Instant::now();
         let during = |moment| collectors.during(moment);

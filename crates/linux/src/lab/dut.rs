@@ -44,6 +44,8 @@ pub struct DutEnd {
     /// The one that forwards first.
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) known: Option<MappedArray<Known>>,
+    /// When the first frame of a load came to a DUT with a known answer.
+    first: Option<MappedArray<u64>>,
     pub(super) rules: RuleSet,
     pub(super) room: Option<room::Room>,
     /// Attached while they are here.
@@ -84,12 +86,18 @@ impl DutEnd {
             router,
             nodes,
             known: None,
+            first: None,
             room: None,
             programs: Vec::new(),
             sysctls: Vec::new(),
             interrupted,
             kept: AtomicBool::new(false),
         }
+    }
+
+    /// A load is about to begin: a DUT with a known answer counts its time from the next frame on.
+    pub fn begin_load(&self) {
+        self.first.iter().for_each(|first| first.set(0, 0));
     }
 
     /// Writes the files and runs the commands.
@@ -232,29 +240,52 @@ impl Drop for DutEnd {
 
 /// The program of dut.bpf.c that forwards in place of the kernel, or disturbs it, with its constants; none for most kinds.
 fn program(dut: Dut) -> Option<(&'static str, Constants)> {
+    let none = Constants::default();
     Some(match dut {
-        Dut::Xdp => ("xdp_forward", [0; 3]),
-        Dut::KnownRate(rate) => ("known_rate", [rate, 0, 0]),
-        Dut::KnownLoss(one_in) => ("known_loss", [0, one_in, 0]),
-        Dut::KnownDuplication(one_in) => ("known_duplication", [0, one_in, 0]),
-        Dut::KnownDelay(ns) => ("known_delay", [0, 0, ns as u32]),
+        Dut::Xdp => ("xdp_forward", none),
+        Dut::KnownRate(rate) => ("known_rate", Constants { rate, ..none }),
+        Dut::KnownLoss(one_in) => ("known_loss", Constants { one_in, ..none }),
+        Dut::KnownDuplication(one_in) => ("known_duplication", Constants { one_in, ..none }),
+        Dut::KnownDelay(ns) => ("known_delay", Constants { delays_ns: [ns as u32, 0], ..none }),
+        Dut::KnownDelays(ns) => ("known_delay", Constants { delays_ns: ns, ..none }),
+        Dut::KnownQueue { frames, rate } => ("known_queue", Constants { rate, queue: frames, ..none }),
+        Dut::KnownOutage { ns, after_ns } => {
+            ("known_outage", Constants { outage_ns: [after_ns, ns], ..none })
+        }
         _ => return None,
     })
 }
 
-/// Frames a second, one in this many frames, nanoseconds.
-type Constants = [u32; 3];
+/// Constants of dut.bpf.c.
+#[derive(Debug, Clone, Copy, Default)]
+struct Constants {
+    rate: u32,
+    one_in: u32,
+    /// Of frames in turn; 0 as the second: the same.
+    delays_ns: [u32; 2],
+    queue: u32,
+    /// From the first frame of a load until it begins, and its length.
+    outage_ns: [u64; 2],
+}
 
 fn load(constants: Constants) -> Result<Ebpf, Error> {
     let cpus = bpf::possible_cpus() as u32;
-    let [rate, one_in, delay_ns] = constants;
-    let numbers = [("RATE", rate), ("ONE_IN", one_in), ("DELAY_NS", delay_ns)];
-    bpf::DUT.load(&numbers, &[], &[("known", cpus), ("buckets", cpus)])
+    let Constants { rate, one_in, delays_ns: [delay_ns, other_ns], queue, outage_ns } = constants;
+    let numbers = [
+        ("RATE", rate),
+        ("ONE_IN", one_in),
+        ("DELAY_NS", delay_ns),
+        ("OTHER_DELAY_NS", other_ns),
+        ("QUEUE", queue),
+    ];
+    let [after, lasts] = outage_ns.map(u64::to_ne_bytes);
+    let times: [(_, &[u8]); 2] = [("OUT_AFTER_NS", &after), ("OUT_NS", &lasts)];
+    bpf::DUT.load(&numbers, &times, &[("known", cpus), ("buckets", cpus)])
 }
 
 /// Loads and attaches the programs that a setup needs. They are detached when the DUT goes.
 pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup) -> Result<(), Error> {
-    let pass = setup.needs_pass().then_some(("pass", [0; 3]));
+    let pass = setup.needs_pass().then_some(("pass", Constants::default()));
     for (name, constants) in program(setup.settings.dut).into_iter().chain(pass) {
         let mut ebpf = load(constants)?;
         match name {
@@ -268,7 +299,10 @@ pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup) -> Result<(), Err
                 dut.namespace.run(|| bpf::set_devmap(&mut ebpf, "egress", 0, dut.outside.index))?;
             }
             "pass" => {}
-            _ => dut.known = Some(MappedArray::take(&mut ebpf, "known", bpf::possible_cpus())?),
+            _ => {
+                dut.known = Some(MappedArray::take(&mut ebpf, "known", bpf::possible_cpus())?);
+                dut.first = Some(MappedArray::take(&mut ebpf, "first", 1)?);
+            }
         }
         dut.programs.push(ebpf);
     }
@@ -293,7 +327,7 @@ fn attach_egress(ebpf: &mut Ebpf, name: &str, dut: &DutEnd) -> Result<(), Error>
 /// # Errors
 /// The kernel refuses the program.
 pub(super) fn try_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, Error> {
-    let mut ebpf = load([0; 3])?;
+    let mut ebpf = load(Constants::default())?;
     attach_xdp(&mut ebpf, "pass", namespace, ifindex)?;
     Ok(ebpf)
 }

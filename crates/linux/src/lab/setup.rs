@@ -120,8 +120,8 @@ impl Setup {
     /// Whether a program that passes everything keeps the inside interface polled: a veth has NAPI with GRO or a program, so where
     /// GRO itself is the question, both answers get the program.
     pub(super) fn needs_pass(&self) -> bool {
-        use Dut::{KnownDelay, KnownLoss, KnownRate, Xdp};
-        let has_its_own = matches!(self.settings.dut, Xdp | KnownRate(_) | KnownLoss(_) | KnownDelay(_));
+        let dut = self.settings.dut;
+        let has_its_own = dut == Dut::Xdp || dut.is_known() && !matches!(dut, Dut::KnownDuplication(_));
         self.settings.inside.features.contains_key(&Feature::Gro) && !has_its_own
     }
 

@@ -120,12 +120,15 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let mut generator =
         LiveFrames::new(&lab.generator.namespace, &[target], &traffic, &lab.spec.generator_cpus, None)
             .unwrap();
+    lane.dut.iter().for_each(|dut| dut.begin_load());
     let before = ledger::snapshot(lane).unwrap();
     let longest = 2_000_000_000;
     let timing = Timing { warm_up_ns: 0, interval_ns: longest, ..Timing::slice(longest) };
     let running = AtomicBool::new(false);
     let Frames { rate, count, step, findings, .. } = frames;
-    let load = Load { rate, frames: Some(count), step, findings, ..Load::lasting(timing.load()) };
+    // Paced frames wait for their batch.
+    let batch = if rate.is_some() { 8 } else { 64 };
+    let load = Load { rate, frames: Some(count), step, findings, batch, ..Load::lasting(timing.load()) };
     let outcome = trial::run(timing, load, &mut generator, &mut receiver, &running, |_| {}).unwrap();
     let sent = generator.counters();
     assert_eq!(sent.frames, frames.count, "the generator did not send what was asked");

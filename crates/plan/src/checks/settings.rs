@@ -148,15 +148,7 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     };
     let span = node.span;
     let linux = matches!(place.system, System::Linux | System::Vyos);
-    let only_linux = matches!(
-        dut,
-        Dut::Macvlan
-            | Dut::Xdp
-            | Dut::KnownRate(_)
-            | Dut::KnownLoss(_)
-            | Dut::KnownDuplication(_)
-            | Dut::KnownDelay(_)
-    );
+    let only_linux = matches!(dut, Dut::Macvlan | Dut::Xdp) || dut.is_known();
     if only_linux && !linux {
         let help = "give the variant systems = [\"linux\"], or a section for this system with another dut";
         problems.fault(span, format!("{} has no {dut}", place.system), help);
