@@ -1,0 +1,64 @@
+//! Searches on real packets, against DUTs whose answer is known, and against each other. They want a quiet machine: a stall of the
+//! machine is a loss of the DUT.
+
+mod common;
+
+use common::{Scratch, linerate_line};
+use serde_json::Value;
+
+/// The result of a search for one goal.
+fn searched(line: &str) -> Value {
+    let records = Scratch::new();
+    let line = format!("search {line} --budget 5min --json --out {}", records.file("search"));
+    let found = linerate_line(&line).within(400).first().run().ok().json();
+    let search = &found["summary"]["searches"][0];
+    assert_eq!(search["ended"], "known", "{line}: {search:#}");
+    search["goals"][0].clone()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is a number"))
+}
+
+/// Frames above the rate find the queue full, and it is empty when a trial begins.
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_a_rate_that_is_known_is_found() {
+    const RATE: f64 = 100_000.0;
+    let mut off: Vec<f64> = Vec::new();
+    for _ in 0..20 {
+        let line = "--variant known-queue=50/100000 --goal 0:200ms:4200ms:0.5 --width 0.4% --max 200kpps";
+        off.push(number(&searched(line)["conditional"]) / RATE - 1.0);
+    }
+    assert!(off.iter().all(|off| off.abs() <= 0.005), "{off:?}");
+}
+
+/// Every N-th frame is lost: a trial of n frames loses one with the probability n / N. Half of the trials do so at n = N / 2.
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_a_floor_of_loss_bounds_the_rate_without_loss() {
+    let goal = searched("--variant known-loss=20000 --goal 0:100ms:2100ms:0.5 --max 400kpps");
+    // The load of a trial lasts a tenth longer than its window.
+    let half = 20_000.0 / 2.0 / 0.11;
+    let [low, high] = [0, 1].map(|end| number(&goal["interval"][end]));
+    assert!(low <= half && half <= high, "{half} in {goal:#}");
+    // With 0.5 % allowed, one frame in 20,000 is nothing.
+    let goal = searched("--variant known-loss=20000 --goal 0.5%:100ms:2100ms:0.5 --max 200kpps");
+    assert_eq!(goal["irregular"], "max-load", "{goal:#}");
+}
+
+/// The machine's noise is part of both: their intervals must allow for it.
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_two_searches_for_the_same_rate_agree_within_their_intervals() {
+    let interval = || {
+        let goal = searched("--goal 0:50ms:1050ms:0.5 --width 2%");
+        let end = |at: usize, open: f64| goal["interval"][at].as_f64().unwrap_or(open);
+        (end(0, 0.0), end(1, f64::INFINITY), goal["conditional"].as_f64())
+    };
+    let pairs: Vec<_> = (0..10).map(|_| (interval(), interval())).collect();
+    let agree = |((low, high, _), (other_low, other_high, _)): &(_, _)| low <= other_high && other_low <= high;
+    let agreeing = pairs.iter().filter(|pair| agree(pair)).count();
+    assert!(agreeing >= 9, "{pairs:#?}");
+    eprintln!("{pairs:#?}");
+}
