@@ -2,7 +2,7 @@
 
 use crate::commands::{
     advise, agent, apply, bench, calc, compare, conduct, documents, explain, facts, flame, history, import,
-    lab, plan_file, profile, receive, reproduce, rules, run, search, send, show, stat, tune, watch,
+    lab, plan_file, profile, receive, report, reproduce, rules, run, search, send, show, stat, tune, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -75,6 +75,11 @@ pub enum Command {
     Lab(lab::Lab),
     /// Print the results of a recorded campaign again
     Show(show::Show),
+    /// Write a campaign as one page for a browser
+    ///
+    /// The page has the verdict, pictures with every trial as a point, all tables, warnings, and how it was measured. It is one file that
+    /// loads nothing and needs no script.
+    Report(report::Report),
     /// Compare campaigns, variants or files of rates: which is faster, by how much, and how certain is it?
     ///
     /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. Trials that ran side
@@ -189,6 +194,7 @@ impl Command {
             Command::Search(args) => search::run(&args),
             Command::Conduct(args) => conduct::run(&args),
             Command::Show(args) => show::run(&args),
+            Command::Report(args) => report::run(&args),
             Command::Compare(args) => compare::run(&args),
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Stat(args) => stat::run(&args),

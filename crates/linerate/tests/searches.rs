@@ -57,7 +57,8 @@ fn takes_minutes_two_searches_for_the_same_rate_agree_within_their_intervals() {
         (end(0, 0.0), end(1, f64::INFINITY), goal["conditional"].as_f64())
     };
     let pairs: Vec<_> = (0..10).map(|_| (interval(), interval())).collect();
-    let agree = |((low, high, _), (other_low, other_high, _)): &(_, _)| low <= other_high && other_low <= high;
+    let agree =
+        |((low, high, _), (other_low, other_high, _)): &(_, _)| low <= other_high && other_low <= high;
     let agreeing = pairs.iter().filter(|pair| agree(pair)).count();
     assert!(agreeing >= 9, "{pairs:#?}");
     eprintln!("{pairs:#?}");

@@ -1,5 +1,6 @@
 //! The content of a page as blocks, independent of its format.
 
+use crate::chart::Chart;
 use crate::format::{self, Format, Style};
 use serde::Serialize;
 
@@ -35,6 +36,8 @@ pub enum Block {
     Bars(Bars),
     /// A line of values over time, with its levels and its changes.
     Strip(Strip),
+    /// A picture of figures that the page has in words or in a table as well.
+    Chart(Chart),
     /// Something else begins.
     Gap,
 }

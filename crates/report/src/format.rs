@@ -1,6 +1,7 @@
 //! How documents are drawn. A new format is a file beside these and a line in [`FORMATS`].
 
 mod csv;
+mod html;
 mod json;
 mod markdown;
 mod plots;
@@ -19,7 +20,7 @@ pub trait Format: std::fmt::Debug + Sync {
 }
 
 /// All formats. The first is the default on a terminal.
-pub const FORMATS: [&dyn Format; 4] = [&Text, &json::Json, &markdown::Markdown, &csv::Csv];
+pub const FORMATS: [&dyn Format; 5] = [&Text, &json::Json, &markdown::Markdown, &csv::Csv, &html::Html];
 
 /// How text is to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

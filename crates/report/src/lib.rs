@@ -1,6 +1,7 @@
 //! Turns records into documents, which are lists of blocks. A format draws them. Pure, no I/O.
 #![forbid(unsafe_code)]
 
+pub mod chart;
 pub mod document;
 pub mod format;
 pub mod pages;

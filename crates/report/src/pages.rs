@@ -26,7 +26,7 @@ mod trials;
 mod tuning;
 
 use crate::document::Document;
-use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};
+use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary, TrialRecord};
 
 pub use crate::format::{Style, ascii};
 pub use advice::advice;
@@ -54,12 +54,17 @@ pub use tuning::tuning;
 
 /// The verdict of a campaign for a person to read.
 pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {
+    report(campaign, host, summary, &[])
+}
+
+/// The same with pictures of these trials.
+pub fn report(campaign: &Campaign, host: &HostFacts, summary: &Summary, trials: &[TrialRecord]) -> Document {
     let mut page = Document::default();
     warn_of_simulation(&mut page, simulated(campaign));
     match (&campaign.imported, &campaign.planned) {
         (Some(origin), _) => imported::page(&mut page, campaign, origin, host, summary),
         (None, Some(planned)) => {
-            results::page(&mut page, &results::Shown { campaign, planned, host, summary });
+            results::page(&mut page, &results::Shown { campaign, planned, host, summary, trials });
         }
         (None, None) => page.warn("This record has no plan, so it answers no question."),
     }

@@ -19,6 +19,7 @@ mod port;
 pub mod profile;
 mod prove;
 pub mod receive;
+pub mod report;
 pub mod reproduce;
 pub mod rules;
 pub mod run;

@@ -47,7 +47,7 @@ fn block(block: &Block) -> String {
         Block::Table(rows) => table(rows),
         Block::Bars(bars) => fenced(plots::bars(bars, WIDTH)),
         Block::Strip(strip) => fenced(plots::strip(strip, WIDTH)),
-        Block::Code { .. } | Block::Gap => String::new(),
+        Block::Code { .. } | Block::Chart(_) | Block::Gap => String::new(),
     }
 }
 

@@ -6,6 +6,7 @@ pub(super) mod changes;
 mod end_hosts;
 mod figures;
 mod measured;
+mod pictures;
 pub(super) mod profiles;
 mod searches;
 mod tables;
@@ -13,7 +14,7 @@ mod telemetry;
 
 use super::numbers::{listed, rate_unit, share, together};
 use crate::document::{Cell, Document, Tone};
-use linerate_measure::record::{Campaign, HostFacts, Mode, Planned, Row, Series, Summary};
+use linerate_measure::record::{Campaign, HostFacts, Mode, Planned, Row, Series, Summary, TrialRecord};
 
 /// The records of a page.
 pub struct Shown<'a> {
@@ -25,6 +26,8 @@ pub struct Shown<'a> {
     pub host: &'a HostFacts,
     /// The verdict.
     pub summary: &'a Summary,
+    /// The trials, for pictures; empty where a page has none.
+    pub trials: &'a [TrialRecord],
 }
 
 impl Shown<'_> {
@@ -117,12 +120,14 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
         return;
     }
     answer::answer(page, shown);
+    pictures::cells(page, shown);
     tables::cells(page, shown);
     match shown.is_of_end_hosts() {
         true => end_hosts::tcp(page, shown),
         false => figures::load(page, shown),
     }
     tables::papers(page, shown);
+    pictures::series(page, shown);
     tables::series(page, shown);
     tables::speed_ups(page, shown);
     tables::expectations(page, shown);

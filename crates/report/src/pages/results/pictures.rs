@@ -1,0 +1,74 @@
+//! The pictures of a campaign: every cell with its trials, and rates over factors.
+
+use super::Shown;
+use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
+use crate::document::{Block, Document};
+
+/// Cells that a picture has room for.
+const MOST_CELLS: usize = 60;
+/// Numbers that are further apart than this are shown by their ratio.
+const FAR: f64 = 20.0;
+
+/// A point for each cell, with all trials.
+pub fn cells(page: &mut Document, shown: &Shown<'_>) {
+    let rows = shown.summary.rows.iter().filter(|row| row.received.n > 0);
+    let cells: Vec<usize> = rows.map(|row| row.slot).collect();
+    if shown.trials.is_empty() || cells.is_empty() || cells.len() > MOST_CELLS {
+        return;
+    }
+    let names = cells.iter().map(|cell| shown.name(*cell)).collect();
+    let points = (0u32..).zip(&cells).filter_map(|(at, cell)| spot(shown, f64::from(at), *cell));
+    draw(
+        page,
+        "Forwarding rate of each cell",
+        Axis { label: "cell".into(), scale: Scale::Names(names) },
+        shown,
+        vec![Series { name: "median".into(), look: Look::Marks, points: points.collect() }],
+    );
+}
+
+/// Rates over each factor, a line for each series.
+pub fn series(page: &mut Document, shown: &Shown<'_>) {
+    let all: Vec<_> = shown.series().filter(|_| !shown.trials.is_empty()).collect();
+    for of_factor in all.chunk_by(|a, b| a.factor == b.factor) {
+        let Some(factor) = shown.planned.experiment.factors.get(of_factor[0].factor) else { continue };
+        let numbers: Option<Vec<f64>> = of_factor[0].points.iter().map(|point| point.number).collect();
+        let scale = match &numbers {
+            Some(numbers) => {
+                let [low, high] =
+                    [f64::min, f64::max].map(|end| numbers.iter().copied().reduce(end).unwrap_or(0.0));
+                if low > 0.0 && high / low > FAR { Scale::Log } else { Scale::Linear { from_zero: false } }
+            }
+            None => Scale::Names(of_factor[0].points.iter().map(|point| point.level.clone()).collect()),
+        };
+        let look = if numbers.is_some() { Look::Line } else { Look::Marks };
+        let lines = of_factor.iter().map(|series| {
+            let points = (0u32..)
+                .zip(&series.points)
+                .filter_map(|(at, point)| spot(shown, point.number.unwrap_or(f64::from(at)), point.cell));
+            Series { name: shown.shortened(&series.name), look, points: points.collect() }
+        });
+        let label = factor.about.clone().unwrap_or_else(|| factor.name.clone());
+        draw(page, &format!("Rate over {}", factor.name), Axis { label, scale }, shown, lines.collect());
+    }
+}
+
+/// The rate of a cell with its interval and its valid trials, in the unit of the page.
+fn spot(shown: &Shown<'_>, x: f64, cell: usize) -> Option<Spot> {
+    let (scale, _) = shown.unit();
+    let rate = shown.row(cell).filter(|row| row.received.n > 0)?.received;
+    let valid = shown.trials.iter().filter(|trial| trial.slot == cell && trial.audit.valid);
+    Some(Spot {
+        x,
+        y: rate.median / scale,
+        interval: rate.low.zip(rate.high).map(|(low, high)| [low / scale, high / scale]),
+        trials: valid.filter_map(|trial| Some(trial.rates?.received / scale)).collect(),
+    })
+}
+
+fn draw(page: &mut Document, title: &str, x: Axis, shown: &Shown<'_>, series: Vec<Series>) {
+    let (_, unit) = shown.unit();
+    let y = Axis { label: format!("forwarding rate, {unit}"), scale: Scale::Linear { from_zero: true } };
+    let interval = Some("95 % interval of the median".into());
+    page.blocks.push(Block::Chart(Chart { title: title.into(), x, y, series, interval }));
+}
