@@ -49,7 +49,7 @@ pub enum Look {
     Marks,
     /// Bars from 0.
     Bars,
-    /// A dashed line without marks: a limit.
+    /// A thin line without marks: a limit.
     Limit,
 }
 

@@ -45,6 +45,9 @@ pub enum Block {
 /// A page, whose blocks a [`Format`] draws.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Document {
+    /// Name of the page, for formats whose pages have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     pub blocks: Vec<Block>,
 }
 

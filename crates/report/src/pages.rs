@@ -59,7 +59,9 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Docu
 
 /// The same with pictures of these trials.
 pub fn report(campaign: &Campaign, host: &HostFacts, summary: &Summary, trials: &[TrialRecord]) -> Document {
-    let mut page = Document::default();
+    let planned = campaign.planned.as_ref();
+    let title = planned.map_or(&campaign.name, |planned| &planned.experiment.title);
+    let mut page = Document { title: Some(title.clone()), ..Document::default() };
     warn_of_simulation(&mut page, simulated(campaign));
     match (&campaign.imported, &campaign.planned) {
         (Some(origin), _) => imported::page(&mut page, campaign, origin, host, summary),

@@ -3,7 +3,7 @@
 mod svg;
 
 use super::{Format, Style, plots};
-use crate::chart::Chart;
+use crate::chart::{Axis, Chart, Scale};
 use crate::document::{Bars, Block, Cell, Document, Table, Tone};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -24,7 +24,7 @@ impl Format for Html {
     }
 
     fn render(&self, document: &Document, _: Style) -> String {
-        let title = title(document);
+        let title = document.title.as_deref().map_or("linerate".into(), plain);
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -36,27 +36,11 @@ impl Format for Html {
                     title { (title) }
                     style { (PreEscaped(STYLE)) }
                 }
-                body { main { (sections(document)) } }
+                body { main { h1 { (title) } (sections(document)) } }
             }
         };
         page.into_string() + "\n"
     }
-}
-
-/// The first answer; without one, the first heading or text.
-fn title(document: &Document) -> String {
-    let first = |wanted: fn(&Block) -> Option<&String>| document.blocks.iter().find_map(wanted);
-    let strong = first(|block| match block {
-        Block::Text { text, tone: Tone::Strong } => Some(text),
-        _ => None,
-    });
-    let any = || {
-        first(|block| match block {
-            Block::Heading { text } | Block::Text { text, .. } => Some(text),
-            _ => None,
-        })
-    };
-    strong.or_else(any).map_or("linerate".into(), |text| plain(text))
 }
 
 /// A section from each heading to the next.
@@ -120,9 +104,52 @@ fn picture(chart: &Chart) -> Markup {
     html! {
         figure {
             figcaption { (plain(&chart.title)) }
-            div role="img" aria-label=(plain(&chart.title)) { (PreEscaped(drawn)) }
+            div.picture role="img" aria-label=(plain(&chart.title)) { (PreEscaped(drawn)) }
+            p.note {
+                @if chart.series.len() > 1 {
+                    @for (number, series) in chart.series.iter().enumerate() {
+                        span.key {
+                            @let (mark, color) = svg::key(series, number);
+                            span style=(format!("color: {color}")) aria-hidden="true" { (mark) }
+                            " " (plain(&series.name))
+                        }
+                    }
+                }
+                @if let Some(interval) = &chart.interval { "Strokes: " (interval) ". Dots: trials. " }
+                a download="data.csv" href=(data("text/csv", &csv(chart))) { "Data (CSV)" }
+            }
         }
     }
+}
+
+/// The figures of a picture.
+fn csv(chart: &Chart) -> String {
+    let number = |at: f64, axis: &Axis| match &axis.scale {
+        Scale::Names(names) => names.get(at as usize).cloned().unwrap_or_default(),
+        _ => at.to_string(),
+    };
+    let quoted = |text: &str| format!("\"{}\"", plain(text).replace('"', "\"\""));
+    let mut text =
+        format!("series,{},{},low,high,trials\r\n", quoted(&chart.x.label), quoted(&chart.y.label));
+    for series in &chart.series {
+        for spot in &series.points {
+            let [low, high] =
+                spot.interval.map_or(["".into(), "".into()], |ends| ends.map(|end| end.to_string()));
+            let trials: Vec<String> = spot.trials.iter().map(f64::to_string).collect();
+            let x = quoted(&number(spot.x, &chart.x));
+            text += &format!("{},{x},{},{low},{high},{}\r\n", quoted(&series.name), spot.y, trials.join(" "));
+        }
+    }
+    text
+}
+
+/// An address that holds its data.
+fn data(kind: &str, text: &str) -> String {
+    let byte = |b: u8| match b {
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' => char::from(b).to_string(),
+        _ => format!("%{b:02X}"),
+    };
+    format!("data:{kind};charset=utf-8,{}", text.bytes().map(byte).collect::<String>())
 }
 
 fn class(tone: Tone) -> &'static str {

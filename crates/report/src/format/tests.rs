@@ -1,6 +1,7 @@
 //! One page in every format.
 
 use super::*;
+use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Cell, Document, Table, Tone};
 use expect_test::expect;
 
@@ -103,4 +104,66 @@ fn a_record_commands_neither_terminal_nor_spreadsheet_nor_markdown() {
         assert!(text.chars().all(|c| !c.is_control() || matches!(c, '\r' | '\n')), "{text:?}");
         assert!(!text.contains("\n## b") && !text.contains("\n=cmd"), "{text:?}");
     }
+}
+
+/// What a page holds beside its blocks of text.
+fn drawn(chart: Chart) -> String {
+    let title = Some("<script>alert(1)</script>".into());
+    html::Html.render(&Document { title, blocks: vec![Block::Chart(chart)] }, Style::default())
+}
+
+fn chart(scale: Scale, points: Vec<Spot>) -> Chart {
+    let axis = |label: &str, scale| Axis { label: label.into(), scale };
+    let name = "</svg><script>alert(2)</script>";
+    let interval = Some("95 % interval".into());
+    let series = [Look::Line, Look::Marks, Look::Bars, Look::Limit].map(|look| Series {
+        name: name.into(),
+        look,
+        points: points.clone(),
+    });
+    let y = axis("\" onload=\"alert(3)", Scale::Linear { from_zero: true });
+    Chart { title: name.into(), x: axis(name, scale), y, series: series.into(), interval }
+}
+
+fn spot(x: f64, y: f64) -> Spot {
+    Spot { x, y, interval: Some([y - 1.0, y + 1.0]), trials: vec![y, f64::NAN, f64::INFINITY] }
+}
+
+#[test]
+fn nothing_in_a_page_is_loaded_or_run() {
+    let names = || Scale::Names((0..200).map(|n| format!("<b>{n}</b>")).collect());
+    for chart in [
+        chart(names(), (0u32..200).map(|n| spot(f64::from(n), 5.0)).collect()),
+        chart(Scale::Log, vec![spot(0.0, 1.0), spot(1.0, 1.0), spot(1e6, f64::NAN)]),
+        chart(Scale::Linear { from_zero: false }, vec![spot(3.0, 0.0)]),
+        chart(Scale::Linear { from_zero: true }, vec![spot(f64::NAN, 1.0), spot(f64::MAX, f64::MIN)]),
+        chart(Scale::Linear { from_zero: true }, Vec::new()),
+    ] {
+        let page = drawn(chart);
+        assert!(page.contains("default-src 'none'"), "{page}");
+        for what in ["<script", "<b>", " onload=\"", "src=", "url(", "@import"] {
+            assert!(!page.contains(what), "{what} in {page}");
+        }
+    }
+}
+
+#[test]
+fn a_picture_has_its_axes_its_marks_and_its_data() {
+    let points = vec![spot(1.0, 10.0), spot(1000.0, 5.0)];
+    let page = drawn(Chart { title: "Rate over rules".into(), ..chart(Scale::Log, points) });
+    assert_eq!(page.matches("<svg").count(), 1);
+    assert!(page.matches("<circle").count() >= 4 + 2, "trials of each series, and marks of the first");
+    for what in
+        ["Rate over rules", "Strokes: 95 % interval. Dots: trials.", "download=\"data.csv\"", "%0D%0A"]
+    {
+        assert!(page.contains(what), "{what} in {page}");
+    }
+}
+
+#[test]
+fn a_million_trials_make_no_larger_picture() {
+    let mut points = vec![spot(1.0, 10.0)];
+    points[0].trials = vec![10.0; 1_000_000];
+    let page = drawn(chart(Scale::Linear { from_zero: true }, points));
+    assert!(page.matches("<circle").count() < 1000);
 }

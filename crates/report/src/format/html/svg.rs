@@ -1,6 +1,6 @@
 //! Charts as SVG, by plotters. Colours are attributes, which the page's style sheet exchanges in the dark.
 
-use crate::chart::{Chart, Look, Scale, Spot};
+use crate::chart::{Chart, Look, Scale, Series, Spot};
 use crate::pages::numbers::significant;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -124,6 +124,17 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
+/// The mark of series number `number` as a character, and its colour.
+pub fn key(series: &Series, number: usize) -> (char, String) {
+    let RGBColor(red, green, blue) = COLORS[number % COLORS.len()];
+    let mark = match series.look {
+        Look::Limit => '\u{2500}',
+        Look::Bars => '\u{25a0}',
+        Look::Line | Look::Marks => ['\u{25cf}', '\u{25b2}', '\u{25a0}', '\u{2715}'][number % 4],
+    };
+    (mark, format!("#{red:02X}{green:02X}{blue:02X}"))
+}
+
 /// The picture; `None` if it has no point. Names stand at the left, one below the other, where they have room.
 pub fn svg(chart: &Chart) -> Option<String> {
     let spots = || chart.series.iter().flat_map(|series| &series.points);
@@ -197,7 +208,7 @@ fn draw(chart: &Chart, x: Axis, y: Axis, area: &DrawingArea<SVGBackend<'_>, Shif
                 context.draw_series([PathElement::new(path.clone(), color.stroke_width(2))])?;
             }
             Look::Limit => {
-                context.draw_series(DashedLineSeries::new(path.clone(), 6, 4, INK.stroke_width(1)))?;
+                context.draw_series([PathElement::new(path.clone(), INK.stroke_width(1))])?;
             }
             Look::Marks | Look::Bars => {}
         }
