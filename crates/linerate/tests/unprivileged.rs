@@ -349,3 +349,21 @@ fn reference_results_that_differ_are_named() {
     std::fs::write(folder.file("x"), "5").unwrap();
     check(&folder.file("x")).fails(1, &["does not have the form"]);
 }
+
+#[test]
+fn a_report_is_one_page_with_a_picture() {
+    let records = Scratch::new();
+    let [out, file] = ["campaign", "report.html"].map(|name| records.file(name));
+    linerate_line(&format!("bench --simulate ok --trials 3 --out {out}")).run().ok();
+    let told = linerate_line(&format!("report {out} -o {file}")).run().ok();
+    assert!(told.stderr.contains("report.html") && told.stdout.is_empty(), "{told:?}");
+    let page = std::fs::read_to_string(&file).unwrap();
+    for what in
+        ["SIMULATED", "<svg", "Forwarding rate of each cell", "How it was measured", "default-src 'none'"]
+    {
+        assert!(page.contains(what), "{what} in {page}");
+    }
+    let again = linerate_line(&format!("report {out}")).run().ok();
+    assert_eq!(again.stdout, page, "the same records give the same page");
+    linerate_line("report /nonexistent").run().fails(1, &["/nonexistent"]);
+}
