@@ -1,11 +1,10 @@
 //! Rates that were searched for: the bounds of each goal, and the loss at each load.
 
-use super::super::numbers::{percent, rate, rate_interval, rate_unit, share, words};
+use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::Shown;
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::record::{Ended, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
-use linerate_stats::Estimate;
 
 /// Searches whose loads are shown one by one.
 const MOST: usize = 4;
@@ -85,11 +84,16 @@ fn unit(shown: &Shown<'_>) -> (f64, &'static str) {
 
 /// How far the trials tell where the goal begins to be missed.
 fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
-    match (goal.interval, goal.outcome.conditional) {
-        ([low @ Some(_), high @ Some(_)], Some(median)) => {
-            rate_interval(&Estimate { median, low, high, n: 1 }, scale, 4)
-        }
-        _ => "open".into(),
+    let end = |load: f64| rate(load, scale, 4).text().to_owned();
+    match goal.interval {
+        [None, None] => Cell::Nothing,
+        [Some(low), None] => format!("from {}", end(low)).into(),
+        [None, Some(high)] => format!("to {}", end(high)).into(),
+        [Some(low), Some(high)] => Cell::Interval {
+            low: low / scale,
+            high: high / scale,
+            text: format!("{}..{}", end(low), end(high)),
+        },
     }
 }
 
