@@ -9,6 +9,7 @@ use linerate_linux::host::peak_rss_bytes;
 use linerate_linux::records::RecordStore;
 use linerate_linux::telemetry::{drops, locks, profile, stages};
 use linerate_measure::audit::{Evidence, audit};
+use linerate_measure::experiment::Measure;
 use linerate_measure::record::{
     Campaign, Events, HostFacts, LabKind, Mode, Slot, SlotFacts, SlotProfile, Staged, Stopped, Summary,
     TrialRecord, VERSION, Waits, Warning,
@@ -149,7 +150,7 @@ impl Conductor<'_> {
             let title = self.campaign.name_of(request.slot);
             let known = strategy.progress().map_or(String::new(), |known| format!("; {known}"));
             progress.say(format!("block {}: {title}{known}", request.block + 1));
-            if self.stand.passed().is_none() {
+            if self.stand.passed().is_none() && !self.without_waits(&request) {
                 pause(self.campaign);
             }
             match self.one_trial(&request, elapsed_ns) {
@@ -161,6 +162,12 @@ impl Conductor<'_> {
                 Err(error) => return (Stopped::Failed, Some(error)),
             }
         }
+    }
+
+    /// Whether a trial is none of RFC 2544's, in a campaign that has those: the tester alone.
+    fn without_waits(&self, request: &TrialRequest) -> bool {
+        let trials = self.campaign.planned.as_ref().map(|planned| &planned.experiment.trials);
+        request.benchmark.is_none() && trials.is_some_and(|trials| trials.measure == Measure::Rfc2544)
     }
 
     /// Profiles each slot that has trials, in trials of its own: each sample takes time from the frames. Or why not. Without a DUT,
@@ -308,6 +315,7 @@ impl Conductor<'_> {
     /// Runs one trial and records it.
     fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
+        let timing = if self.without_waits(request) { timing.without_waits() } else { timing };
         let slot = request.slot;
         let configuration = self.is_unknown(slot)?;
         let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(slot));

@@ -2,7 +2,8 @@
 
 use crate::commands::{
     advise, agent, apply, bench, calc, compare, conduct, documents, explain, facts, flame, history, import,
-    lab, plan_file, profile, receive, report, reproduce, rules, run, search, send, show, stat, tune, watch,
+    lab, plan_file, profile, receive, report, reproduce, rfc2544, rules, run, search, send, show, stat, tune,
+    watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -47,6 +48,11 @@ pub enum Command {
     /// loads that decide. First it measures the tester alone: its rate bounds the loads, and stalls of this machine bound the length of
     /// trials. Several variants are searched in turns, trial by trial.
     Search(Box<search::Search>),
+    /// Measure by RFC 2544: throughput, latency, frame loss rate, back-to-back frames, system recovery and reset
+    ///
+    /// Each test alone or all of them, with the sizes, times, repeats and waits of the RFC. RFC 9004 corrects back-to-back frames, RFC 8219
+    /// adds delay variation, RFC 6201 the methods of reset, RFC 2889 the forwarding rate.
+    Rfc2544(Box<rfc2544::Rfc2544>),
     /// Experiments as files: list them, check them, or see what they will do
     ///
     /// A plan is a TOML file: which variants of a device under test are compared, under which traffic, how often, and which results its
@@ -192,6 +198,7 @@ impl Command {
             Command::Plan(args) => plan_file::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Search(args) => search::run(&args),
+            Command::Rfc2544(args) => rfc2544::run(&args),
             Command::Conduct(args) => conduct::run(&args),
             Command::Show(args) => show::run(&args),
             Command::Report(args) => report::run(&args),

@@ -4,6 +4,7 @@
 
 use linerate_stats::Estimate;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// An experiment.
@@ -18,6 +19,8 @@ pub struct Experiment {
     pub system: System,
     /// Whether this is the quick form.
     pub quick: bool,
+    /// Speed in bit/s that is 100 % of line rate.
+    pub link_speed: Option<f64>,
     /// The factors, in the order of the plan.
     pub factors: Vec<Factor>,
     /// Pairs of slots whose ratio is of interest.
@@ -38,6 +41,25 @@ impl Experiment {
             let factor = self.factors.get(*factor)?;
             Some((factor, factor.levels.get(*level)?.as_str()))
         })
+    }
+
+    /// Whether each cell has the shortest frames among those that differ from it in nothing but their length. Of each: variant, levels,
+    /// and mean frame length.
+    pub fn shortest(&self, cells: &[(&str, &Levels, f64)]) -> Vec<bool> {
+        let sized: Vec<bool> =
+            self.factors.iter().map(|f| f.sets.iter().any(|field| field == "traffic.size")).collect();
+        let others = |levels: &Levels| -> Levels {
+            levels.iter().copied().filter(|(f, _)| sized.get(*f) != Some(&true)).collect()
+        };
+        let mut least: BTreeMap<(&str, Levels), f64> = BTreeMap::new();
+        for (variant, levels, length) in cells {
+            let known = least.entry((variant, others(levels))).or_insert(*length);
+            *known = known.min(*length);
+        }
+        cells
+            .iter()
+            .map(|(variant, levels, length)| least.get(&(*variant, others(levels))) == Some(length))
+            .collect()
     }
 
     /// A level with its factor: `rules 1000`.
@@ -263,6 +285,17 @@ pub struct Trials {
     pub min_fps: Option<f64>,
     #[serde(alias = "max-load")]
     pub max_fps: Option<f64>,
+    /// The tests of [`Measure::Rfc2544`], in their order.
+    pub tests: Vec<Benchmark>,
+    /// Runs of each test that has several; [`Benchmark::repeats`] where none are asked for.
+    pub repeats: Option<u32>,
+    /// Further trials of a burst with loss before it counts as too long.
+    pub verify: u32,
+    /// The wait for the last frames of a trial, and the rest after it, in nanoseconds, where they are not the lab's.
+    #[serde(alias = "drain")]
+    pub drain_ns: Option<u64>,
+    #[serde(alias = "settle")]
+    pub settle_ns: Option<u64>,
 }
 
 /// Distance of a search's bounds, relative to the upper one, where none is asked for.
@@ -293,6 +326,106 @@ pub enum Benchmark {
     ForwardingRate,
 }
 
+impl Benchmark {
+    /// All of them, in the order of RFC 2544, and those of other documents after them.
+    pub const ALL: [Benchmark; 8] = [
+        Benchmark::Throughput,
+        Benchmark::Latency,
+        Benchmark::FrameLoss,
+        Benchmark::BackToBack,
+        Benchmark::Recovery,
+        Benchmark::Reset,
+        Benchmark::DelayVariation,
+        Benchmark::ForwardingRate,
+    ];
+
+    /// Its runs where no number is asked for: of latency 20 at least (RFC 2544, section 26.2; RFC 8219, section 7), of back-to-back frames 50
+    /// (section 26.4).
+    pub fn repeats(self) -> u32 {
+        match self {
+            Benchmark::Latency | Benchmark::DelayVariation => 20,
+            Benchmark::BackToBack => 50,
+            Benchmark::Recovery | Benchmark::Reset => 5,
+            Benchmark::Throughput | Benchmark::FrameLoss | Benchmark::ForwardingRate => 1,
+        }
+    }
+
+    /// Whether it is made at the throughput of its frames, or judged by it.
+    pub fn needs_throughput(self) -> bool {
+        !matches!(self, Benchmark::FrameLoss | Benchmark::ForwardingRate)
+    }
+
+    /// Its section, and its name.
+    pub fn title(self) -> &'static str {
+        match self {
+            Benchmark::Throughput => "Throughput (RFC 2544, 26.1)",
+            Benchmark::Latency => "Latency (RFC 2544, 26.2; RFC 8219, 7.2)",
+            Benchmark::FrameLoss => "Frame loss rate (RFC 2544, 26.3)",
+            Benchmark::BackToBack => "Back-to-back frames (RFC 2544, 26.4; RFC 9004)",
+            Benchmark::Recovery => "System recovery (RFC 2544, 26.5)",
+            Benchmark::Reset => "Reset (RFC 2544, 26.6; RFC 6201)",
+            Benchmark::DelayVariation => "Delay variation (RFC 8219, 7.3)",
+            Benchmark::ForwardingRate => "Forwarding rate (RFC 2889, 5.1)",
+        }
+    }
+}
+
+impl Trials {
+    /// The runs of a test.
+    pub fn runs(&self, test: Benchmark) -> u32 {
+        match test.repeats() {
+            1 => 1,
+            usual => self.repeats.unwrap_or(usual),
+        }
+    }
+
+    /// The load of a trial of a test, in nanoseconds, where it does not follow from a burst: the duration is that of throughput and of
+    /// frame loss, 60 s by RFC 2544, and the others have the same share of it as there.
+    pub fn load_ns(&self, test: Benchmark) -> u64 {
+        let duration = self.duration_ns;
+        match test {
+            Benchmark::Throughput | Benchmark::FrameLoss | Benchmark::DelayVariation => duration,
+            Benchmark::Latency | Benchmark::Recovery => 2 * duration,
+            Benchmark::Reset => self.before_ns(test) + duration,
+            Benchmark::ForwardingRate => duration / 2,
+            Benchmark::BackToBack => duration / 30,
+        }
+    }
+
+    /// The part of that load before frames are tagged, the rate falls, or the event begins.
+    pub fn before_ns(&self, test: Benchmark) -> u64 {
+        match test {
+            Benchmark::Latency | Benchmark::Recovery => self.duration_ns,
+            // RFC 6201, section 4: 15 s.
+            Benchmark::Reset => self.duration_ns / 4,
+            _ => 0,
+        }
+    }
+
+    /// The sections of RFC 2544 that these trials do not keep to, of frames of so many lengths.
+    pub fn departures(&self, sizes: usize) -> Vec<&'static str> {
+        const S: u64 = 1_000_000_000;
+        let tests = |test: Benchmark| self.tests.contains(&test);
+        let waits = self.pause_ns >= 4 * S
+            && self.drain_ns.is_some_and(|ns| ns >= 2 * S)
+            && self.settle_ns.is_some_and(|ns| ns >= 5 * S);
+        let departs = [
+            (sizes < 5, "9"),
+            (!waits, "23"),
+            (self.duration_ns < 60 * S, "24"),
+            (
+                tests(Benchmark::Latency)
+                    && (self.runs(Benchmark::Latency) < 20 || self.duration_ns < 60 * S),
+                "26.2",
+            ),
+            (tests(Benchmark::BackToBack) && self.runs(Benchmark::BackToBack) < 50, "26.4"),
+            (tests(Benchmark::Recovery) && self.duration_ns < 60 * S, "26.5"),
+            (tests(Benchmark::Reset) && self.duration_ns < 60 * S, "26.6"),
+        ];
+        departs.into_iter().filter(|(departs, _)| *departs).map(|(_, section)| section).collect()
+    }
+}
+
 /// What is measured of each cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -304,6 +437,8 @@ pub enum Measure {
     Search,
     /// The loss at falling loads, until two successive trials lose nothing.
     LossCurve,
+    /// The tests of RFC 2544, and of documents after it.
+    Rfc2544,
 }
 
 /// How a rate is searched for.
@@ -359,6 +494,11 @@ impl Default for Trials {
             width: None,
             min_fps: None,
             max_fps: None,
+            tests: Vec::new(),
+            repeats: None,
+            verify: 0,
+            drain_ns: None,
+            settle_ns: None,
         }
     }
 }

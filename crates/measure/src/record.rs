@@ -1,11 +1,16 @@
 //! The records of a campaign, and the reader of all their versions. docs/records.md describes the files.
 
+mod benchmarks;
 mod end_hosts;
 mod finding;
 pub mod imported;
 mod telemetry;
 mod verdict;
 
+pub use benchmarks::{
+    AtLoad, BackToBack, Benchmarked, DelayVariation, Figures, ForwardingRate, Latency, LatencyRun, Maximum,
+    Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
+};
 pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
 pub use finding::{
     Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength, Verdict,

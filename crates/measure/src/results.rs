@@ -7,7 +7,7 @@ use crate::record::{
     Against, Campaign, Compared, Disagreement, Expected, JudgedPair, Ministat, Planned, Point, Row, Searched,
     Series, Stopped, Summary, TrialRecord,
 };
-use crate::strategy::{Design, Figure, List, Observed, Strategy, replay};
+use crate::strategy::{Benched, Design, Figure, List, Observed, Strategy, replay};
 use linerate_stats::Estimate;
 use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
 use std::collections::HashMap;
@@ -40,6 +40,11 @@ impl<'a> Ratios<'a> {
     /// The results of searches, if rates were searched for.
     pub fn searches(&self) -> Vec<Searched> {
         self.strategy.searches()
+    }
+
+    /// The courses of RFC 2544's tests, if they were carried out.
+    pub fn benchmarks(&self) -> Vec<Benched> {
+        self.strategy.benchmarks()
     }
 
     /// The ratio of two slots' rates, if it is a number that a record can hold.

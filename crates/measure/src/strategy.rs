@@ -1,6 +1,7 @@
 //! Which trial comes next, and when enough is known. Sans-I/O: all of it follows from the design and the trials before, so a campaign can
 //! be replayed from its records, and resumed where it was stopped.
 
+mod benchmarks;
 mod blocks;
 mod comparison;
 mod list;
@@ -8,15 +9,17 @@ mod searches;
 mod sequential;
 mod step;
 
+pub use benchmarks::{Benched, Estimated, Rfc2544, estimate};
 pub use blocks::Blocks;
 pub use list::List;
 pub use searches::{LEAST_FPS, Searches};
 pub use sequential::Sequential;
 pub use step::{Figure, History, Observed, Strategy, TrialRequest};
 
-use crate::experiment::{Comparison, Experiment, Measure, Order, Trials};
+use crate::experiment::{Comparison, Experiment, Levels, Measure, Order, Trials};
 use crate::record::{Campaign, Slot, Stopped, TrialRecord};
 use crate::trial::Shape;
+use linerate_wire::units::line_rate;
 use step::Outcomes;
 
 /// Input of a strategy. Together with the recorded trials it determines every step of the strategy.
@@ -30,6 +33,8 @@ pub struct Design {
     pub trials: Trials,
     /// Seed of the order.
     pub seed: u64,
+    /// The links' speed in bit/s, where the plan names one.
+    pub link_speed: Option<f64>,
 }
 
 /// A slot of a design.
@@ -45,6 +50,12 @@ pub struct DesignSlot {
     pub skipped: bool,
     /// Whether it is the tester without a DUT.
     pub tester: bool,
+    /// Mean length of its frames in bytes, with FCS.
+    pub len_fcs: f64,
+    /// Whether no slot has shorter frames that differs from it in nothing else.
+    pub shortest: bool,
+    /// Whether the plan has an event that befalls its DUT.
+    pub event: bool,
 }
 
 impl Trials {
@@ -61,21 +72,35 @@ impl Design {
     /// The design of a campaign's experiment, if it has one.
     pub fn of(campaign: &Campaign) -> Option<Design> {
         let planned = campaign.planned.as_ref()?;
-        let slot = |slot: &Slot| DesignSlot {
+        let cells: Vec<(&str, &Levels, f64)> = campaign
+            .slots
+            .iter()
+            .map(|slot| (slot.plan_variant.as_str(), &slot.levels, slot.average_len_fcs()))
+            .collect();
+        let shortest = planned.experiment.shortest(&cells);
+        let slot = |(slot, shortest): (&Slot, bool)| DesignSlot {
+            len_fcs: slot.average_len_fcs(),
+            shortest,
             group: slot.group,
             ceiling: slot.ceiling,
             load: slot.asked_fps,
             skipped: !planned.lacking(slot.id).is_empty(),
             tester: slot.is_calibration(),
+            event: false,
         };
-        let slots = campaign.slots.iter().map(slot).collect();
+        let slots = campaign.slots.iter().zip(shortest).map(slot).collect();
         Some(Design::new(&planned.experiment, slots, campaign.asked.seed))
     }
 
     /// The design of an experiment with these slots.
     pub fn new(experiment: &Experiment, slots: Vec<DesignSlot>, seed: u64) -> Design {
-        let Experiment { comparisons, trials, .. } = experiment.clone();
-        Design { slots, comparisons, trials, seed }
+        let Experiment { comparisons, trials, link_speed, .. } = experiment.clone();
+        Design { slots, comparisons, trials, seed, link_speed }
+    }
+
+    /// Frames/s that the links carry of a slot's frames.
+    fn line_rate(&self, slot: usize) -> Option<f64> {
+        self.link_speed.map(|speed| line_rate(speed, self.slots[slot].len_fcs))
     }
 
     /// The request for a slot's trial as the design has it.
@@ -115,6 +140,7 @@ impl Order {
 /// The strategy of a design.
 pub fn strategy(design: Design) -> Box<dyn Strategy> {
     match design.trials.order {
+        _ if design.trials.measure == Measure::Rfc2544 => Box::new(Rfc2544::new(design)),
         _ if design.trials.measure != Measure::Rate => Box::new(Searches::new(design)),
         Order::Blocks => Box::new(Blocks::new(design)),
         Order::Sequential => Box::new(Sequential::new(design)),

@@ -1,6 +1,9 @@
 //! From trials to a verdict: a row per slot, ratios paired by block, the limits, and warnings.
 
+mod benchmarks;
+
 use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
+use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
     Campaign, Connections, LabKind, Limit, Mode, Row, Searched, Slot, States, Stopped, Summary, TrialRecord,
@@ -73,7 +76,11 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         let load = searches.iter().find(|search| search.slot == slot.id).map(Searched::throughput);
         row(campaign, slot, trials, |trial| match load {
             // The loads of a search differ: its rate is the one at the throughput.
-            Some(load) => trial.asked_fps == load && load.is_some(),
+            Some(load) => {
+                trial.asked_fps == load
+                    && load.is_some()
+                    && trial.benchmark.is_none_or(|test| test == Benchmark::Throughput)
+            }
             None => searches.is_empty() || trial.asked_fps.is_none(),
         })
     };
@@ -110,6 +117,7 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         profiles: Vec::new(),
         explanations: Vec::new(),
         searches,
+        benchmarks: benchmarks::benchmarked(&ratios.benchmarks(), trials),
     };
     if let Some(planned) = &campaign.planned {
         results::add(&mut summary, planned, &ratios);

@@ -17,6 +17,13 @@ pub struct Timing {
     pub drain_ns: u64,
     /// Pause after the trial.
     pub settle_ns: u64,
+    /// The receiver is waited for no less than this, even where no frame is missing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub least_drain_ns: u64,
+}
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 impl Timing {
@@ -29,7 +36,7 @@ impl Timing {
             interval_ns: (run_ns / 10).clamp(10_000_000, 1_000_000_000),
             quiet_ns: 5_000_000,
             drain_ns: 500_000_000,
-            settle_ns: 0,
+            ..Timing::default()
         }
     }
 
@@ -42,7 +49,7 @@ impl Timing {
             interval_ns: (run_ns / 20).clamp(20_000_000, 1_000_000_000),
             quiet_ns: 100_000_000,
             drain_ns: 2_000_000_000,
-            settle_ns: 0,
+            ..Timing::default()
         }
     }
 
@@ -64,6 +71,11 @@ impl Timing {
             then => (u128::from(self.interval_ns) * u128::from(run_ns) / u128::from(then.max(1))) as u64,
         };
         Timing { run_ns, interval_ns: interval_ns.max(1), ..self }
+    }
+
+    /// Without the waits that RFC 2544 wants around a trial.
+    pub fn without_waits(self) -> Timing {
+        Timing { settle_ns: 0, least_drain_ns: 0, ..self }
     }
 
     /// All time under load.
@@ -197,8 +209,9 @@ impl Machine {
             }
         }
         let quiet = now_ns.saturating_sub(self.last_change_ns) >= self.timing.quiet_ns;
-        let long = now_ns.saturating_sub(self.stopped_ns) >= self.timing.drain_ns;
-        match complete || quiet || long {
+        let waited = now_ns.saturating_sub(self.stopped_ns);
+        let (least, long) = (waited >= self.timing.least_drain_ns, waited >= self.timing.drain_ns);
+        match least && (complete || quiet || long) {
             true if self.timing.settle_ns > 0 => Step::Settle(self.timing.settle_ns),
             true => Step::Done,
             false => Step::Drain(now_ns + self.timing.quiet_ns / 10),
@@ -332,6 +345,8 @@ mod tests {
         let held = drive(timing, 4_000_000).2;
         assert!((4_000_000..5_000_000).contains(&held), "{held}");
         assert!(drive(timing, 0).2 < 1_000_000);
+        let waits = drive(Timing { least_drain_ns: 2_000_000_000, ..timing }, 0).2;
+        assert!((2_000_000_000..2_010_000_000).contains(&waits), "{waits}");
         assert!(drive(timing, u64::MAX / 2).2 < 600_000_000);
     }
 

@@ -7,7 +7,7 @@ use super::text_form;
 use crate::backend::Backend;
 use crate::rules::RuleSet;
 use crate::units::Rate;
-use linerate_measure::experiment::Experiment;
+use linerate_measure::experiment::{Experiment, Levels, Measure};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
@@ -24,8 +24,6 @@ pub struct Campaign {
     pub experiment: Experiment,
     /// Where it runs.
     pub lab: Lab,
-    /// Speed in bit/s that is 100 % of line rate.
-    pub link_speed: Option<f64>,
     /// Distinct configurations of the device under test.
     pub lanes: Vec<Lane>,
     /// Distinct kinds of traffic.
@@ -243,12 +241,20 @@ impl Campaign {
 
     /// The times of its trials.
     pub fn timing(&self) -> Timing {
-        let run_ns = self.experiment.trials.duration_ns;
-        match self.lab {
+        let trials = &self.experiment.trials;
+        let run_ns = trials.duration_ns;
+        let timing = match self.lab {
             Lab::File { .. } => Timing::of_hosts(run_ns),
             Lab::Embedded { mode: Mode::EndHosts, .. } => Timing::of_end_hosts(run_ns, self.longest_rtt_ns()),
             Lab::Embedded { .. } => Timing::slice(run_ns),
+        };
+        if trials.measure != Measure::Rfc2544 {
+            return timing;
         }
+        // Every frame of a trial counts, so there are none before its window.
+        let [least_drain_ns, settle_ns] = [trials.drain_ns, trials.settle_ns].map(Option::unwrap_or_default);
+        let drain_ns = timing.drain_ns.max(least_drain_ns);
+        Timing { warm_up_ns: 0, drain_ns, settle_ns, least_drain_ns, ..timing }
     }
 
     /// Calls each cell by its variant and its frames alone: `nft-stateful IPv6 84 B`.
@@ -283,13 +289,19 @@ impl Campaign {
 
     /// The design of a strategy that runs all cells.
     pub fn design(&self, seed: u64) -> Design {
-        let slot = |cell: &Cell| DesignSlot {
+        let length = |cell: &Cell| self.kinds[cell.kind].size.average_len_fcs();
+        let cells: Vec<(&str, &Levels, f64)> =
+            self.cells.iter().map(|cell| (cell.variant.as_str(), &cell.levels, length(cell))).collect();
+        let shortest = self.experiment.shortest(&cells);
+        let slot = |(cell, shortest): (&Cell, bool)| DesignSlot {
+            len_fcs: length(cell),
+            shortest,
             group: self.lanes[cell.lane].group,
             ceiling: cell.ceiling,
             tester: self.lanes[cell.lane].settings.dut == super::settings::Dut::TesterBaseline,
             ..DesignSlot::default()
         };
-        Design::new(&self.experiment, self.cells.iter().map(slot).collect(), seed)
+        Design::new(&self.experiment, self.cells.iter().zip(shortest).map(slot).collect(), seed)
     }
 
     /// Whether a cell is the tester alone.

@@ -12,8 +12,6 @@ use super::value::Tree;
 use super::{forms, lower};
 use crate::units::{MOST_PER_THREAD, Rate};
 use linerate_measure::experiment::{Measure, Method, System};
-use linerate_measure::strategy::LEAST_FPS;
-use linerate_search::{Goal, Limits};
 use linerate_wire::units::grouped;
 use linerate_wire::units::line_rate;
 use linerate_wire::{Family, FrameMix, Transport};
@@ -66,7 +64,8 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     let Some(trials) = draft.tree.entry("trials") else { return };
     let Some(tree) = trials.node.table() else { return };
     search(draft, tree, problems);
-    if tree.get("blocks").is_none() && tree.get("budget").is_none() {
+    if tree.get("blocks").is_none() && tree.get("budget").is_none() && tree.text("measure") != Some("rfc2544")
+    {
         let help = "add blocks = 100, or budget = \"60 s\"";
         problems.fault(trials.key_span, "nothing says when the trials end", help);
     }
@@ -76,11 +75,14 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
 fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let measure = tree.get("measure").and_then(|node| Some((node, node.text()?)));
     let is = |name: &str| measure.is_some_and(|(_, text)| text == name);
-    let loads = is("search") || is("loss-curve");
+    let tests = is("rfc2544");
+    let loads = is("search") || is("loss-curve") || tests;
     let only = [
-        (is("search"), &["goals", "width", "method", "min-load"] as &[_], "search"),
-        (is("loss-curve"), &["step"], "loss-curve"),
+        (is("search"), &["goals"] as &[_], "search"),
+        (is("search") || tests, &["width", "method", "min-load"], "search"),
+        (is("loss-curve") || tests, &["step"], "loss-curve"),
         (loads, &["max-load"], "search"),
+        (tests, &["tests", "repeats", "verify", "drain", "settle"], "rfc2544"),
     ];
     for (allowed, keys, name) in only {
         for entry in keys.iter().filter(|_| !allowed).filter_map(|key| tree.entry(key)) {
@@ -111,24 +113,29 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         let why = "inline, the load waits for the DUT: nothing is lost, and there is nothing to search for";
         problems.fault(measure.span, why, "add mode = \"threaded\" to [lab]");
     }
-    if !draft.is_embedded() && tree.get("max-load").is_none() {
+    if !draft.is_embedded() && !tests && tree.get("max-load").is_none() {
         let why = "nothing says up to which load to search: hosts are not measured without a DUT";
         problems.fault(measure.span, why, "add max-load, at most the rate of the generator");
     }
     let trials = lower::trials(&draft.tree, false);
-    if trials.measure != Measure::Search {
+    if tests && !draft.is_embedded() && lower::link_speed(&draft.tree).is_none() && trials.max_fps.is_none() {
+        let why = "nothing says what 100 % of the load is: hosts are not measured without a DUT";
+        problems.fault(
+            measure.span,
+            why,
+            "add link-speed = \"10 Gbit/s\" to [lab]: the speed of the slower link",
+        );
+    }
+    if trials.measure == Measure::LossCurve {
         return;
     }
-    let goals = trials.search_goals(trials.duration_ns);
-    let limits = (trials.min_fps.unwrap_or(LEAST_FPS), trials.max_fps.unwrap_or(f64::MAX));
-    let checked = Limits::new(limits.0, limits.1).and_then(|limits| Goal::check_all(&goals, limits));
     if let (Method::Bisection, [_, second, ..], Some(node)) =
         (trials.method, &trials.goals[..], tree.get("method"))
     {
         let why = format!("bisection finds the rate of one goal, and not also {}", second.name);
         problems.fault(node.span, why, "name one in goals, or leave method out");
     }
-    if let Err(fault) = checked {
+    if let Err(fault) = trials.check_goals() {
         problems.push(Diagnostic::at(
             tree.get("goals").map_or(measure.span, |node| node.span),
             fault.to_string(),

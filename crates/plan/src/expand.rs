@@ -158,6 +158,7 @@ impl<'d> Build<'d> {
             source: draft.tree.text("source").map(str::to_string),
             system,
             quick,
+            link_speed: lower::link_speed(&draft.tree),
             factors: draft.factors.iter().map(|f| factor(f, quick)).collect(),
             comparisons: Vec::new(),
             expectations: Vec::new(),
@@ -166,7 +167,6 @@ impl<'d> Build<'d> {
         let campaign = Campaign {
             experiment,
             lab,
-            link_speed: lower::link_speed(&draft.tree),
             lanes: Vec::new(),
             kinds: Vec::new(),
             cells: Vec::new(),

@@ -163,24 +163,57 @@ pub(super) static TRIALS: Table = Table {
         key("goals", Kind::List(&Kind::Form(&GOAL))).about(
             "search: what is searched for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr.",
         ),
-        key("method", Kind::Choice(&METHODS)).about("search: how. Default: mlrsearch."),
+        key("method", Kind::Choice(&METHODS)).about("search, rfc2544: how to search for a rate. Default: mlrsearch."),
         key("step", Kind::Form(&SHARE))
-            .about("loss-curve: step between loads, as a share of the highest. Default: 10 %."),
-        key("width", Kind::Form(&SHARE))
-            .about("search: distance of the bounds at the end, relative to the upper one. Default: 0.5 %."),
-        key("min-load", Kind::Form(&FRAMES)).about("search: the lowest load. Default: 1 kpps."),
-        key("max-load", Kind::Form(&FRAMES))
-            .about("search, loss-curve: the highest load. Default: 95 % of the rate of the tester alone."),
+            .about("loss-curve, rfc2544: step between loads, as a share of the highest. Default: 10 %."),
+        key("width", Kind::Form(&SHARE)).about(
+            "search, rfc2544: distance of the bounds at the end, relative to the upper one. Default: 0.5 %.",
+        ),
+        key("min-load", Kind::Form(&FRAMES)).about("search, rfc2544: the lowest load. Default: 1 kpps."),
+        key("max-load", Kind::Form(&FRAMES)).about(
+            "search, loss-curve, rfc2544: the highest load. Default: 95 % of the rate of the tester alone.",
+        ),
+        TESTS,
+        REPEATS,
+        key("verify", Kind::count(0, 1000)).about(
+            "rfc2544: further trials of a burst with loss before it counts as too long. Default: 0.",
+        ),
+        DRAIN,
+        SETTLE,
     ]],
 };
 
-static MEASURES: [(&str, &str); 3] = [
+const TESTS: Key = key("tests", Kind::List(&BENCHMARK))
+    .about("rfc2544: the tests. Default: throughput, latency, frame-loss, back-to-back and recovery.");
+const REPEATS: Key = key("repeats", Kind::count(1, 10_000)).about(
+    "rfc2544: runs of each test that has several. Default: latency and delay-variation 20, back-to-back 50, recovery and reset 5.",
+);
+const DRAIN: Key = key("drain", Kind::duration(MS, H))
+    .about("rfc2544: how long the last frames of each trial are waited for. Default: 2 s (and pause 4 s).");
+const SETTLE: Key =
+    key("settle", Kind::duration(MS, H)).about("rfc2544: the rest after each trial. Default: 5 s.");
+
+static BENCHMARK: Kind = Kind::Choice(&BENCHMARKS);
+
+static BENCHMARKS: [(&str, &str); 8] = [
+    ("throughput", "the highest rate without loss (RFC 2544, section 26.1)"),
+    ("latency", "at the throughput (section 26.2, and RFC 8219, section 7.2)"),
+    ("delay-variation", "of all frames, at the throughput (RFC 8219, section 7.3)"),
+    ("frame-loss", "at falling loads, until two successive trials lose nothing (section 26.3)"),
+    ("back-to-back", "the longest burst without loss (section 26.4, and RFC 9004)"),
+    ("recovery", "how long an overload goes on to cost frames (section 26.5)"),
+    ("reset", "how long the plan's event stops forwarding (section 26.6, and RFC 6201)"),
+    ("forwarding-rate", "at the highest load, and the highest at any load (RFC 2889, section 5.1)"),
+];
+
+static MEASURES: [(&str, &str); 4] = [
     ("rate", "the forwarding rate at the load of its traffic"),
     ("search", "the highest loads that meet goals such as no loss (RFC 9971)"),
     (
         "loss-curve",
         "the loss at falling loads, until two successive trials lose nothing (RFC 2544, section 26.3)",
     ),
+    ("rfc2544", "the tests of RFC 2544, and of documents after it"),
 ];
 
 static METHODS: [(&str, &str); 2] = [
@@ -251,6 +284,11 @@ static QUICK: Table = Table {
         key("blocks", Kind::count(1, MOST_BLOCKS)).about("Blocks at most."),
         key("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most."),
         key("until", Kind::Form(&SHARE)).about("When the comparisons are known well enough."),
+        TESTS,
+        REPEATS,
+        key("pause", Kind::duration(MS, H)).about("Pause before each trial."),
+        DRAIN,
+        SETTLE,
         key("variants", Kind::List(&Kind::Line)).about("The variants that are part of it. Default: all."),
         key(
             "levels",

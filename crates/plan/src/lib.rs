@@ -49,6 +49,7 @@ use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
 pub use forms::{duration_text, parse_cpus, parse_duration_ns};
 use linerate_measure::experiment::{Measure, System};
+pub use lower::tests_of_rfc2544;
 pub use needs::is_namespaced;
 pub use proof::Proof;
 use timetable::Timetable;

@@ -6,7 +6,7 @@ use super::settings::Settings;
 use super::value::{Lists, Tree};
 use crate::rules::RuleSet;
 use crate::units::Rate;
-use linerate_measure::experiment::{Measure, Trials};
+use linerate_measure::experiment::{Benchmark, Measure, Trials};
 use linerate_measure::record::Mode;
 use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Transport};
 use serde::de::DeserializeOwned;
@@ -111,19 +111,66 @@ pub(super) fn link_speed(tree: &Tree) -> Option<f64> {
     tree.table("lab")?.read("link-speed")
 }
 
+/// RFC 2544's own tests.
+const OWN_TESTS: [Benchmark; 5] = [
+    Benchmark::Throughput,
+    Benchmark::Latency,
+    Benchmark::FrameLoss,
+    Benchmark::BackToBack,
+    Benchmark::Recovery,
+];
+/// RFC 2544, section 23: 2 s each after a routing update and after learning frames, 2 s for the last frames, and 5 s of rest.
+const PAUSE_NS: u64 = 4_000_000_000;
+const DRAIN_NS: u64 = 2_000_000_000;
+const SETTLE_NS: u64 = 5_000_000_000;
+const QUICK_WAIT_NS: u64 = 200_000_000;
+
 /// How trials are run, in the full or the quick form.
 pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
     let mut trials = tree.table("trials").cloned().unwrap_or_default();
     let form = tree.table("quick").filter(|_| quick);
     form.into_iter().for_each(|form| trials.overlay(form, Lists::Replace));
     let mut table = trials.json();
+    let paused = table.contains_key("pause");
     let until = tree.table("compare").and_then(|compare| compare.read::<f64>("until"));
     table.entry("until").or_insert(json!(until));
     let mut trials: Trials = typed(table);
     if trials.measure == Measure::Search && trials.goals.is_empty() {
         trials.goals = ["ndr", "pdr"].iter().filter_map(|goal| super::goal::parse(goal).ok()).collect();
     }
+    if trials.measure == Measure::Rfc2544 {
+        if !paused {
+            trials.pause_ns = PAUSE_NS;
+        }
+        if trials.tests.is_empty() {
+            trials.tests = OWN_TESTS.to_vec();
+        }
+        trials.drain_ns.get_or_insert(DRAIN_NS);
+        trials.settle_ns.get_or_insert(SETTLE_NS);
+    }
     trials
+}
+
+/// RFC 2544's own tests, by its times, or in a form that takes minutes.
+pub fn tests_of_rfc2544(quick: bool) -> Trials {
+    let trials = Trials { measure: Measure::Rfc2544, tests: OWN_TESTS.to_vec(), ..Trials::default() };
+    match quick {
+        false => Trials {
+            duration_ns: 60_000_000_000,
+            pause_ns: PAUSE_NS,
+            drain_ns: Some(DRAIN_NS),
+            settle_ns: Some(SETTLE_NS),
+            ..trials
+        },
+        true => Trials {
+            duration_ns: 1_000_000_000,
+            repeats: Some(3),
+            pause_ns: QUICK_WAIT_NS,
+            drain_ns: Some(QUICK_WAIT_NS),
+            settle_ns: Some(QUICK_WAIT_NS),
+            ..trials
+        },
+    }
 }
 
 /// The `collect` table, or its default.

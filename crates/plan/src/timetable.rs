@@ -4,6 +4,7 @@ use super::campaign::{Campaign, Lab};
 use super::settings::{Dut, Settings};
 use linerate_measure::experiment::{CURVE_STEP, Measure, Reboot};
 use linerate_measure::record::Mode;
+use linerate_measure::strategy::{Estimated, estimate};
 use serde::Serialize;
 
 const MS: u64 = 1_000_000;
@@ -70,7 +71,6 @@ pub struct Timetable {
 impl Timetable {
     /// The timetable of a campaign.
     pub fn new(campaign: &Campaign) -> Self {
-        let embedded = matches!(campaign.lab, Lab::Embedded { .. });
         let trials = &campaign.experiment.trials;
         let cells = campaign.cells.len() as u64;
         let block = block_ns(campaign);
@@ -78,10 +78,11 @@ impl Timetable {
         let asked = match trials.measure {
             Measure::Rate => trials.blocks.map_or(u64::MAX, u64::from),
             Measure::Search => TRIALS_OF_GOAL * trials.goals.len() as u64,
+            Measure::Rfc2544 => return Timetable::of_tests(campaign, block),
             Measure::LossCurve => (1.0 / trials.step.unwrap_or(CURVE_STEP)).ceil() as u64,
         };
         let blocks = fitting.min(asked);
-        let set_up_ns = if embedded { set_up_ns(campaign) } else { 2 * TRIAL_OVERHEAD };
+        let set_up_ns = before_trials_ns(campaign);
         let trials_ns = blocks.saturating_mul(block);
         Timetable {
             trial_ns: trial_ns(campaign),
@@ -94,15 +95,52 @@ impl Timetable {
             total_ns: set_up_ns.saturating_add(trials_ns),
         }
     }
+
+    /// Of RFC 2544's tests, against a DUT that forwards 60 % of the highest load.
+    fn of_tests(campaign: &Campaign, block_ns: u64) -> Timetable {
+        let all = tests(campaign);
+        let (trials, ns) =
+            all.iter().fold((0, 0u64), |(n, ns), test| (n + test.trials, ns.saturating_add(test.ns)));
+        let budget = campaign.experiment.trials.budget_ns.unwrap_or(u64::MAX);
+        let set_up_ns = before_trials_ns(campaign);
+        Timetable {
+            trial_ns: trial_ns(campaign),
+            block_ns,
+            blocks: 1,
+            bound: if ns <= budget { Bound::Blocks } else { Bound::Budget },
+            trials,
+            set_up_ns,
+            trials_ns: ns.min(budget),
+            total_ns: set_up_ns.saturating_add(ns.min(budget)),
+        }
+    }
+}
+
+/// How long each of RFC 2544's tests takes.
+pub fn tests(campaign: &Campaign) -> Vec<Estimated> {
+    let timing = campaign.timing();
+    let pause_ns = campaign.experiment.trials.pause_ns;
+    estimate(campaign.design(0), |request| {
+        let around = around_ns(campaign);
+        if request.benchmark.is_none() {
+            return request.duration_ns + around;
+        }
+        request.duration_ns + around + pause_ns + timing.least_drain_ns + timing.settle_ns
+    })
+}
+
+/// Time of a trial beyond its load and its pauses.
+fn around_ns(campaign: &Campaign) -> u64 {
+    match campaign.lab {
+        Lab::Embedded { mode: Mode::EndHosts, .. } => PATH_OVERHEAD + ROUND_TRIPS * campaign.longest_rtt_ns(),
+        Lab::Embedded { .. } => SLICE_OVERHEAD,
+        Lab::File { .. } => TRIAL_OVERHEAD,
+    }
 }
 
 fn trial_ns(campaign: &Campaign) -> u64 {
     let trials = &campaign.experiment.trials;
-    let around = match campaign.lab {
-        Lab::Embedded { mode: Mode::EndHosts, .. } => PATH_OVERHEAD + ROUND_TRIPS * campaign.longest_rtt_ns(),
-        Lab::Embedded { .. } => SLICE_OVERHEAD,
-        Lab::File { .. } => TRIAL_OVERHEAD,
-    };
+    let around = around_ns(campaign);
     let reboot = if trials.reboot == Reboot::EachTrial { REBOOT } else { 0 };
     campaign.timing().load_ns() + around + trials.pause_ns + reboot
 }
@@ -117,6 +155,13 @@ pub(super) fn block_ns(campaign: &Campaign) -> u64 {
     let groups = campaign.lanes.iter().map(|lane| lane.group + 1).max().unwrap_or(1) as u64;
     let turns = if groups > 1 { groups * turn } else { 0 };
     trial_ns(campaign).saturating_mul(campaign.cells.len() as u64).saturating_add(turns)
+}
+
+fn before_trials_ns(campaign: &Campaign) -> u64 {
+    match campaign.lab {
+        Lab::Embedded { .. } => set_up_ns(campaign),
+        Lab::File { .. } => 2 * TRIAL_OVERHEAD,
+    }
 }
 
 fn set_up_ns(campaign: &Campaign) -> u64 {

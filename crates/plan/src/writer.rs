@@ -81,7 +81,7 @@ pub(crate) fn lab(campaign: &Campaign) -> Keys {
     };
     let system = campaign.experiment.system;
     fields["systems"] = json!((system != System::Linux).then_some([system]));
-    fields["link-speed"] = json!(campaign.link_speed);
+    fields["link-speed"] = json!(campaign.experiment.link_speed);
     keys(&LAB, fields)
 }
 
@@ -242,6 +242,9 @@ pub(crate) fn trials(trials: &Trials) -> Keys {
             "goals": (!trials.goals.is_empty()).then_some(&trials.goals),
             "method": (trials.method != Method::default()).then_some(trials.method), "step": trials.step,
             "width": trials.width, "min-load": trials.min_fps, "max-load": trials.max_fps,
+            "tests": (!trials.tests.is_empty()).then_some(&trials.tests), "repeats": trials.repeats,
+            "verify": (trials.verify > 0).then_some(trials.verify), "drain": trials.drain_ns,
+            "settle": trials.settle_ns,
         }),
     )
 }

@@ -76,8 +76,8 @@ fn the_dut_is_as_it_was_measured() {
             let variants = proof.campaign.cells.iter().filter(|cell| cell.variant != "tester-baseline");
             assert!(variants.clone().count() == 2 && variants.clone().all(|own| own.rate == cell.rate));
             assert_eq!(
-                (&proof.campaign.lab, proof.campaign.link_speed),
-                (&measured.lab, measured.link_speed)
+                (&proof.campaign.lab, proof.campaign.experiment.link_speed),
+                (&measured.lab, measured.experiment.link_speed)
             );
             assert_eq!(proof.campaign.experiment.system, measured.experiment.system);
         }

@@ -46,7 +46,7 @@ pub use history::history;
 pub use kernel::{dropped, lock_waits, observed, stack_times};
 pub use lab_check::{LabCheck, lab_check};
 pub use numbers::together;
-pub use plan::{diagnostics, plan, plan_line, plan_list, rehearsal};
+pub use plan::{diagnostics, estimate, estimate_line, plan, plan_line, plan_list, rehearsal};
 pub use reproduction::reproduction;
 pub use search_check::search_check;
 pub use trials::trials;

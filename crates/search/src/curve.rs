@@ -19,6 +19,11 @@ impl Curve {
     pub fn new(max: f64, step: f64, duration_ns: u64) -> Curve {
         Curve { max, step: step.clamp(0.001, 0.5), duration_ns, made: 0, good: 0 }
     }
+
+    /// The same from another load downwards.
+    pub fn from(&self, max: f64) -> Curve {
+        Curve::new(max, self.step, self.duration_ns)
+    }
 }
 
 impl Search for Curve {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bisection;
+mod bursts;
 mod class;
 mod curve;
 mod goal;
@@ -15,6 +16,7 @@ mod mlr;
 pub mod reference;
 
 pub use bisection::Bisection;
+pub use bursts::Bursts;
 pub use class::{Class, Irregular, Outcome, class, outcome};
 pub use curve::Curve;
 pub use goal::{Goal, GoalError, PER_BILLION};

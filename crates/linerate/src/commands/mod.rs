@@ -21,6 +21,7 @@ mod prove;
 pub mod receive;
 pub mod report;
 pub mod reproduce;
+pub mod rfc2544;
 pub mod rules;
 pub mod run;
 pub mod search;

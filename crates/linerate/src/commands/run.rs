@@ -376,6 +376,23 @@ pub fn chosen(args: &Which, file: &Path, simulated: bool) -> Result<(Plan, Optio
     Ok((plan_file::campaign(&read, &name, system, args.quick)?.clone(), Some(site)))
 }
 
+/// The campaign of a plan that was written from arguments alone.
+///
+/// # Errors
+/// The faults of the arguments.
+pub fn of_arguments(text: &str, quick: bool) -> Result<Plan> {
+    let plan = linerate_plan::Plan::read(text.as_bytes()).map_err(|faults| {
+        let faults: Vec<String> = faults
+            .into_iter()
+            .map(|fault| linerate_plan::Diagnostic { place: None, evidence: None, ..fault }.to_string())
+            .collect();
+        usage(faults.join("\nlinerate: "))
+    })?;
+    let mut campaign = plan.campaign(System::Linux, quick).cloned().context("the plan is for Linux")?;
+    campaign.name_by_frames();
+    Ok(campaign)
+}
+
 /// The hosts of a plan's lab file, which is the one that the command line names, or beside the plan.
 fn open_site(args: &Which, file: &Path, named: &str, plan: &Plan) -> Result<Site> {
     let lab = args.lab.clone().unwrap_or_else(|| hosts::folder(file).join(named));

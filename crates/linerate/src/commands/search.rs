@@ -1,21 +1,20 @@
 //! `linerate search`: the highest load that meets a goal, such as no loss.
 
-use super::run::{self, Session, Which, chosen};
+use super::run::{self, Session, Which, chosen, of_arguments};
 use crate::args::{CampaignArgs, Share, duration, families, names_of};
 use crate::input;
 use crate::output::{result, usage};
 use crate::progress::Progress;
 use anyhow::{Context, Result};
 use clap::Args;
-use linerate_measure::experiment::{Measure, Method, System, Trials, WantedGoal};
+use linerate_measure::experiment::{Measure, Method, Trials, WantedGoal};
 use linerate_measure::record::Mode;
-use linerate_measure::strategy::LEAST_FPS;
 use linerate_plan::campaign::{Campaign, Lab};
 use linerate_plan::rules::Families;
 use linerate_plan::units::Rate;
-use linerate_plan::{BuiltIn, Plan, goal};
+use linerate_plan::{BuiltIn, goal};
 use linerate_report::pages;
-use linerate_search::{Goal, Limits, reference::Reference};
+use linerate_search::reference::Reference;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -164,16 +163,7 @@ fn own(args: &Search) -> Result<Campaign> {
     for name in names {
         text += &format!("[variants.{}]\nfrom = {}\n", json!(name), json!(name));
     }
-    let plan = Plan::read(text.as_bytes()).map_err(|faults| {
-        let faults: Vec<String> = faults
-            .into_iter()
-            .map(|fault| linerate_plan::Diagnostic { place: None, evidence: None, ..fault }.to_string())
-            .collect();
-        usage(faults.join("\nlinerate: "))
-    })?;
-    let mut campaign = plan.campaign(System::Linux, false).cloned().context("the plan is for Linux")?;
-    campaign.name_by_frames();
-    Ok(campaign)
+    of_arguments(&text, false)
 }
 
 /// The plan with a search in place of its loads.
@@ -194,7 +184,7 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
     plan.cells.iter_mut().for_each(|cell| cell.rate = Rate::Max);
     let own = &plan.experiment.trials;
     let own_measure = own.measure;
-    // Goals in a plan are those that it was written for.
+    // The goals of a plan come before the usual ones.
     let goals = [&args.goals, &own.goals].into_iter().find(|goals| !goals.is_empty());
     let usual = || ["ndr", "pdr"].iter().filter_map(|name| goal::parse(name).ok()).collect();
     let goals = if args.loss_curve { Vec::new() } else { goals.cloned().unwrap_or_else(usual) };
@@ -219,11 +209,7 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
             second.name
         );
     }
-    let limits = Limits::new(trials.min_fps.unwrap_or(LEAST_FPS), trials.max_fps.unwrap_or(f64::MAX));
-    let goals = trials.search_goals(trials.duration_ns);
-    let checked =
-        limits.and_then(|limits| if goals.is_empty() { Ok(()) } else { Goal::check_all(&goals, limits) });
-    checked.map_err(usage)?;
+    trials.check_goals().map_err(usage)?;
     plan.experiment.trials = trials;
     // They are about other loads.
     if own_measure == Measure::Rate {

@@ -103,7 +103,8 @@ fn first_address(network: &str) -> Result<IpAddr> {
 /// The plan is for a lab of hosts, or wants impossible rates or flows.
 pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Option<&str>) -> Result<Prepared> {
     let (mode, roles, cpus) = share_cpus(plan)?;
-    let source = Source { cpus, threads: None, speed: plan.link_speed, origins: Origins::default() };
+    let source =
+        Source { cpus, threads: None, speed: plan.experiment.link_speed, origins: Origins::default() };
     let mut prepared = Prepared::new(plan, roles, mode, &source)?;
     prepared.consent = consent;
     if !simulated {

@@ -1,6 +1,6 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
-use super::{Connections, Explanation, Goodput, SlotProfile, Stamped};
+use super::{Benchmarked, Connections, Explanation, Goodput, SlotProfile, Stamped};
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
 use linerate_search::{Goal, Limits, Outcome};
@@ -43,6 +43,9 @@ pub struct Summary {
     /// Results of searches, if rates were searched for.
     #[serde(default)]
     pub searches: Vec<Searched>,
+    /// Results of RFC 2544's tests, if they were carried out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub benchmarks: Vec<Benchmarked>,
 }
 
 /// The search for the rate of a slot.

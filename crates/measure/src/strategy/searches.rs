@@ -4,7 +4,7 @@
 //! bounds the length of trials. An invalid trial is repeated; a third one in succession ends the search of its slot.
 
 use super::{Design, Figure, History, Observed, Strategy, TrialRequest};
-use crate::experiment::{CURVE_STEP, Measure, Method, SEARCH_WIDTH, Trials, WantedGoal};
+use crate::experiment::{Benchmark, CURVE_STEP, Measure, Method, SEARCH_WIDTH, Trials, WantedGoal};
 use crate::record::{Ended, Searched, SearchedGoal, SearchedLoad, Stopped};
 use crate::trial::Shape;
 use linerate_search::{
@@ -19,15 +19,17 @@ const ALONE_NS: u64 = 250_000_000;
 /// Trials at half of that rate, of the first tester alone: 5 s, or less where they would take more than a tenth of the budget.
 const HALF: [u64; 2] = [4, 20];
 /// Share of the tester's own rate up to which loads are searched: above it, the tester cannot keep a rate.
-const OF_CEILING: f64 = 0.95;
+pub(super) const OF_CEILING: f64 = 0.95;
 /// The lowest load, in frames/s, where none is asked for.
 pub const LEAST_FPS: f64 = 1000.0;
 /// Invalid trials in succession.
-const ATTEMPTS: usize = 3;
+pub(super) const ATTEMPTS: usize = 3;
 /// The shortest trial that stalls may lead to, in nanoseconds.
 const SHORTEST_NS: u64 = 50_000_000;
 /// Trials last at most the mean time between stalls divided by this: then more than half of them have none.
 const STALLS: f64 = 1.5;
+/// The first trials of RFC 2544's throughput, in nanoseconds.
+const FIRST_NS: u64 = 1_000_000_000;
 /// Time for each load, in trials, for goals that suit the machine: CSIT's 21 s of 1 s.
 const SUM: u64 = 21;
 
@@ -44,6 +46,10 @@ pub struct Searches {
     blocks: u32,
     /// Index of the cell whose turn is next.
     turn: usize,
+    /// The test that its searches belong to.
+    benchmark: Option<Benchmark>,
+    /// Whether only the highest load of each slot is wanted.
+    only_limits: bool,
 }
 
 /// The tester without a DUT.
@@ -111,7 +117,43 @@ impl Searches {
         let cells = searched.iter().map(|slot| cell(*slot)).collect();
         let tenth = design.trials.budget_ns.unwrap_or(u64::MAX) / 10 / ALONE_NS;
         let half = tenth.clamp(HALF[0], HALF[1]) as usize;
-        Searches { alone: alone.collect(), half, cells, due: None, blocks: 0, turn: 0, design }
+        let (benchmark, only_limits) = (None, false);
+        Searches {
+            alone: alone.collect(),
+            half,
+            cells,
+            due: None,
+            blocks: 0,
+            turn: 0,
+            benchmark,
+            only_limits,
+            design,
+        }
+    }
+
+    /// The searches of RFC 2544's throughput. `needed`: otherwise, only the highest loads are found out.
+    pub(super) fn of_throughput(design: Design, needed: bool) -> Searches {
+        let goals = vec![design.trials.throughput_goal()];
+        let trials = Trials { measure: Measure::Search, goals, ..design.trials };
+        let searches = Searches::new(Design { trials, ..design });
+        Searches { benchmark: Some(Benchmark::Throughput), only_limits: !needed, ..searches }
+    }
+
+    /// The highest load of a slot, in frames/s, once the tester is known.
+    pub(super) fn highest(&self, slot: usize) -> Option<f64> {
+        let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
+        cell.search.as_ref().map(|_| cell.limits.max)
+    }
+
+    /// The slots that are searched.
+    pub(super) fn slots(&self) -> Vec<usize> {
+        self.cells.iter().map(|cell| cell.slot).collect()
+    }
+
+    /// The bounds that were found for a slot.
+    pub(super) fn bounds(&self, slot: usize) -> Option<Outcome> {
+        let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
+        Some(cell.outcome(cell.goals.first()?))
     }
 
     fn alone(&self) -> Option<TrialRequest> {
@@ -138,7 +180,11 @@ impl Searches {
             let number = (self.turn + at) % self.cells.len();
             let cell = &mut self.cells[number];
             let ceiling = self.design.slots[cell.slot].ceiling.and_then(|slot| self.alone.get(&slot));
-            cell.begin(&self.design.trials, ceiling, self.alone.values().next().and_then(Alone::stalls));
+            let stalls = self.alone.values().next().and_then(Alone::stalls);
+            cell.begin(&self.design.trials, self.design.line_rate(cell.slot), ceiling, stalls);
+            if self.only_limits {
+                continue;
+            }
             if let Some(request) = cell.next() {
                 self.turn = number;
                 let load = Some(request.load);
@@ -148,7 +194,7 @@ impl Searches {
                     load,
                     duration_ns: request.duration_ns,
                     shape: Shape::Constant,
-                    benchmark: None,
+                    benchmark: self.benchmark,
                 });
             }
         }
@@ -218,14 +264,14 @@ impl Strategy for Searches {
 
 impl Cell {
     /// Makes the search once the tester is known.
-    fn begin(&mut self, trials: &Trials, alone: Option<&Alone>, stalls: Option<f64>) {
+    fn begin(&mut self, trials: &Trials, line: Option<f64>, alone: Option<&Alone>, stalls: Option<f64>) {
         if self.search.is_some() || self.ended.is_some() {
             return;
         }
         self.stalls = stalls;
         self.goals = trials.search_goals(suited(trials.duration_ns, self.stalls));
         let ceiling = alone.and_then(Alone::ceiling).map(|rate| OF_CEILING * rate);
-        let max = [trials.max_fps, ceiling].into_iter().flatten().reduce(f64::min);
+        let max = [trials.max_fps, line, ceiling].into_iter().flatten().reduce(f64::min);
         let min = trials.min_fps.unwrap_or(LEAST_FPS);
         match (alone.is_some() && ceiling.is_none(), max) {
             (false, Some(max)) => self.restart(trials, min, max),
@@ -353,6 +399,28 @@ impl Trials {
             let width = self.width.unwrap_or(SEARCH_WIDTH);
             Goal { initial_ns, width, ..Goal::new(wanted.loss, wanted.exceed, final_ns, sum_ns) }
         };
+        if self.measure == Measure::Rfc2544 {
+            return vec![goal(&self.throughput_goal())];
+        }
         self.goals.iter().map(goal).collect()
+    }
+
+    /// The goal of RFC 2544's throughput, which has been met by one trial of full length without loss.
+    fn throughput_goal(&self) -> WantedGoal {
+        let duration = self.duration_ns;
+        let times_ns = Some([duration.min(FIRST_NS), duration, duration]);
+        WantedGoal { name: "rfc2544".into(), loss: 0.0, exceed: 0, times_ns }
+    }
+
+    /// Whether the goals go together, within the loads that are allowed.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn check_goals(&self) -> Result<(), GoalError> {
+        let limits = Limits::new(self.min_fps.unwrap_or(LEAST_FPS), self.max_fps.unwrap_or(f64::MAX))?;
+        match &self.search_goals(self.duration_ns)[..] {
+            [] => Ok(()),
+            goals => Goal::check_all(goals, limits),
+        }
     }
 }

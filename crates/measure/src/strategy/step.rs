@@ -1,5 +1,6 @@
 //! The interface of a strategy: it observes trials and requests the next one.
 
+use super::Benched;
 use crate::experiment::Benchmark;
 use crate::record::{Searched, Stopped, TrialRecord};
 use crate::trial::Shape;
@@ -36,6 +37,8 @@ impl fmt::Display for TrialRequest {
 pub struct Observed {
     /// The trial that was asked for.
     pub request: TrialRequest,
+    /// Whether its audit held.
+    pub valid: bool,
     /// Received frames/s; `None` where the audit failed.
     pub received: Option<f64>,
     /// Frames/s that the DUT handled, forwarded or dropped; `None` where the audit failed.
@@ -58,6 +61,7 @@ impl From<&TrialRecord> for Observed {
                 shape: trial.shape,
                 benchmark: trial.benchmark,
             },
+            valid: trial.audit.valid,
             received: valid.map(|rates| rates.received),
             handled: valid.and_then(|_| trial.handled()),
             offered: trial.rates.map(|rates| rates.offered),
@@ -116,6 +120,11 @@ pub trait Strategy {
 
     /// The results of searches, of a strategy that searches.
     fn searches(&self) -> Vec<Searched> {
+        Vec::new()
+    }
+
+    /// The courses of RFC 2544's tests, of a strategy that carries them out.
+    fn benchmarks(&self) -> Vec<Benched> {
         Vec::new()
     }
 

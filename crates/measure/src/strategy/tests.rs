@@ -17,7 +17,7 @@ fn pair(of: usize, than: usize) -> Comparison {
 
 fn design(slots: usize, comparisons: Vec<Comparison>, trials: Trials, seed: u64) -> Design {
     let slots = vec![slot(); slots];
-    Design { slots, comparisons, trials, seed }
+    Design { slots, comparisons, trials, seed, link_speed: None }
 }
 
 fn blocks(most: u32) -> Trials {
@@ -29,7 +29,7 @@ fn at(elapsed_ns: u64) -> History<'static> {
 }
 
 fn observed(request: TrialRequest, rate: Option<f64>) -> Observed {
-    Observed { request, received: rate, handled: rate, offered: rate, loss_ratio: 0.0 }
+    Observed { request, valid: rate.is_some(), received: rate, handled: rate, offered: rate, loss_ratio: 0.0 }
 }
 
 /// Runs it to its end, with a rate for each (block, slot), a second for each trial.
@@ -226,6 +226,7 @@ fn a_list_asks_for_its_trials_and_compares_all_of_them() {
     assert_eq!(list.ratio(1, 0, Figure::Received, &trials).unwrap().n, 7);
 }
 
+mod benchmarks;
 mod error_rate;
 mod replay;
 mod searches;

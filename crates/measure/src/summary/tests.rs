@@ -36,6 +36,7 @@ fn experiment() -> Experiment {
         source: None,
         system: System::Linux,
         quick: false,
+        link_speed: None,
         factors: Vec::new(),
         comparisons: vec![Comparison { of: 2, than: 1, why: Interest::Variants, decides: true }],
         expectations: Vec::new(),

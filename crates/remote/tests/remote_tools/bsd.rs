@@ -22,6 +22,7 @@ pub const TIMING: Timing = Timing {
     quiet_ns: 20_000_000,
     drain_ns: 500_000_000,
     settle_ns: 0,
+    least_drain_ns: 0,
 };
 /// No trial here takes longer, whatever happens in it.
 pub const BOUND: Duration = Duration::from_secs(20);

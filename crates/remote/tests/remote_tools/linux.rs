@@ -21,6 +21,7 @@ const TIMING: Timing = Timing {
     quiet_ns: 20_000_000,
     drain_ns: 500_000_000,
     settle_ns: 0,
+    least_drain_ns: 0,
 };
 
 /// `gen` and `rec`, and `dut`, which forwards between them.

@@ -1,12 +1,13 @@
 //! Pages of `linerate plan`: faults with their lines, plans by name, and the steps of a plan: cells, duration, changes of the system, and
 //! expectations.
 
-use super::numbers::{counted, grouped, lengths, some, together};
+use super::numbers::{count, counted, grouped, lengths, some, together};
 use crate::document::{Document, Table, Tone};
 use crate::format::ascii;
 use linerate_hosts::rehearsal::Part;
-use linerate_measure::experiment::{Experiment, Interest, Reboot};
+use linerate_measure::experiment::{Benchmark, Experiment, Interest, Reboot};
 use linerate_measure::record::Mode;
+use linerate_measure::strategy::Estimated;
 use linerate_plan::campaign::{Campaign, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::keys::COLLECTORS;
@@ -101,6 +102,29 @@ fn span(ns: u64) -> String {
         7200..172_800 => format!("{} h {} min", s / 3600, s % 3600 / 60),
         _ => format!("{} days", s / 86_400),
     }
+}
+
+/// How long each of RFC 2544's tests takes.
+pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
+    let mut page = Document::default();
+    let times = Timetable::new(campaign);
+    page.answer(format!("About {} ({} trials).", span(times.total_ns), grouped(times.trials)));
+    let sizes = campaign.kinds.len();
+    page.say(super::results::departures(&campaign.experiment, sizes));
+    let table = Table::of(tests)
+        .column("test", "", |test| test.test.map_or("the tester alone", Benchmark::title))
+        .column("trials", "", |test| count(test.trials))
+        .column("time", "", |test| span(test.ns));
+    page.section("Estimate", table);
+    page.note("For a DUT that forwards 60 % of the highest load and queues 1000 frames. --test and --size choose; --quick takes minutes.");
+    page
+}
+
+/// The same in a line, before the campaign.
+pub fn estimate_line(times: &Timetable, tests: &[Estimated]) -> String {
+    let each = tests.iter().filter_map(|test| Some(format!("{} {}", test.test?.name(), span(test.ns))));
+    let each: Vec<String> = each.collect();
+    format!("about {} in all: {}", span(times.total_ns), each.join(", "))
 }
 
 /// Pairs of an expectation that are listed at most.

@@ -2,6 +2,7 @@
 
 mod answer;
 pub(super) mod balance;
+mod benchmarks;
 pub(super) mod changes;
 mod end_hosts;
 mod figures;
@@ -11,6 +12,8 @@ pub(super) mod profiles;
 mod searches;
 mod tables;
 mod telemetry;
+
+pub(super) use benchmarks::departures;
 
 use super::numbers::{listed, rate_unit, share, together};
 use crate::document::{Cell, Document, Tone};
@@ -111,6 +114,12 @@ pub(super) fn has_rate(row: &Row) -> bool {
 pub fn page(page: &mut Document, shown: &Shown<'_>) {
     if shown.planned.file.is_some() {
         super::plan::question(page, &shown.planned.experiment);
+    }
+    if !shown.summary.benchmarks.is_empty() {
+        benchmarks::benchmarks(page, shown);
+        warnings(page, shown);
+        measured::measured(page, shown);
+        return;
     }
     if !shown.summary.searches.is_empty() {
         searches::searches(page, shown);

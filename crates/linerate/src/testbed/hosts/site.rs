@@ -398,7 +398,7 @@ pub fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
     let source = Source {
         cpus: Vec::new(),
         threads: Some(threads),
-        speed: plan.link_speed.or(lab.and_then(|lab| lab.link_speed)),
+        speed: plan.experiment.link_speed.or(lab.and_then(|lab| lab.link_speed)),
         origins: lab.map(origins).transpose()?.unwrap_or_default(),
     };
     Prepared::new(plan, nobody, Mode::Hosts, &source)

@@ -67,7 +67,7 @@ fn any_design() -> impl proptest::strategy::Strategy<Value = Design> {
                     ceiling,
                     load: Some(group as f64),
                     skipped,
-                    tester: false,
+                    ..DesignSlot::default()
                 })
                 .collect(),
             comparisons: watched
@@ -83,6 +83,7 @@ fn any_design() -> impl proptest::strategy::Strategy<Value = Design> {
                 ..Trials::default()
             },
             seed,
+            link_speed: None,
         },
     )
 }

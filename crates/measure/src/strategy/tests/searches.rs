@@ -40,6 +40,7 @@ fn search(
         let ok = request.slot == 0 || valid(load);
         it.observe(&Observed {
             request,
+            valid: ok,
             received: ok.then_some(passed),
             handled: ok.then_some(passed),
             offered: Some(if ok { load } else { load.min(0.6 * CEILING) }),

@@ -16,6 +16,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     let mode = campaign.asked.mode;
     let searched = !shown.summary.searches.is_empty();
     let arguments = match searched {
+        true if !shown.summary.benchmarks.is_empty() => "the arguments of `linerate rfc2544`",
         true => "the arguments of `linerate search`",
         false => "the arguments of `linerate bench`, whose --print-plan prints it",
     };
@@ -175,6 +176,7 @@ fn machine(host: &HostFacts) -> String {
 /// Why the campaign ended, and its duration.
 fn ended(summary: &Summary) -> String {
     let why = match summary.stopped {
+        Stopped::Precise if !summary.benchmarks.is_empty() => "every test has come to its end",
         Stopped::Precise if !summary.searches.is_empty() => "every search has come to its end",
         Stopped::Precise => "all intervals are narrow enough",
         Stopped::Budget => "the time is used up",

@@ -1,0 +1,195 @@
+//! `linerate rfc2544`: the tests of RFC 2544, and of documents after it.
+
+use super::run::{self, Session, Which, chosen, of_arguments};
+use crate::args::{CampaignArgs, Share, duration, families, names_of};
+use crate::output::{result, tell, usage};
+use anyhow::Result;
+use clap::Args;
+use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
+use linerate_measure::record::Mode;
+use linerate_plan::BuiltIn;
+use linerate_plan::campaign::{Campaign, Lab};
+use linerate_plan::rules::Families;
+use linerate_plan::timetable::{Timetable, tests};
+use linerate_plan::units::{Rate, parse_link_speed};
+use linerate_report::pages;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// RFC 2544's tests: throughput, latency, frame loss, back-to-back frames, recovery, reset.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
+  sudo linerate rfc2544 --quick                      two frame sizes in trials of 1 s: below 3 minutes, not RFC 2544
+  sudo linerate rfc2544 --test throughput            one test, seven frame sizes
+  sudo linerate rfc2544 --test latency --size 64 --size 1518
+  sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
+  sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
+  linerate rfc2544 lab/routing --lab LAB.toml --link-speed 10G     the hosts of a real lab
+  linerate rfc2544 --quick --simulate rate=500kpps   no packets at all: a simulated DUT
+
+Tests that are made at the throughput search for it first. The whole suite takes more than a day: choose tests and
+sizes, and look at the estimate. Sizes, times, repeats and waits are RFC 2544's; each page names the sections that a
+run departs from. docs/rfc2544.md has the methods.
+
+Exit status: 0 measured, also where a result is marked; 1 an error; 2 bad arguments; 4 everything is skipped; 130
+interrupted (`linerate run --resume DIR` continues).")]
+pub struct Rfc2544 {
+    /// A plan, a file or a name that `linerate plan list` shows: the tests are made of each of its cells [default: --variant]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows"])]
+    pub plan: Option<PathBuf>,
+
+    /// A test; may be repeated [default: throughput, latency, frame-loss, back-to-back, recovery; those of the plan]
+    #[arg(long = "test", value_name = "TEST", value_parser = names_of::<Benchmark>())]
+    pub tests: Vec<Benchmark>,
+
+    /// Variant of the DUT (`linerate bench --help` lists them); may be repeated [default: forwarding]
+    #[arg(long = "variant", value_name = "VARIANT")]
+    pub variants: Vec<BuiltIn>,
+
+    /// Frame length in bytes with FCS; may be repeated [default: 64, 128, 256, 512, 1024, 1280, 1518]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Vec<String>,
+
+    /// IP version: 4 or 6
+    #[arg(long, value_parser = families(), default_value = "4")]
+    pub family: Families,
+
+    /// Flows, up to 5,000,000
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    pub flows: u32,
+
+    /// Length of the trials of throughput and frame loss; those of the other tests keep their share of it [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+
+    /// Runs of each test that has several [default: latency and delay-variation 20, back-to-back 50, recovery and reset 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeats: Option<u32>,
+
+    /// How throughput is searched for: mlrsearch (RFC 9971), or bisection with one trial for each load
+    #[arg(long = "search", value_name = "METHOD", value_parser = names_of::<Method>())]
+    pub method: Option<Method>,
+
+    /// Distance of the bounds at the end, relative to the upper one: of loads, and of bursts [default: 0.5%]
+    #[arg(long, value_name = "SHARE")]
+    pub width: Option<Share>,
+
+    /// Further trials of a burst with loss before it counts as too long
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub verify: Option<u32>,
+
+    /// What 100 % of the load is: the speed of the slower link. Without it, in the embedded lab, the tester's own rate
+    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+    pub link_speed: Option<f64>,
+
+    /// Print how long each test takes, and measure nothing
+    #[arg(long)]
+    pub estimate: bool,
+
+    #[command(flatten)]
+    pub which: Which,
+
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
+}
+
+/// Frame lengths of RFC 2544, section 9, for Ethernet. RFC 5180 has the same for IPv6.
+const SIZES: [&str; 7] = ["64", "128", "256", "512", "1024", "1280", "1518"];
+
+/// Runs the verb.
+///
+/// # Errors
+/// The reason why it could not measure.
+pub fn run(args: &Rfc2544) -> Result<ExitCode> {
+    run::begin(&args.campaign);
+    let (plan, site) = match &args.plan {
+        Some(file) => chosen(&args.which, file, args.campaign.simulate.is_some() || args.estimate)?,
+        None => (own(args)?, None),
+    };
+    let plan = testing(args, plan)?;
+    if args.estimate {
+        let times = tests(&plan);
+        result(&args.campaign.printed, || &times, || pages::estimate(&plan, &times))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(pages::estimate_line(&Timetable::new(&plan), &tests(&plan)));
+    let campaign = CampaignArgs {
+        name: Some(args.campaign.name.clone().unwrap_or("rfc2544".into())),
+        ..args.campaign.clone()
+    };
+    Session::new(&campaign, None, plan, site)?.run(&campaign)
+}
+
+/// The plan of arguments alone.
+fn own(args: &Rfc2544) -> Result<Campaign> {
+    let family = if args.family == Families::Ipv6 { "IPv6" } else { "IPv4" };
+    let bytes = |size: &str| size.parse::<u32>().map_or(size.to_string(), |bytes| format!("{bytes} B"));
+    let sizes: Vec<String> = match args.size.is_empty() {
+        true => SIZES.iter().map(|size| bytes(size)).collect(),
+        false => args.size.iter().map(|size| bytes(size)).collect(),
+    };
+    let quick = if args.size.is_empty() { json!(["64 B", "1518 B"]) } else { json!(sizes) };
+    let names: Vec<&str> = args.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let names = if names.is_empty() { vec!["forwarding"] } else { names };
+    let mut text = format!(
+        "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n\
+         [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nflows = {}\n\
+         [factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
+         [trials]\nmeasure = \"rfc2544\"\nduration = \"60 s\"\n\
+         [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"200 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
+         levels.size = {quick}\n",
+        args.flows,
+        json!(sizes),
+    );
+    for name in names {
+        text += &format!("[variants.{}]\nfrom = {}\n", json!(name), json!(name));
+    }
+    of_arguments(&text, args.which.quick)
+}
+
+/// The plan with these tests in place of its trials.
+fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
+    match &mut plan.lab {
+        Lab::Embedded { mode: Mode::EndHosts, .. } => {
+            bail_usage!(
+                "this plan measures TCP between end hosts, which chooses its load itself: RFC 2544 tests routers"
+            );
+        }
+        // Inline, the load waits for the DUT: nothing is lost.
+        Lab::Embedded { mode, .. } => *mode = Mode::Threaded,
+        Lab::File { .. } => {}
+    }
+    plan.experiment.link_speed = args.link_speed.or(plan.experiment.link_speed);
+    if matches!(plan.lab, Lab::File { .. }) && plan.experiment.link_speed.is_none() {
+        bail_usage!("name the speed of the slower link with --link-speed: it is 100 % of the load");
+    }
+    plan.cells.iter_mut().for_each(|cell| cell.rate = Rate::Max);
+    let own = plan.experiment.trials.clone();
+    let usual = linerate_plan::tests_of_rfc2544(args.which.quick);
+    let base = if own.measure == Measure::Rfc2544 {
+        own
+    } else {
+        Trials { seed: own.seed, reboot: own.reboot, ..usual }
+    };
+    let mut trials = Trials {
+        duration_ns: args.duration.map_or(base.duration_ns, |duration| duration.as_nanos() as u64),
+        budget_ns: args.campaign.budget.map(|budget| budget.as_nanos() as u64).or(base.budget_ns),
+        seed: args.campaign.seed.or(base.seed),
+        repeats: args.repeats.or(base.repeats),
+        verify: args.verify.unwrap_or(base.verify),
+        method: args.method.unwrap_or(base.method),
+        width: args.width.map(|width| width.0).or(base.width),
+        ..base
+    };
+    if !args.tests.is_empty() {
+        trials.tests = Benchmark::ALL.into_iter().filter(|test| args.tests.contains(test)).collect();
+    }
+    trials.check_goals().map_err(usage)?;
+    plan.experiment.trials = trials;
+    // They are about other loads.
+    plan.experiment.expectations.clear();
+    Ok(plan)
+}

@@ -1,0 +1,218 @@
+//! Results of the tests of RFC 2544, and of documents after it. All times are nanoseconds unless a name says otherwise, all rates
+//! frames/s.
+
+use crate::experiment::Benchmark;
+use serde::{Deserialize, Serialize};
+
+/// The tests of a slot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Benchmarked {
+    /// Slot, an index into the campaign's.
+    pub slot: usize,
+    /// What 100 % of the load is.
+    pub maximum: Option<Maximum>,
+    pub tests: Vec<Tested>,
+}
+
+/// The load that counts as 100 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Maximum {
+    pub fps: f64,
+    /// Whether it is the theoretical rate of a medium. Otherwise it is the highest load that the tester keeps: a reference, since virtual
+    /// links have no medium.
+    pub medium: bool,
+    /// The highest load that the tester keeps.
+    pub tester_fps: f64,
+}
+
+/// A test of a slot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tested {
+    pub test: Benchmark,
+    /// Why it was not run, or not to its end; `None`: it is complete.
+    pub why: Option<Why>,
+    /// Valid trials, and all.
+    pub valid_trials: usize,
+    pub trials: usize,
+    pub figures: Figures,
+}
+
+/// Why a test was not run, or not to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// The campaign ended before it.
+    Unfinished,
+    /// Three trials in succession failed their audit, or the tester has no rate.
+    Tester,
+    /// No load passes without loss.
+    NoThroughput,
+    /// The highest load loses nothing: no burst is too long, no load is too high (RFC 9004, section 6.1).
+    AtMaximum,
+    /// The plan has no event.
+    NoEvent,
+    /// A trial at this load has less than one frame.
+    NoFrame,
+}
+
+/// The results of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figures {
+    #[default]
+    None,
+    Throughput(Throughput),
+    Latency(Latency),
+    DelayVariation(DelayVariation),
+    FrameLoss(Vec<AtLoad>),
+    BackToBack(BackToBack),
+    Recovery(Recovery),
+    Reset(Reset),
+    ForwardingRate(ForwardingRate),
+}
+
+/// Section 26.1. The search with its bounds is in [`super::Searched`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// The highest load without loss.
+    pub fps: f64,
+    /// The lowest load with loss that was found; `None`: none was, up to the highest.
+    pub upper: Option<f64>,
+    /// Frames of the longest trial at the throughput, and its seconds.
+    pub frames: u64,
+    pub seconds: f64,
+}
+
+/// Section 26.2, and RFC 8219, section 7.2.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    pub load: f64,
+    pub runs: Vec<LatencyRun>,
+    /// Mean over the runs of the first tagged frame's latency (RFC 2544).
+    pub mean_ns: f64,
+    /// Medians over the runs of typical and worst-case latency (RFC 8219).
+    pub typical_ns: f64,
+    pub worst_ns: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencyRun {
+    /// Frames that were tagged after the time that RFC 2544 names, and the first one's latency.
+    pub tags: usize,
+    pub first_ns: u64,
+    /// Median, and 99.9th percentile.
+    pub typical_ns: f64,
+    pub worst_ns: f64,
+}
+
+/// RFC 8219, section 7.3: packet delay variation, and inter-packet delay variation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DelayVariation {
+    pub load: f64,
+    pub runs: Vec<VariationRun>,
+    /// Medians over the runs.
+    pub pdv_ns: f64,
+    /// Of the least, the median and the largest difference of successive delays.
+    pub ipdv_ns: [f64; 3],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct VariationRun {
+    pub frames: u64,
+    /// 99.9th percentile less the least.
+    pub pdv_ns: f64,
+    /// The least, the median and the largest difference of successive delays.
+    pub ipdv_ns: [f64; 3],
+    /// Pairs that were left out because a frame between them was lost.
+    pub broken: u64,
+}
+
+/// The loss and the forwarding rate at a load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AtLoad {
+    /// As asked for, and as a share of the maximum.
+    pub load: f64,
+    pub share: f64,
+    /// As measured.
+    pub offered: f64,
+    pub forwarded: f64,
+    pub sent: u64,
+    pub lost: u64,
+}
+
+/// Section 26.4, and RFC 9004.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BackToBack {
+    /// The longest burst without loss, in frames, of each search.
+    pub bursts: Vec<u64>,
+    pub mean: f64,
+    pub least: u64,
+    pub most: u64,
+    /// `None` for one search.
+    pub deviation: Option<f64>,
+    /// Buffer time in seconds: by the length of the burst, and less the frames that the DUT forwards meanwhile.
+    pub implied_s: f64,
+    pub corrected_s: f64,
+    /// The latter by the rate that bursts really had, where the tester knows it.
+    pub actual_s: Option<f64>,
+    pub throughput: f64,
+    /// Frames of the longest burst that was allowed, and the distance of lengths that ended a search.
+    pub limit: u64,
+    pub step: u64,
+}
+
+/// Section 26.5.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    pub throughput: f64,
+    /// The load before the rate falls, and after it.
+    pub overload: f64,
+    pub reduced: f64,
+    pub runs: Vec<RecoveryRun>,
+    /// Mean over the runs that recovered.
+    pub mean_ns: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryRun {
+    /// Lost frames of the whole trial.
+    pub lost: u64,
+    /// From the fall of the rate to the last loss; 0 where nothing was lost after it. `None`: frames were lost until the end.
+    pub ns: Option<u64>,
+}
+
+/// Section 26.6, and RFC 6201.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reset {
+    /// The event, and its class in RFC 6201, or the name that linerate gives where that has none.
+    pub event: String,
+    pub class: String,
+    pub load: f64,
+    pub runs: Vec<ResetRun>,
+    /// Means over the runs that came back.
+    pub by_loss_ns: Option<f64>,
+    pub by_stamps_ns: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ResetRun {
+    pub lost: u64,
+    /// Lost frames by the offered rate.
+    pub by_loss_ns: f64,
+    /// From the last frame before the outage to the first after it; `None`: no outage was seen.
+    pub by_stamps_ns: Option<u64>,
+    /// Whether frames came again before the load ended.
+    pub back: bool,
+}
+
+/// RFC 2889, section 5.1 (terms of RFC 2285).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ForwardingRate {
+    /// The forwarding rate at the maximum offered load, and that load.
+    pub frmol: f64,
+    pub frmol_offered: f64,
+    /// The highest forwarding rate at any offered load, and that load.
+    pub mfr: f64,
+    pub mfr_offered: f64,
+    pub loads: Vec<AtLoad>,
+}

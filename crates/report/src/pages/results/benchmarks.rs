@@ -1,0 +1,376 @@
+//! Results of RFC 2544's tests: the tables and graphs that the RFCs ask for, and the single figure that they allow.
+
+use super::super::numbers::{count, grouped, number, percent, rate, rate_unit, seconds, share, time, words};
+use super::Shown;
+use crate::document::{Document, Table, Tone};
+use linerate_measure::experiment::{Benchmark, Experiment};
+use linerate_measure::record::{AtLoad, Benchmarked, Figures, Maximum, Slot, Tested, Why};
+
+/// Rows of a graph.
+const HIGH: usize = 12;
+/// Loss curves that are drawn.
+const MOST: usize = 7;
+
+/// A slot with its results of one test.
+struct Result<'a> {
+    slot: &'a Slot,
+    maximum: Option<Maximum>,
+    tested: &'a Tested,
+}
+
+/// The sections that a run departs from, in a sentence; frames of so many lengths.
+pub fn departures(experiment: &Experiment, sizes: usize) -> String {
+    let departs = experiment.trials.departures(sizes);
+    let form = if experiment.quick { "quick: " } else { "" };
+    match departs.is_empty() {
+        true => "By the sizes, times, waits and repeats of RFC 2544.".into(),
+        false => format!("{form}not RFC 2544 (sections {})", departs.join(", ")),
+    }
+}
+
+/// All tests, each with its table.
+pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
+    let all = &shown.summary.benchmarks;
+    let experiment = &shown.planned.experiment;
+    let departs = departures(experiment, sizes(shown));
+    let mark = if departs.contains("not RFC 2544") { format!("; {departs}") } else { String::new() };
+    single(page, shown, &mark);
+    page.say(&departs);
+    page.note(medium(all));
+    for test in &experiment.trials.tests {
+        let of_test = all.iter().filter_map(|of| {
+            let tested = of.tests.iter().find(|tested| tested.test == *test)?;
+            Some(Result { slot: shown.campaign.slots.get(of.slot)?, maximum: of.maximum, tested })
+        });
+        let found: Vec<Result<'_>> = of_test.collect();
+        if found.is_empty() {
+            continue;
+        }
+        page.heading(format!("{}{mark}", test.title()));
+        table(page, shown, *test, &found);
+        for result in &found {
+            let why =
+                result.tested.why.map(|why| sentence(why).to_string()).or_else(|| searched(shown, result));
+            if let Some(why) = why {
+                page.item("! ", format!("{}: {why}", shown.name(result.slot.id)), Tone::Warning);
+            }
+        }
+    }
+}
+
+/// How many lengths of frames the campaign has.
+fn sizes(shown: &Shown<'_>) -> usize {
+    let mut names: Vec<&str> = shown.campaign.slots.iter().map(|slot| slot.frame.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.len()
+}
+
+/// The figure that RFC 2544 allows in place of the graph: rate, frame size, theoretical limit and protocol.
+fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
+    for slot in &shown.summary.benchmarks {
+        let fps = slot.tests.iter().find_map(|tested| match &tested.figures {
+            Figures::Throughput(found) => Some(found.fps),
+            _ => None,
+        });
+        let Some((fps, of)) = fps.zip(shown.campaign.slots.get(slot.slot)) else { continue };
+        let limit = slot.maximum.map_or(String::new(), |maximum| match maximum.medium {
+            true => format!("theoretical limit {} frames/s", grouped(maximum.fps as u64)),
+            false => format!(
+                "no medium: reference rate (tester's ceiling) {} frames/s",
+                grouped(maximum.fps as u64)
+            ),
+        });
+        page.answer(format!(
+            "{}: throughput {} frames/s of {} B; {limit}; {} {}{mark}",
+            shown.name(slot.slot),
+            grouped(fps as u64),
+            of.frame,
+            of.family,
+            of.transport,
+        ));
+    }
+}
+
+fn medium(all: &[Benchmarked]) -> String {
+    match all.iter().find_map(|slot| slot.maximum).map(|maximum| maximum.medium) {
+        Some(true) => "100 % of the load is the theoretical rate of the slower link.".into(),
+        Some(false) => "Virtual link: no medium, so there is no theoretical rate. 100 % of the load is the reference rate (tester's ceiling): the highest load that the tester keeps, 95 % of what it sends and receives without a DUT.".into(),
+        None => "The tester's own rate is not known.".into(),
+    }
+}
+
+fn sentence(why: Why) -> &'static str {
+    match why {
+        Why::Unfinished => "the campaign ended before this test was complete",
+        Why::Tester => {
+            "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession; ask for less with --link-speed, or use a faster generator"
+        }
+        Why::NoThroughput => {
+            "no load passes without loss, so there is no throughput to test at: does the DUT forward these frames?"
+        }
+        Why::AtMaximum => {
+            "the highest load loses nothing: no burst is too long and no load too high for this DUT (RFC 9004, section 6.1); a faster tester would be needed"
+        }
+        Why::NoEvent => "the plan has no event: name one with --event",
+        Why::NoFrame => "a trial at this load has less than one frame: take longer trials",
+    }
+}
+
+/// What limits a throughput that was found.
+fn searched(shown: &Shown<'_>, result: &Result<'_>) -> Option<String> {
+    let Figures::Throughput(found) = &result.tested.figures else {
+        let missing = result.tested.test == Benchmark::Throughput;
+        return missing.then(|| sentence(Why::NoThroughput).to_string());
+    };
+    let search = shown.summary.searches.iter().find(|search| search.slot == result.slot.id)?;
+    let irregular = search.goals.first()?.outcome.irregular?;
+    Some(match (irregular, found.upper) {
+        (_, None) => format!(
+            "no loss at the highest load, {} frames/s: the DUT may be faster than the tester",
+            words(search.limits.max, 4)
+        ),
+        _ => "irregular: the bounds are further apart than the width, because the loss changes with time or the campaign ended".into(),
+    })
+}
+
+fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Result<'_>]) {
+    let name = |result: &&Result<'_>| shown.numbered(result.slot.id);
+    let rows = || {
+        Table::of(found.iter().filter(|result| result.tested.figures != Figures::None))
+            .column("cell", "", name)
+    };
+    macro_rules! figure {
+        ($kind:ident, $f:ident, $cell:expr) => {
+            |result: &&Result<'_>| match &result.tested.figures {
+                Figures::$kind($f) => Some($cell),
+                _ => None,
+            }
+        };
+    }
+    let highest =
+        found.iter().filter_map(|result| result.maximum).map(|maximum| maximum.fps).fold(0.0, f64::max);
+    let (scale, unit) = rate_unit(highest);
+    let fps = |value: f64| rate(value, scale, 4);
+    let limit = |result: &&Result<'_>| result.maximum.map(|maximum| rate(maximum.fps, scale, 4));
+    let medium = found.iter().all(|result| result.maximum.is_some_and(|maximum| maximum.medium));
+    let limited = if medium { ("theoretical", "limit") } else { ("reference", "rate") };
+    match test {
+        Benchmark::Throughput => {
+            let table = rows()
+                .column("throughput", unit, figure!(Throughput, f, fps(f.fps)))
+                .column("upper", "bound", figure!(Throughput, f, f.upper.map(fps)))
+                .column("frames", "sent", figure!(Throughput, f, count(f.frames)))
+                .column("trial", "", figure!(Throughput, f, seconds(f.seconds)))
+                .column(limited.0, limited.1, limit)
+                .column("% of", "that", |result| {
+                    let Figures::Throughput(found) = &result.tested.figures else { return None };
+                    Some(share(found.fps / result.maximum?.fps))
+                });
+            page.table(table);
+            throughput_graph(page, found, medium);
+        }
+        Benchmark::Latency => {
+            let table = rows()
+                .column("load", unit, figure!(Latency, f, fps(f.load)))
+                .column("runs", "", figure!(Latency, f, f.runs.len()))
+                .column(
+                    "tags",
+                    "a run",
+                    figure!(Latency, f, f.runs.iter().map(|run| run.tags).min().unwrap_or(0)),
+                )
+                .column("latency", "mean", figure!(Latency, f, time(f.mean_ns)))
+                .column("TL", "median", figure!(Latency, f, time(f.typical_ns)))
+                .column("WCL", "p99.9", figure!(Latency, f, time(f.worst_ns)));
+            page.table(table);
+            page.note("latency: mean of the first tagged frame of each run (RFC 2544). TL, WCL: medians over the runs of the median and of the 99.9th percentile (RFC 8219). Software stamps, before the generator's link and on arrival: nearest to RFC 1242's store-and-forward.");
+        }
+        Benchmark::DelayVariation => {
+            let table = rows()
+                .column("load", unit, figure!(DelayVariation, f, fps(f.load)))
+                .column("runs", "", figure!(DelayVariation, f, f.runs.len()))
+                .column("PDV", "", figure!(DelayVariation, f, time(f.pdv_ns)))
+                .column("IPDV", "least", figure!(DelayVariation, f, signed(f.ipdv_ns[0])))
+                .column("IPDV", "median", figure!(DelayVariation, f, signed(f.ipdv_ns[1])))
+                .column("IPDV", "largest", figure!(DelayVariation, f, signed(f.ipdv_ns[2])));
+            page.table(table);
+            page.note("PDV: 99.9th percentile of the delays less the least. IPDV: differences of successive frames; pairs with a lost frame between them are left out. Medians over the runs.");
+        }
+        Benchmark::FrameLoss => {
+            let most = found.iter().filter(|result| result.tested.figures != Figures::None);
+            for result in most.take(MOST) {
+                let Figures::FrameLoss(loads) = &result.tested.figures else { continue };
+                page.answer(shown.name(result.slot.id));
+                page.table(at_loads(loads, scale, unit));
+                loss_graph(page, loads, medium);
+            }
+        }
+        Benchmark::BackToBack => {
+            let table = rows()
+                .column("N", "", figure!(BackToBack, f, f.bursts.len()))
+                .column("burst", "mean", figure!(BackToBack, f, number(f.mean, 4)))
+                .column("frames", "least", figure!(BackToBack, f, count(f.least)))
+                .column("", "most", figure!(BackToBack, f, count(f.most)))
+                .column("", "stddev", figure!(BackToBack, f, f.deviation.map(|d| number(d, 3))))
+                .column("implied", "buffer", figure!(BackToBack, f, time(1e9 * f.implied_s)))
+                .column("corrected", "buffer", figure!(BackToBack, f, time(1e9 * f.corrected_s)))
+                .if_any("actual", "buffer", |result| match &result.tested.figures {
+                    Figures::BackToBack(f) => f.actual_s.map(|s| time(1e9 * s)),
+                    _ => None,
+                })
+                .column("limit", "frames", figure!(BackToBack, f, count(f.limit)))
+                .column("step", "frames", figure!(BackToBack, f, count(f.step)));
+            page.table(table);
+            let verify = shown.planned.experiment.trials.verify;
+            page.note(format!("Binary search{}, N of them. implied = mean / maximum rate; corrected = implied x (1 - throughput / maximum rate); actual = corrected by the rate that bursts really had.", if verify > 0 { format!(" with loss verification ({verify} further trials)") } else { String::new() }));
+        }
+        Benchmark::Recovery => {
+            let table = rows()
+                .column("throughput", unit, figure!(Recovery, f, fps(f.throughput)))
+                .column("overload", "", figure!(Recovery, f, fps(f.overload)))
+                .column("then", "", figure!(Recovery, f, fps(f.reduced)))
+                .column("runs", "", figure!(Recovery, f, f.runs.len()))
+                .column(
+                    "recovered",
+                    "",
+                    figure!(Recovery, f, f.runs.iter().filter(|run| run.ns.is_some()).count()),
+                )
+                .column(
+                    "lost",
+                    "least",
+                    figure!(Recovery, f, f.runs.iter().map(|run| run.lost).min().map(count)),
+                )
+                .column("recovery", "mean", figure!(Recovery, f, f.mean_ns.map(time)));
+            page.table(table);
+            page.note(
+                "From the fall of the rate to the last lost frame; 0 where no frame was lost after it.",
+            );
+        }
+        Benchmark::Reset => {
+            let table = rows()
+                .column("event", "", figure!(Reset, f, f.event.clone()))
+                .column("class", "", figure!(Reset, f, f.class.clone()))
+                .column("load", unit, figure!(Reset, f, fps(f.load)))
+                .column("runs", "", figure!(Reset, f, f.runs.len()))
+                .column("back", "", figure!(Reset, f, f.runs.iter().filter(|run| run.back).count()))
+                .column("frame-loss", "method", figure!(Reset, f, f.by_loss_ns.map(time)))
+                .column("time-stamp", "method", figure!(Reset, f, f.by_stamps_ns.map(time)));
+            page.table(table);
+            page.note("Frame-loss method: lost frames by the offered rate. Time-stamp method: from the last frame before the longest outage to the first after it. Means over the runs after which frames came again.");
+        }
+        Benchmark::ForwardingRate => {
+            let table = rows()
+                .column("FRMOL", unit, figure!(ForwardingRate, f, fps(f.frmol)))
+                .column("at offered", "load", figure!(ForwardingRate, f, fps(f.frmol_offered)))
+                .column("MFR", unit, figure!(ForwardingRate, f, fps(f.mfr)))
+                .column("at offered", "load", figure!(ForwardingRate, f, fps(f.mfr_offered)));
+            page.table(table);
+            page.note("FRMOL: forwarding rate at the maximum offered load. MFR: the highest forwarding rate at any load. An MFR clearly above the FRMOL is a collapse under overload (livelock).");
+        }
+    }
+}
+
+/// A time with its sign.
+fn signed(ns: f64) -> String {
+    format!("{}{}", if ns < 0.0 { "-" } else { "" }, time(ns.abs()))
+}
+
+fn at_loads(loads: &[AtLoad], scale: f64, unit: &str) -> Table {
+    Table::of(loads)
+        .column("load", "%", |at| share(at.share))
+        .column("offered", unit, |at| rate(at.offered, scale, 4))
+        .column("forwarded", unit, |at| rate(at.forwarded, scale, 4))
+        .column("sent", "frames", |at| count(at.sent))
+        .column("lost", "frames", |at| count(at.lost))
+        .column("loss", "%", |at| percent(loss(at)))
+        .into()
+}
+
+fn loss(at: &AtLoad) -> f64 {
+    if at.sent > 0 { at.lost as f64 / at.sent as f64 } else { 0.0 }
+}
+
+/// A graph of marks: x and y are shares of the axes, 0 to 1; a later mark covers an earlier one.
+struct Graph {
+    cells: Vec<Vec<char>>,
+}
+
+impl Graph {
+    fn new(wide: usize) -> Graph {
+        Graph { cells: vec![vec![' '; wide]; HIGH + 1] }
+    }
+
+    fn mark(&mut self, x: f64, y: f64, mark: char) {
+        let wide = self.cells[0].len() - 1;
+        let column = (x.clamp(0.0, 1.0) * wide as f64).round() as usize;
+        let row = HIGH - (y.clamp(0.0, 1.0) * HIGH as f64).round() as usize;
+        self.cells[row][column] = mark;
+    }
+
+    /// `top`: the value at the top of the y axis. `below`: the x axis.
+    fn draw(self, page: &mut Document, top: &str, below: &str) {
+        let width = top.len().max(3);
+        let last = self.cells.len() - 1;
+        for (row, cells) in self.cells.iter().enumerate() {
+            let label = if row == 0 {
+                top
+            } else if row == last {
+                "0"
+            } else {
+                ""
+            };
+            let line: String = cells.iter().collect();
+            page.code(format!("{label:>width$} |{}", line.trim_end()).as_str(), Tone::Plain);
+        }
+        let wide = self.cells[0].len();
+        page.code(&format!("{:>width$} +{}", "", "-".repeat(wide)), Tone::Plain);
+        page.code(&format!("{:>width$}  {below}", ""), Tone::Plain);
+    }
+}
+
+/// RFC 2544, section 26.1: frame sizes against frames/s, with the theoretical rate of the medium.
+fn throughput_graph(page: &mut Document, found: &[Result<'_>], medium: bool) {
+    const STEP: usize = 7;
+    let known = found.iter().filter_map(|result| {
+        let Figures::Throughput(throughput) = &result.tested.figures else { return None };
+        Some((result.slot, throughput.fps, result.maximum?.fps))
+    });
+    let points: Vec<(&Slot, f64, f64)> = known.collect();
+    let mut sizes: Vec<(u64, &str)> =
+        points.iter().map(|(slot, ..)| (slot.average_len_fcs() as u64, slot.frame.as_str())).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    if sizes.len() < 2 {
+        return;
+    }
+    let top = points.iter().map(|(_, fps, limit)| fps.max(*limit)).fold(0.0, f64::max);
+    let mut graph = Graph::new(STEP * sizes.len());
+    let place = |slot: &Slot| {
+        let at = sizes.iter().position(|(_, name)| *name == slot.frame).unwrap_or(0);
+        (at * STEP + STEP / 2) as f64 / (STEP * sizes.len() - 1) as f64
+    };
+    for (slot, _, limit) in &points {
+        graph.mark(place(slot), limit / top, 't');
+    }
+    for (slot, fps, _) in &points {
+        graph.mark(place(slot), fps / top, 'o');
+    }
+    let below: String = sizes.iter().map(|(_, name)| format!("{name:^STEP$}")).collect();
+    graph.draw(page, &words(top, 3), below.trim_end());
+    let line = if medium {
+        "theoretical rate of the medium"
+    } else {
+        "reference rate (tester's ceiling), no medium"
+    };
+    page.note(format!("x: frame size in bytes with FCS; y: frames/s; t: {line}; o: throughput."));
+}
+
+/// Section 26.3: the offered load against the loss, both from 0 to 100 %.
+fn loss_graph(page: &mut Document, loads: &[AtLoad], medium: bool) {
+    let mut graph = Graph::new(61);
+    loads.iter().for_each(|at| graph.mark(at.share, loss(at), 'o'));
+    graph.draw(page, "100", "0             25             50             75            100");
+    let of =
+        if medium { "the theoretical rate of the medium" } else { "the reference rate (tester's ceiling)" };
+    page.note(format!("x: offered load in % of {of}; y: frame loss in %."));
+}
