@@ -1,11 +1,10 @@
 //! Rates that were searched for: the bounds of each goal, and the loss at each load.
 
-use super::super::numbers::{percent, rate, rate_interval, rate_unit, share, words};
+use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::Shown;
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::record::{Ended, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
-use linerate_stats::Estimate;
 
 /// Searches whose loads are shown one by one.
 const MOST: usize = 4;
@@ -85,11 +84,16 @@ fn unit(shown: &Shown<'_>) -> (f64, &'static str) {
 
 /// How far the trials tell where the goal begins to be missed.
 fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
-    match (goal.interval, goal.outcome.conditional) {
-        ([low @ Some(_), high @ Some(_)], Some(median)) => {
-            rate_interval(&Estimate { median, low, high, n: 1 }, scale, 4)
-        }
-        _ => "open".into(),
+    let end = |load: f64| rate(load, scale, 4).text().to_owned();
+    match goal.interval {
+        [None, None] => Cell::Nothing,
+        [Some(low), None] => format!("from {}", end(low)).into(),
+        [None, Some(high)] => format!("to {}", end(high)).into(),
+        [Some(low), Some(high)] => Cell::Interval {
+            low: low / scale,
+            high: high / scale,
+            text: format!("{}..{}", end(low), end(high)),
+        },
     }
 }
 
@@ -127,14 +131,7 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
             words(rate, 4),
             words(low, 4),
             words(high, 4),
-            match goal.interval {
-                [Some(least), Some(most)] if most - least > 2.0 * (high - low) => format!(
-                    ", but trials vary by chance: another search would end anywhere between {} and {}",
-                    words(least, 3),
-                    words(most, 3)
-                ),
-                _ => String::new(),
-            }
+            chance(goal, high - low)
         ),
         (Some(_), Some(rate), ..) => {
             format!("{who}: at least {} frames a second; {}.", words(rate, 4), why(search, goal))
@@ -143,6 +140,22 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
             format!("{who}: less than {} frames a second; {}.", words(high, 4), why(search, goal))
         }
         _ => format!("{who}: no result; {}.", why(search, goal)),
+    }
+}
+
+/// How far apart searches end by chance, if that is more than the bounds are.
+fn chance(goal: &SearchedGoal, apart: f64) -> String {
+    let said = "; but trials vary by chance, and another search could end";
+    match goal.interval {
+        [Some(low), Some(high)] if high - low <= 2.0 * apart => String::new(),
+        [Some(low), Some(high)] => {
+            format!("{said} anywhere between {} and {}", words(low, 3), words(high, 3))
+        }
+        // A single trial decides.
+        _ if goal.goal.exceed == 0 => String::new(),
+        [Some(low), None] => format!("{said} anywhere above {}", words(low, 3)),
+        [None, Some(high)] => format!("{said} anywhere below {}", words(high, 3)),
+        [None, None] => format!("{said} elsewhere"),
     }
 }
 
