@@ -26,6 +26,8 @@ pub struct Axis {
 pub enum Scale {
     /// Numbers; from 0 on where lengths are compared.
     Linear { from_zero: bool },
+    /// From 0 to 100.
+    Percent,
     /// Numbers above 0, by their ratio.
     Log,
     /// Names: point number n stands at n.

@@ -52,6 +52,7 @@ impl Axis {
         let (range, names) = match scale {
             Scale::Names(names) => (0.5 - names.len().max(1) as f64..0.5, names.clone()),
             Scale::Log => (low / 1.15..high * 1.15, Vec::new()),
+            Scale::Percent => (0.0..100.0, Vec::new()),
             Scale::Linear { from_zero: true } => {
                 (low.min(0.0)..(high * 1.05).max(f64::MIN_POSITIVE), Vec::new())
             }
@@ -157,7 +158,7 @@ pub fn svg(chart: &Chart) -> Option<String> {
 fn draw(chart: &Chart, x: Axis, y: Axis, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
     let named = !x.names.is_empty();
     let longest = x.names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    let margin = if named { 24 + 7 * longest.min(LONGEST_NAME) as u32 } else { 64 };
+    let margin = if named { 24 + 8 * longest.min(LONGEST_NAME) as u32 } else { 64 };
     let (across, up, titles) = match named {
         true => (y, x, [&chart.y.label, &chart.x.label]),
         false => (x, y, [&chart.x.label, &chart.y.label]),
@@ -169,7 +170,7 @@ fn draw(chart: &Chart, x: Axis, y: Axis, area: &DrawingArea<SVGBackend<'_>, Shif
         .x_label_area_size(44)
         .y_label_area_size(margin)
         .build_cartesian_2d(across, up)?;
-    let text = || ("sans-serif", 13).into_font().color(&INK);
+    let text = || ("sans-serif", 15).into_font().color(&INK);
     let mut mesh = context.configure_mesh();
     mesh.light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(INK).label_style(text());
     mesh.axis_desc_style(text()).x_desc(titles[0]).x_labels(8);

@@ -3,6 +3,8 @@
 use super::Shown;
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Document};
+use crate::pages::numbers::words;
+use linerate_measure::record::{Searched, SearchedLoad, TrialRecord};
 
 /// Cells that a picture has room for.
 const MOST_CELLS: usize = 60;
@@ -25,6 +27,40 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
         shown,
         vec![Series { name: "median".into(), look: Look::Marks, points: points.collect() }],
     );
+}
+
+/// The loss at each load of a search.
+pub fn losses(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
+    if shown.trials.is_empty() {
+        return;
+    }
+    let load = |load: &SearchedLoad| Spot {
+        x: 100.0 * load.load / search.limits.max,
+        y: 100.0 * load.loss,
+        interval: None,
+        trials: losses_at(shown, search.slot, load.load),
+    };
+    let series =
+        Series { name: "median".into(), look: Look::Line, points: search.loads.iter().map(load).collect() };
+    let highest = words(search.limits.max, 4);
+    // RFC 2544, section 26.3: both axes of a loss curve go from 0 to 100 %.
+    let curve = search.goals.is_empty();
+    let (over, loss) = if curve {
+        (Scale::Percent, Scale::Percent)
+    } else {
+        (Scale::Log, Scale::Linear { from_zero: true })
+    };
+    let x = Axis { label: format!("offered load, % of {highest} frames/s"), scale: over };
+    let y = Axis { label: "loss, %".into(), scale: loss };
+    let title = format!("Loss over offered load: {}", shown.name(search.slot));
+    page.blocks.push(Block::Chart(Chart { title, x, y, series: vec![series], interval: None }));
+}
+
+/// Loss in per cent of the trials of a cell at a load.
+fn losses_at(shown: &Shown<'_>, cell: usize, load: f64) -> Vec<f64> {
+    let there =
+        |trial: &&TrialRecord| trial.slot == cell && trial.audit.valid && trial.asked_fps == Some(load);
+    shown.trials.iter().filter(there).map(|trial| 100.0 * trial.loss_ratio).collect()
 }
 
 /// Rates over each factor, a line for each series.
@@ -53,9 +89,14 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
     }
 }
 
-/// The rate of a cell with its interval and its valid trials, in the unit of the page.
+/// The rate of a cell with its interval and its valid trials, or the rate that was searched for with its bounds, in the unit of the page.
 fn spot(shown: &Shown<'_>, x: f64, cell: usize) -> Option<Spot> {
     let (scale, _) = shown.unit();
+    if let Some(search) = shown.summary.searches.iter().find(|search| search.slot == cell) {
+        let found = search.goals.first()?.outcome;
+        let interval = found.lower.zip(found.upper).map(|(low, high)| [low / scale, high / scale]);
+        return Some(Spot { x, y: found.conditional? / scale, interval, trials: Vec::new() });
+    }
     let rate = shown.row(cell).filter(|row| row.received.n > 0)?.received;
     let valid = shown.trials.iter().filter(|trial| trial.slot == cell && trial.audit.valid);
     Some(Spot {

@@ -1,7 +1,7 @@
 //! Rates that were searched for: the bounds of each goal, and the loss at each load.
 
 use super::super::numbers::{percent, rate, rate_unit, share, words};
-use super::Shown;
+use super::{Shown, pictures};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::record::{Ended, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
@@ -46,6 +46,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
             |(_, goal)| if goal.outcome.irregular.is_some() { "irregular" } else { "regular" },
         );
     page.section("Rates that meet the goals (RFC 9971)", table);
+    pictures::series(page, shown);
     let named = searches.iter().flat_map(|search| &search.goals).fold(Vec::new(), |mut all, goal| {
         let text = format!("{}: {}", goal.name, terms(&goal.goal));
         if !all.contains(&text) {
@@ -56,7 +57,10 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     for text in named {
         page.item("- ", text, Tone::Note);
     }
-    page.note("A load counts as offered where the tester kept it within 0.5 %. Bounds are loads; conditional throughput is the lower bound less the loss there. The interval is of the load from which the goal is missed, by all full trials: another search would end within it, unless the machine has changed.");
+    page.note("A load counts as offered where the tester kept it within 0.5 %.");
+    if searches.iter().any(|search| !search.goals.is_empty()) {
+        page.note("Bounds are loads; conditional throughput is the lower bound less the loss there. The interval is of the load from which the goal is missed, by all full trials: another search would end within it, unless the machine has changed.");
+    }
     searches.iter().take(MOST).for_each(|search| loads(page, shown, search));
 }
 
@@ -219,4 +223,5 @@ fn loads(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
         .column("loss %", "largest", |load| share(load.most))
         .column("", "", |load| bar(load.loss));
     page.section(format!("Loss at each load: {}", shown.name(search.slot)), table);
+    pictures::losses(page, shown, search);
 }
