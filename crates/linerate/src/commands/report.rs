@@ -4,6 +4,7 @@ use crate::args::named;
 use crate::output::{all_of, tell};
 use anyhow::{Context, Result};
 use clap::Args;
+use linerate_hosts::configuration::Configuration;
 use linerate_linux::records;
 use linerate_measure::record::Stopped;
 use linerate_measure::summary::summarise;
@@ -36,7 +37,16 @@ pub fn run(args: &Report) -> Result<ExitCode> {
     let stored = records::read(&args.directory)?;
     let summary =
         stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
-    let page = pages::report(&stored.campaign, &stored.host, &summary, &stored.trials);
+    let mut page = pages::report(&stored.campaign, &stored.host, &summary, &stored.trials);
+    // DUTs that differ in their traffic alone are configured alike.
+    let mut shown = Vec::new();
+    for facts in &stored.facts {
+        let Some(found) = Configuration::recorded(facts) else { continue };
+        if !shown.contains(&found) {
+            page.append(pages::facts(stored.campaign.name_of(facts.slot), &found));
+            shown.push(found);
+        }
+    }
     let text = named("html").render(&page, Style::default());
     let Some(file) = &args.output else { return all_of(&text) };
     fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;

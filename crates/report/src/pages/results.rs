@@ -18,6 +18,7 @@ pub(super) use benchmarks::departures;
 use super::numbers::{listed, rate_unit, share, together};
 use crate::document::{Cell, Document, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Mode, Planned, Row, Series, Summary, TrialRecord};
+use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
 
 /// The records of a page.
 pub struct Shown<'a> {
@@ -145,11 +146,44 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     profiles::profiles(page, shown);
     telemetry::telemetry(page, shown);
     figures::figures(page, shown);
+    pictures::latencies(page, shown);
+    pictures::over_time(page, shown);
+    ministat(page, shown);
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
     let told = skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")));
     page.list("Not measured", "- ", told, Tone::Plain);
     warnings(page, shown);
     measured::measured(page, shown);
+    repeat(page, shown);
+}
+
+/// The command line, and the plan that `linerate run` carries out again.
+fn repeat(page: &mut Document, shown: &Shown<'_>) {
+    if shown.trials.is_empty() {
+        return;
+    }
+    page.heading("To repeat it");
+    page.code(&shown.campaign.asked.command.join(" "), Tone::Plain);
+    if let Ok(plan) =
+        linerate_plan::campaign::Campaign::joined(&shown.planned.experiment, shown.planned.plan.clone())
+    {
+        page.note("The plan, for `linerate run`:");
+        page.code(&linerate_plan::write(&plan), Tone::Plain);
+    }
+}
+
+/// The trials of each cell as ministat(1) prints them, to copy.
+fn ministat(page: &mut Document, shown: &Shown<'_>) {
+    let set = |row: &Row| {
+        let trials = shown.trials.iter().filter(|trial| trial.slot == row.slot && trial.audit.valid);
+        let rates: Vec<f64> = trials.filter_map(|trial| Some(trial.rates?.received.round())).collect();
+        (rates.len() >= 3).then(|| Dataset::new(shown.name(row.slot), rates))
+    };
+    let sets: Vec<Dataset> = shown.summary.rows.iter().filter_map(set).take(MAX_SETS).collect();
+    if !sets.is_empty() {
+        page.heading("ministat: received frames/s");
+        page.code(&block(&sets, &Options::default()), Tone::Plain);
+    }
 }
 
 /// Warnings. One that applies to several cells appears once, with the figures of the first.

@@ -4,10 +4,16 @@ use super::Shown;
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Document};
 use crate::pages::numbers::words;
-use linerate_measure::record::{Searched, SearchedLoad, TrialRecord};
+use linerate_measure::record::{Searched, SearchedLoad, Slot, TrialRecord};
+use linerate_stats::histogram::Histogram;
 
 /// Cells that a picture has room for.
 const MOST_CELLS: usize = 60;
+/// Series, and trials of one, that can be told apart.
+const MOST_SERIES: usize = 8;
+const MOST_TRIALS: usize = 2000;
+/// Shares of frames at which a distribution is drawn.
+const PARTS: [f64; 15] = [0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999];
 /// Numbers that are further apart than this are shown by their ratio.
 const FAR: f64 = 20.0;
 
@@ -61,6 +67,66 @@ fn losses_at(shown: &Shown<'_>, cell: usize, load: f64) -> Vec<f64> {
     let there =
         |trial: &&TrialRecord| trial.slot == cell && trial.audit.valid && trial.asked_fps == Some(load);
     shown.trials.iter().filter(there).map(|trial| 100.0 * trial.loss_ratio).collect()
+}
+
+/// The rate of every trial in the order of time.
+pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
+    let (scale, unit) = shown.unit();
+    let of = |slot: &Slot, valid: bool| -> Vec<Spot> {
+        let here = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid == valid);
+        let spot = |trial: &TrialRecord| {
+            let (x, y) = (trial.began_ns as f64 / 1e9, trial.rates?.received / scale);
+            Some(Spot { x, y, interval: None, trials: Vec::new() })
+        };
+        here.filter_map(spot).take(MOST_TRIALS).collect()
+    };
+    let slots = &shown.campaign.slots;
+    let valid = slots.iter().map(|slot| (shown.name(slot.id), of(slot, true)));
+    let mut all: Vec<(String, Vec<Spot>)> =
+        valid.filter(|(_, points)| !points.is_empty()).take(MOST_SERIES).collect();
+    let invalid: Vec<Spot> = slots.iter().flat_map(|slot| of(slot, false)).collect();
+    if !invalid.is_empty() {
+        all.push(("audit failed, in no result".into(), invalid));
+    }
+    let series = |(name, points)| Series { name, look: Look::Marks, points };
+    let chart = Chart {
+        title: "Every trial in the order of time".into(),
+        x: Axis { label: "time since the first trial, s".into(), scale: Scale::Linear { from_zero: true } },
+        y: Axis { label: format!("received, {unit}"), scale: Scale::Linear { from_zero: true } },
+        series: all.into_iter().map(series).collect(),
+        interval: None,
+    };
+    if chart.series.iter().any(|series| series.points.len() > 1) {
+        page.heading("Drift");
+        page.blocks.push(Block::Chart(chart));
+    }
+}
+
+/// The share of the stamped frames of each cell that took at most so long.
+pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
+    let of = |slot: &Slot| {
+        let mut all = Histogram::default();
+        let valid = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid);
+        valid.for_each(|trial| all.merge(&trial.receiver.latency));
+        let point = |part: &f64| {
+            let x = all.quantile(*part)? as f64 / 1e3;
+            Some(Spot { x, y: 100.0 * part, interval: None, trials: Vec::new() })
+        };
+        let points = PARTS.iter().filter_map(point).filter(|point| point.x > 0.0).collect();
+        Series { name: shown.name(slot.id), look: Look::Line, points }
+    };
+    let series: Vec<Series> =
+        shown.campaign.slots.iter().map(of).filter(|s| s.points.len() > 1).take(MOST_SERIES).collect();
+    if series.is_empty() {
+        return;
+    }
+    page.blocks.push(Block::Chart(Chart {
+        title: "Latency: the share of stamped frames that took at most so long".into(),
+        x: Axis { label: "latency, us".into(), scale: Scale::Log },
+        y: Axis { label: "frames, %".into(), scale: Scale::Percent },
+        series,
+        interval: None,
+    }));
 }
 
 /// Rates over each factor, a line for each series.
