@@ -151,6 +151,10 @@ pub struct CampaignArgs {
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 
+    /// Write a page for a browser at the end, beside the records (`linerate report`)
+    #[arg(long)]
+    pub report: bool,
+
     /// Exit with status 3 if a variant is proven slower than the baseline variant by at least this much: 3%
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,

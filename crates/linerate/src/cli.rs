@@ -81,7 +81,7 @@ pub enum Command {
     Lab(lab::Lab),
     /// Print the results of a recorded campaign again
     Show(show::Show),
-    /// Write a campaign as one page for a browser
+    /// Write campaigns as one page for a browser
     ///
     /// The page has the verdict, pictures with every trial as a point, all tables, warnings, and how it was measured. It is one file that
     /// loads nothing and needs no script.

@@ -365,5 +365,10 @@ fn a_report_is_one_page_with_a_picture() {
     }
     let again = linerate_line(&format!("report {out}")).run().ok();
     assert_eq!(again.stdout, page, "the same records give the same page");
+    let both = linerate_line(&format!("report {out} {out}")).run().ok().stdout;
+    assert!(both.contains("<h1>2 campaigns</h1>") && both.len() > page.len(), "{both}");
+    let asked = linerate_line(&format!("bench --simulate ok --trials 3 --report --out {out}-2")).run().ok();
+    assert!(asked.stderr.contains("campaign-2/report.html"), "{asked:?}");
+    assert!(std::fs::read_to_string(format!("{out}-2/report.html")).unwrap().contains("<svg"));
     linerate_line("report /nonexistent").run().fails(1, &["/nonexistent"]);
 }

@@ -1,4 +1,4 @@
-//! `linerate report`: a campaign as one page for a browser.
+//! `linerate report`: campaigns as one page for a browser.
 
 use crate::args::named;
 use crate::output::{all_of, tell};
@@ -8,22 +8,28 @@ use linerate_hosts::configuration::Configuration;
 use linerate_linux::records;
 use linerate_measure::record::Stopped;
 use linerate_measure::summary::summarise;
+use linerate_report::document::Document;
 use linerate_report::format::Style;
 use linerate_report::pages;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Write a campaign as one page for a browser.
+/// The file of a page beside the records of its campaign.
+const FILE: &str = "report.html";
+
+/// Write campaigns as one page for a browser.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate report linerate-results/20260101T120000Z-bench -o report.html
-  linerate report DIRECTORY > report.html
+  linerate report linerate-results/* -o all.html
+  sudo linerate bench --report                  the page is written at the end, beside the records
 
-The page is one file that loads nothing: it can be mailed, archived and printed.")]
+The page is one file that loads nothing and needs no script: it can be mailed, archived and printed.")]
 pub struct Report {
-    /// The campaign's directory
-    pub directory: PathBuf,
+    /// The campaigns' directories
+    #[arg(required = true, value_name = "DIR")]
+    pub directories: Vec<PathBuf>,
     /// The page's file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -32,9 +38,49 @@ pub struct Report {
 /// Runs the verb.
 ///
 /// # Errors
-/// The directory is no record, or the page cannot be written.
+/// A directory is no record, or the page cannot be written.
 pub fn run(args: &Report) -> Result<ExitCode> {
-    let stored = records::read(&args.directory)?;
+    let pages = args.directories.iter().map(|directory| page(directory)).collect::<Result<Vec<_>>>()?;
+    let text = drawn(match <[Document; 1]>::try_from(pages) {
+        Ok([page]) => page,
+        Err(pages) => together(pages),
+    });
+    let Some(file) = &args.output else { return all_of(&text) };
+    write(file, &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a campaign beside its records.
+///
+/// # Errors
+/// It cannot be written.
+pub fn beside(directory: &Path) -> Result<()> {
+    write(&directory.join(FILE), &drawn(page(directory)?))
+}
+
+fn drawn(page: Document) -> String {
+    named("html").render(&page, Style::default())
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
+    tell(format!("the page is in {}", file.display()));
+    Ok(())
+}
+
+/// One page of several, each below its title.
+fn together(pages: Vec<Document>) -> Document {
+    let mut all = Document { title: Some(format!("{} campaigns", pages.len())), ..Document::default() };
+    for mut page in pages {
+        all.heading(page.title.take().unwrap_or_default());
+        all.append(page);
+    }
+    all
+}
+
+/// The page of a campaign, with the configuration of its DUTs.
+fn page(directory: &Path) -> Result<Document> {
+    let stored = records::read(directory)?;
     let summary =
         stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
     let mut page = pages::report(&stored.campaign, &stored.host, &summary, &stored.trials);
@@ -47,9 +93,5 @@ pub fn run(args: &Report) -> Result<ExitCode> {
             shown.push(found);
         }
     }
-    let text = named("html").render(&page, Style::default());
-    let Some(file) = &args.output else { return all_of(&text) };
-    fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
-    tell(format!("the page is in {}", file.display()));
-    Ok(ExitCode::SUCCESS)
+    Ok(page)
 }

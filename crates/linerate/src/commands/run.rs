@@ -523,6 +523,9 @@ fn report(
         print_campaign(&args.printed, &directory, campaign, facts, &summary, &configured)?;
         print_place(&args.printed, &directory);
     }
+    if args.report {
+        super::report::beside(&directory)?;
+    }
     if let Some(failure) = failure {
         return Err(failure);
     }
