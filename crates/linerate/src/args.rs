@@ -4,6 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use linerate_plan::Diagnostic;
 use linerate_plan::backend::{Backend, OF_THIS_MACHINE};
+use linerate_plan::keys::DIRECTIONS;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
 use linerate_plan::rules::own::Meaning;
@@ -198,6 +199,11 @@ pub fn families() -> impl TypedValueParser<Value = Families> {
         "6" | "ipv6" => Families::Ipv6,
         _ => Families::Both,
     })
+}
+
+/// Which way frames go, as plans name it.
+pub fn directions() -> PossibleValuesParser {
+    PossibleValuesParser::new(DIRECTIONS.map(|(name, about)| PossibleValue::new(name).help(about)))
 }
 
 /// The values of an enum, by the names that files give them.

@@ -321,9 +321,15 @@ impl Conductor<'_> {
         let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(slot));
         let TrialRequest { load: rate, shape, benchmark, .. } = *request;
         let wanted = Request { slot, rate, timing, shape, benchmark, telemetry: None, configuration };
-        let TrialOutcome { evidence, record, facts, .. } = self.stand.run(&wanted).with_context(title)?;
+        let TrialOutcome { mut evidence, mut record, facts, .. } =
+            self.stand.run(&wanted).with_context(title)?;
         facts.map_or(Ok(()), |facts| self.learn(facts))?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
+        for ((_, way), counts) in evidence.ways.iter_mut().zip(&mut record.directions) {
+            way.parts = parts(&counts.samples, &timing, shape, rate);
+            way.rates = rates(&counts.samples);
+            counts.rates = way.rates;
+        }
         let evidence = Evidence {
             shape,
             parts: parts(&record.samples, &timing, shape, rate),

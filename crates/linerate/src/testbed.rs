@@ -20,7 +20,7 @@ use linerate_measure::audit::Evidence;
 use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::Benchmark;
-use linerate_measure::record::{LabKind, SlotFacts, StackTimes, TrialRecord};
+use linerate_measure::record::{Direction, DirectionCounts, LabKind, SlotFacts, StackTimes, TrialRecord};
 use linerate_measure::trial::{Shape, Timing};
 use linerate_profile::{Sampled, Waited};
 use linerate_wire::{Findings, Load, RateStep};
@@ -100,18 +100,46 @@ pub struct TrialOutcome {
 impl TrialOutcome {
     fn new(
         outcome: Outcome,
-        [generator, mut receiver]: [PortCounters; 2],
-        account: Account,
+        [sent, received]: [Vec<PortCounters>; 2],
+        accounts: Vec<Account>,
         found: Collection,
     ) -> TrialOutcome {
-        receiver.since(outcome.began_ns);
-        receiver.end_loss(&generator);
-        let Account { losses, second_counts, mut dut } = account;
-        dut.extend(found.counters);
-        let faults = outcome.faults;
+        let mut dut = found.counters;
+        let (mut evidence, mut ways) = (Evidence::default(), Vec::new());
+        let (mut directions, mut samples) = (Vec::new(), outcome.each.into_iter());
+        let names = if sent.len() > 1 { Direction::Both } else { Direction::Forward }.ways();
+        for ((direction, account), (generator, mut receiver)) in
+            names.iter().zip(accounts).zip(sent.into_iter().zip(received))
+        {
+            receiver.since(outcome.began_ns);
+            receiver.end_loss(&generator);
+            dut.extend(account.dut);
+            let Account { losses, second_counts, .. } = account;
+            evidence.generator.add(generator.clone());
+            evidence.receiver.add(receiver.clone());
+            evidence.losses.extend(losses.iter().cloned());
+            evidence.second_counts.extend(second_counts.iter().cloned());
+            let (sent, received) = (generator.frames, receiver.unique());
+            directions.push(DirectionCounts {
+                direction: *direction,
+                sent,
+                received,
+                lost: sent.saturating_sub(received),
+                losses: losses.clone(),
+                rates: None,
+                latency: receiver.latency.clone(),
+                samples: samples.next().unwrap_or_default(),
+            });
+            let way = Evidence { generator, receiver, losses, second_counts, ..Evidence::default() };
+            ways.push((*direction, way));
+        }
+        if names.len() == 1 {
+            (ways, directions) = (Vec::new(), Vec::new());
+        }
         TrialOutcome {
-            evidence: Evidence { generator, receiver, losses, second_counts, faults, ..Evidence::default() },
+            evidence: Evidence { faults: outcome.faults, ways, ..evidence },
             record: TrialRecord {
+                directions,
                 samples: outcome.samples,
                 dut,
                 cpus: found.cpus,

@@ -2,6 +2,8 @@
 
 mod common;
 
+#[path = "campaigns/directions.rs"]
+mod directions;
 #[path = "campaigns/end_hosts.rs"]
 mod end_hosts;
 #[path = "campaigns/experiment.rs"]

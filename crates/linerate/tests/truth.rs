@@ -248,6 +248,68 @@ fn several_generator_cpus_account_for_every_frame() {
     every_frame_is_accounted_for("--cpus 0-1 --rate 100kpps --variant xdp");
 }
 
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn both_directions_account_for_every_frame() {
+    let both = |more: &str| every_frame_is_accounted_for(&format!("--direction both {more}"));
+    both("--variant nft-stateful --variant bridge --variant xdp");
+    both("--mode threaded --rate 20kpps --sizes imix --family 4");
+    both("--port af-packet --family 4");
+    if cpus() > 1 {
+        both("--cpus 0-1 --family 4");
+    }
+}
+
+/// The direction's count of a trial.
+fn of_direction(trial: &Value, direction: usize, count: &str) -> u64 {
+    trial["directions"][direction][count].as_u64().unwrap_or_else(|| panic!("no {count}: {trial}"))
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_known_loss_in_one_direction_is_found_there_to_the_frame() {
+    let n = 100;
+    let variant = format!("known-loss={n}");
+    let line = format!("--direction both --variant {variant} --trials {TRIALS} --duration 100ms --family 4");
+    let campaign = Bench::new(&line).run();
+    let trials = campaign.of(&variant);
+    mostly_valid(&trials);
+    for trial in trials {
+        let [forward, reverse] = [0, 1].map(|way| of_direction(trial, way, "lost"));
+        let sent = [0, 1].map(|way| of_direction(trial, way, "sent"));
+        assert!(sent[0].abs_diff(sent[1]) <= cpus(), "frames take turns: {sent:?}");
+        let (all, received) = sent_and_received(trial);
+        assert_eq!((sent[0] + sent[1], forward + reverse), (all, all - received));
+        let dropped = located(trial, &format!("DUT: dropped by {variant}"));
+        assert_eq!(forward, dropped + located(trial, RING), "{}", trial["losses"]);
+        assert!(dropped.abs_diff((sent[0] - located(trial, RING)) / n) <= cpus(), "{dropped} of {sent:?}");
+        assert_eq!(reverse, located(trial, "DUT out: receive ring full"), "{}", trial["losses"]);
+    }
+    let ways = campaign.row(&variant)["directions"].clone();
+    assert_eq!((&ways[0]["direction"], &ways[1]["direction"]), (&"forward".into(), &"reverse".into()));
+    close(ways[0]["loss_ratio"].as_f64().unwrap(), 1.0 / n as f64, 0.02).unwrap();
+}
+
+/// A simulated DUT loses one in so many frames of each direction, and the load is that of each.
+#[test]
+fn a_simulation_has_both_directions() {
+    let line = "--direction both --rate 100kpps --family 4 --trials 3 --duration 100ms --simulate loss=100";
+    let campaign = Bench::new(line).run();
+    for trial in campaign.of("forwarding") {
+        assert!(valid(trial), "{:?}", failures(trial));
+        for way in 0..2 {
+            assert_eq!(of_direction(trial, way, "lost"), of_direction(trial, way, "sent") / 100);
+            let offered = trial["directions"][way]["rates"]["offered"].as_f64().unwrap();
+            close(offered, 1e5, 0.001).unwrap();
+        }
+        let checks = trial["audit"]["checks"].as_array().unwrap();
+        let named = |name: &str| checks.iter().any(|check| check["name"] == name && check["ok"] == true);
+        assert!(named("conservation, forward") && named("conservation, reverse"), "{checks:?}");
+    }
+    let row = campaign.row("forwarding");
+    close(row["offered"].as_f64().unwrap(), 2e5, 0.001).unwrap();
+}
+
 /// The counters of the trials are those of the kernel: bytes are frames times their length, sequence numbers have no gap.
 #[test]
 #[ignore = "needs root: run by make test as root"]

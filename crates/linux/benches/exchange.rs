@@ -24,6 +24,7 @@ fn setup(tool: Firewall, filter: Kind) -> Setup {
 
 fn lab(setup: &Setup) -> EmbeddedLab {
     let spec = LabSpec {
+        both_ways: false,
         mode: Mode::Inline,
         generator_cpus: vec![0],
         dut_cpus: Vec::new(),

@@ -34,7 +34,16 @@ struct state {
 	u64 not_before;    /* the first frame leaves no earlier: several hosts start at one moment */
 	u64 step_ns;       /* another rate from then on; all ones: never. From the first frame, then CLOCK_MONOTONIC */
 	u64 step_mfps;
-	u64 pad[10];
+	/* The answers, where frames go both ways: every other frame is the last one's answer, on the way back. */
+	u64 back_macs_low;
+	u32 back_macs_high;
+	u32 back_target;
+	u64 back_sequence;
+	u64 back_bytes;
+	u32 back_stream;
+	u32 back;          /* the next frame is an answer */
+	u64 back_flow;     /* to this flow */
+	u64 pad[4];
 };
 
 /* Addresses and ports of a flow with all that can be summed beforehand. Keep in step with ports/flow_table.rs. */
@@ -71,6 +80,7 @@ const volatile u32 ORDER = ORDER_SEQUENTIAL;
 const volatile u32 LENGTHS = 1;
 const volatile u32 L4_CHECKSUM = 1;
 const volatile u32 SIGNED = 1;
+const volatile u32 BOTH = 0;
 const volatile u64 CATCH_UP_NS = 100000000;
 const volatile u64 TEMPLATE[14] = {};
 
@@ -230,11 +240,12 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	struct length *length = 0;
 	struct flow *flow;
 	u64 time, sequence, l4_sum;
-	u32 index, bytes, i;
+	u32 index, bytes, back, i;
 	u8 *data, *end;
 
 	if (!s || !due(s))
 		return XDP_DROP;
+	back = proto == PROTO_UDP && BOTH && s->back;
 	if (LENGTHS > 1) {
 		index = s->mix;
 		length = bpf_map_lookup_elem(&lengths, &index);
@@ -245,9 +256,17 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 			s->refused++;
 			return XDP_DROP;
 		}
-		s->mix = index + 1 == LENGTHS ? 0 : index + 1;
+		/* an answer has the length of its question */
+		if (!BOTH || back)
+			s->mix = index + 1 == LENGTHS ? 0 : index + 1;
 	}
-	index = next_flow(s);
+	if (back) {
+		index = s->back_flow;
+	} else {
+		index = next_flow(s);
+		if (BOTH)
+			s->back_flow = index;
+	}
 	flow = bpf_map_lookup_elem(&flows, &index);
 	data = (u8 *)(long)ctx->data;
 	end = (u8 *)(long)ctx->data_end;
@@ -255,8 +274,8 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	if (!flow || data + (SIGNED ? room : sig) > end)
 		return XDP_DROP;
 
-	*(u64 *)data = s->macs_low;
-	*(u64 *)(data + 8) = (TEMPLATE[1] & 0xffffffff00000000ULL) | s->macs_high;
+	*(u64 *)data = back ? s->back_macs_low : s->macs_low;
+	*(u64 *)(data + 8) = (TEMPLATE[1] & 0xffffffff00000000ULL) | (back ? s->back_macs_high : s->macs_high);
 #pragma clang loop unroll(full)
 	for (i = 2; i < sig / 8; i++)
 		((u64 *)data)[i] = TEMPLATE[i];
@@ -283,6 +302,19 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	}
 	*(u16 *)(data + l4) = flow->source_port;
 	*(u16 *)(data + l4 + 2) = flow->destination_port;
+	if (back) {
+		/* source and destination change places, which leaves all sums as they are */
+#pragma clang loop unroll(full)
+		for (i = 0; i < (v6 ? 4 : 1); i++) {
+			u32 *from = (u32 *)(data + ip + (v6 ? 8 : 12)) + i, *to = from + (v6 ? 4 : 1);
+			u32 other = *from;
+
+			*from = *to;
+			*to = other;
+		}
+		*(u16 *)(data + l4) = flow->destination_port;
+		*(u16 *)(data + l4 + 2) = flow->source_port;
+	}
 	if (proto == PROTO_ICMP) {
 		/* type and code stay as in the template; the identifier carries the source port, the number the other */
 		*(u16 *)(data + l4) = ((const volatile u16 *)TEMPLATE)[l4 / 2];
@@ -294,12 +326,12 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 		*(u16 *)(data + l4 + 4) = length->l4_length;
 
 	l4_sum = flow->l4_sum;
-	sequence = s->sequence;
+	sequence = back ? s->back_sequence : s->sequence;
 	if (SIGNED) {
 		struct signature *signature = (struct signature *)(data + sig);
 		u16 sequence_high = swap16((u16)(sequence >> 32)), time_high;
 		u32 sequence_low = swap32((u32)sequence), time_low;
-		u16 stream = swap16((u16)s->stream);
+		u16 stream = swap16((u16)(back ? s->back_stream : s->stream));
 
 		time = stamp(s);
 		time_high = swap16((u16)(time >> 32));
@@ -326,12 +358,20 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 		*(u16 *)(data + l4 + CHECK(proto)) = check;
 	}
 
-	s->sequence = sequence + 1;
 	s->frames_left--;
 	if (s->rate_mfps)
 		s->credit -= FRAME_CREDIT;
+	if (back) {
+		s->back_sequence = sequence + 1;
+		s->back_bytes += end - data;
+		s->back = 0;
+		return bpf_redirect_map(&ports, s->back_target, XDP_DROP);
+	}
+	s->sequence = sequence + 1;
 	if (LENGTHS > 1)
 		s->bytes += end - data;
+	if (BOTH)
+		s->back = 1;
 	return bpf_redirect_map(&ports, s->target, XDP_DROP);
 }
 

@@ -14,6 +14,8 @@ use std::time::Duration;
 pub struct Outcome {
     /// Samples of the window.
     pub samples: Vec<Sample>,
+    /// The same by direction, forward and reverse, where frames went both ways.
+    pub each: [Vec<Sample>; 2],
     /// CLOCK_MONOTONIC, in nanoseconds, of the first frame.
     pub began_ns: u64,
     /// Failures while it ran.
@@ -79,7 +81,7 @@ pub fn run(
             Step::Sample(at) => {
                 let over = || interrupted.load(Ordering::Relaxed) || (counted && generator.finished());
                 sleep_until(began + at, if counted { LOOK_AT_COUNT } else { LOOK }, over);
-                (!over()).then(|| sample(began, generator, receiver))
+                (!over()).then(|| sample(began, generator, receiver, Some(&mut outcome.each)))
             }
             Step::Stop => {
                 if let Err(error) = generator.stop() {
@@ -91,7 +93,7 @@ pub fn run(
             }
             Step::Drain(at) => {
                 sleep_until(began + at, LOOK, || false);
-                Some(sample(began, generator, receiver))
+                Some(sample(began, generator, receiver, None))
             }
             Step::Settle(ns) => {
                 sleep_until(monotonic_ns() + ns, LOOK, || interrupted.load(Ordering::Relaxed));
@@ -129,15 +131,32 @@ fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64
     }
 }
 
-/// Both counters at one moment. A thread that was kept from running between the two readings takes them again.
-fn sample(began_ns: u64, generator: &dyn Port, receiver: &dyn Port) -> Sample {
+/// Both counters at one moment. A thread that was kept from running between the two readings takes them again. `each`: also takes those
+/// of each direction, of ports that have both.
+fn sample(
+    began_ns: u64,
+    generator: &dyn Port,
+    receiver: &dyn Port,
+    each: Option<&mut [Vec<Sample>; 2]>,
+) -> Sample {
     let mut attempts = 0;
     loop {
         let before = monotonic_ns();
-        let (sent, received) = (generator.frames(), receiver.frames());
+        let ways = generator.frames_each().zip(receiver.frames_each());
+        let (sent, received) = match ways {
+            Some((sent, received)) => (sent.iter().sum(), received.iter().sum()),
+            None => (generator.frames(), receiver.frames()),
+        };
         let took = monotonic_ns() - before;
         if took < SAMPLE_SPREAD_NS || attempts == 5 {
-            return Sample { t_ns: (before + took / 2).saturating_sub(began_ns), sent, received };
+            let t_ns = (before + took / 2).saturating_sub(began_ns);
+            if let (Some((sent, received)), Some(each)) = (ways, each) {
+                let taken = sent.into_iter().zip(received);
+                each.iter_mut().zip(taken).for_each(|(way, (sent, received))| {
+                    way.push(Sample { t_ns, sent, received });
+                });
+            }
+            return Sample { t_ns, sent, received };
         }
         attempts += 1;
     }

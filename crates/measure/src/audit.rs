@@ -2,7 +2,7 @@
 //! of the verdict.
 
 use crate::counters::PortCounters;
-use crate::record::{Connections, States};
+use crate::record::{Connections, Direction, States};
 use crate::trial::{Part, Rates, Shape};
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +93,8 @@ pub struct Evidence {
     pub connections: Option<Connections>,
     /// A failure while the trial ran: an interface that went down, a generator that ended early.
     pub faults: Vec<String>,
+    /// Each direction by itself, where frames went both ways: the counts above are those of both together.
+    pub ways: Vec<(Direction, Evidence)>,
 }
 
 /// One check of an audit.
@@ -111,7 +113,8 @@ pub struct Check {
 pub struct Audit {
     /// Whether every check held.
     pub valid: bool,
-    /// sent - received once - located losses; 0 when conserved, negative when more arrived than was sent.
+    /// sent - received once - located losses; 0 when conserved, negative when more arrived than was sent. With two directions, that of
+    /// the one with more.
     pub unlocated: i64,
     /// Every check.
     pub checks: Vec<Check>,
@@ -128,22 +131,53 @@ impl Audit {
     }
 }
 
-/// Audits one trial.
+/// Audits one trial. Each direction has its own checks: a frame lost in one cannot be made up for by one too many in the other.
 pub fn audit(e: &Evidence) -> Audit {
-    let located: u64 = e.losses.iter().map(|l| l.frames).sum();
-    let unlocated = e.generator.frames as i64 - e.receiver.unique() as i64 - located as i64;
     // A fault explains the findings of other checks, so it comes first.
     let fault = |f: &String| Check { name: NO_FAULT.into(), ok: false, found: f.clone() };
     let mut checks: Vec<Check> = e.faults.iter().map(fault).collect();
-    checks.extend([conservation(e, located, unlocated), something_sent(e)]);
+    let mut unlocated = 0;
+    if e.ways.is_empty() {
+        let counted;
+        (counted, unlocated) = counts(e);
+        checks.extend(counted);
+    }
+    for (direction, way) in &e.ways {
+        let Evidence { shape, calibration, others, ref faults, .. } = *e;
+        let way = Evidence { shape, calibration, others, faults: faults.clone(), ..way.clone() };
+        let (mut counted, of_way) = counts(&way);
+        counted.push(no_frames_of_the_other(&way));
+        let named = |check: Check| Check { name: format!("{}, {direction}", check.name), ..check };
+        checks.extend(counted.into_iter().map(named));
+        if of_way.abs() > i64::abs(unlocated) {
+            unlocated = of_way;
+        }
+    }
+    checks.extend(e.connections.and_then(established));
+    Audit { valid: checks.iter().all(|c| c.ok), unlocated, checks }
+}
+
+/// The checks of one generator and one receiver, and the frames that nobody accounts for.
+fn counts(e: &Evidence) -> (Vec<Check>, i64) {
+    let located: u64 = e.losses.iter().map(|l| l.frames).sum();
+    let unlocated = e.generator.frames as i64 - e.receiver.unique() as i64 - located as i64;
+    let mut checks = vec![conservation(e, located, unlocated), something_sent(e)];
     checks.extend(has_window(e));
     checks.extend(e.parts.iter().filter_map(offered_as_asked));
     checks.extend(whole_burst(e));
     checks.push(no_foreign_frames(e));
     checks.push(tester_lost_nothing(e));
     checks.extend(e.second_counts.iter().map(counted_twice));
-    checks.extend(e.connections.and_then(established));
-    Audit { valid: checks.iter().all(|c| c.ok), unlocated, checks }
+    (checks, unlocated)
+}
+
+/// A receiver has the streams of its own direction alone.
+fn no_frames_of_the_other(e: &Evidence) -> Check {
+    let own = |stream: u16| e.generator.streams.iter().any(|sent| sent.stream == stream);
+    let others = e.receiver.streams.iter().filter(|received| !own(received.stream));
+    let frames: u64 = others.map(|stream| stream.frames).sum();
+    let found = if frames == 0 { "none".into() } else { format!("{frames} came back to their sender") };
+    Check { name: "no frames of the other direction".into(), ok: frames == 0, found }
 }
 
 fn conservation(e: &Evidence, located: u64, unlocated: i64) -> Check {
@@ -262,6 +296,51 @@ mod tests {
         assert_eq!(failed(&sent_and_received(1000, 999)), ["conservation"]);
         assert_eq!(failed(&sent_and_received(1000, 1001)), ["conservation"]);
         assert_eq!(failed(&sent_and_received(0, 0)), ["frames were sent"]);
+    }
+
+    #[test]
+    fn a_loss_in_one_direction_is_not_made_up_for_by_a_surplus_in_the_other() {
+        let both = |lost: i64, surplus: i64| {
+            let way = |by: i64| sent_and_received(1000, (1000 + by) as u64);
+            let ways = [(Direction::Forward, way(-lost)), (Direction::Reverse, way(surplus))];
+            Evidence { ways: ways.into(), ..sent_and_received(2000, (2000 - lost + surplus) as u64) }
+        };
+        assert!(audit(&both(0, 0)).valid);
+        let hidden = both(3, 3);
+        assert_eq!(failed(&hidden), ["conservation, forward", "conservation, reverse"]);
+        assert_eq!(audit(&hidden).unlocated.abs(), 3);
+        assert!(audit(&Evidence { ways: Vec::new(), ..hidden }).valid, "by the sums, nothing is missing");
+        assert_eq!(failed(&both(0, 5)), ["conservation, reverse"]);
+        assert_eq!(audit(&both(0, 5)).unlocated, -5);
+    }
+
+    #[test]
+    fn a_direction_has_its_own_losses_load_and_second_counts() {
+        let mut e = Evidence { calibration: false, ..sent_and_received(2000, 1900) };
+        e.ways = [(1000, Direction::Forward), (900, Direction::Reverse)]
+            .map(|(received, direction)| (direction, sent_and_received(1000, received)))
+            .into();
+        let place = "DUT out: receive ring full".to_string();
+        let loss = Loss { place, frames: 100, side: Side::Dut, cause: Cause::QueueFull };
+        e.ways[0].1.losses.push(loss.clone());
+        assert_eq!(failed(&e), ["conservation, forward", "conservation, reverse"], "it is the reverse's");
+        e.ways[0].1.losses.clear();
+        e.ways[1].1.losses.push(loss);
+        assert!(audit(&e).valid);
+        let rates = Some(Rates { offered: 90.0, received: 90.0, seconds: 10.0 });
+        e.ways[1].1.parts = vec![Part { asked: 100.0, rates }];
+        let second = SecondCount { place: "DUT out".into(), frames: 9, expected: 10 };
+        e.ways[1].1.second_counts.push(second);
+        assert_eq!(failed(&e), ["offered as asked, reverse", "counted twice (DUT out), reverse"]);
+    }
+
+    #[test]
+    fn frames_that_come_back_to_their_sender_are_found() {
+        let stream = |stream| StreamCounters { stream, frames: 10, ..StreamCounters::default() };
+        let mut way = sent_and_received(10, 10);
+        (way.generator.streams, way.receiver.streams) = (vec![stream(1)], vec![stream(2)]);
+        let e = Evidence { ways: vec![(Direction::Reverse, way)], ..sent_and_received(10, 10) };
+        assert_eq!(failed(&e), ["no frames of the other direction, reverse"]);
     }
 
     #[test]

@@ -18,14 +18,15 @@ pub use finding::{
 pub use imported::{Imported, ImportedSlot, ImportedTrial};
 pub use telemetry::{Events, SlotProfile, StackTimes, Staged, Step, Waits};
 pub use verdict::{
-    Against, Compared, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat, Point, Row, Searched,
-    SearchedGoal, SearchedLoad, Series, Stopped, Summary, Unmeasured, Warning,
+    Against, Compared, DirectionRow, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat, Point, Row,
+    Searched, SearchedGoal, SearchedLoad, Series, Stopped, Summary, Unmeasured, Warning,
 };
 
 use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
 use crate::experiment::{Benchmark, Experiment, Levels};
 use crate::trial::{Rates, Sample, Shape, Timing};
+use linerate_stats::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -189,6 +190,27 @@ pub enum Direction {
     /// From its inside to its outside.
     #[default]
     Forward,
+    /// From its outside to its inside.
+    Reverse,
+    /// Both at once, at equal rates.
+    Both,
+}
+
+impl Direction {
+    /// The directions that its frames take.
+    pub fn ways(self) -> &'static [Direction] {
+        match self {
+            Direction::Forward => &[Direction::Forward],
+            Direction::Reverse => &[Direction::Reverse],
+            Direction::Both => &[Direction::Forward, Direction::Reverse],
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// One thing that is measured: a variant with its traffic.
@@ -214,7 +236,7 @@ pub struct Slot {
     pub l4_checksum: bool,
     /// Whether frames carry the signature.
     pub signed: bool,
-    /// Frames/s asked for; `None` for the maximum.
+    /// Frames/s asked for, in each direction; `None` for the maximum.
     pub asked_fps: Option<f64>,
     /// The slot without a DUT whose frames are the same: the tester's ceiling.
     pub ceiling: Option<usize>,
@@ -276,7 +298,7 @@ pub struct TrialRecord {
     pub took_ns: u64,
     /// How often the DUT was rebooted for it.
     pub reboots: u32,
-    /// Frames/s asked for; `None`: as fast as possible. With block, slot and `timing.run_ns` it is the strategy's request.
+    /// Frames/s asked for, in each direction; `None`: as fast as possible. With block, slot and `timing.run_ns` it is the strategy's request.
     pub asked_fps: Option<f64>,
     /// Times of this trial.
     pub timing: Timing,
@@ -304,6 +326,9 @@ pub struct TrialRecord {
     pub audit: Audit,
     /// Raw samples of the window.
     pub samples: Vec<Sample>,
+    /// Each direction by itself, where frames went both ways: everything else is of both together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directions: Vec<DirectionCounts>,
     /// The connections that the DUT tracked when the trial was over, if it keeps states and can be asked.
     pub connections: Option<Connections>,
     /// Output of a plan's commands, and reasons why a collector found nothing.
@@ -356,6 +381,24 @@ impl Stamped {
         self.why.dedup();
         self
     }
+}
+
+/// The frames of one direction in a trial whose frames went both ways.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectionCounts {
+    pub direction: Direction,
+    pub sent: u64,
+    /// Received at least once.
+    pub received: u64,
+    pub lost: u64,
+    /// Where they were lost.
+    pub losses: Vec<Loss>,
+    /// Frame rates in the window; `None` where it was too short.
+    pub rates: Option<Rates>,
+    /// Latency of the stamped frames, in nanoseconds.
+    pub latency: Histogram,
+    /// Raw samples of the window.
+    pub samples: Vec<Sample>,
 }
 
 impl TrialRecord {

@@ -17,7 +17,7 @@ pub use sequential::Sequential;
 pub use step::{Figure, History, Observed, Strategy, TrialRequest};
 
 use crate::experiment::{Comparison, Experiment, Levels, Measure, Order, Trials};
-use crate::record::{Campaign, Slot, Stopped, TrialRecord};
+use crate::record::{Campaign, Direction, Slot, Stopped, TrialRecord};
 use crate::trial::Shape;
 use linerate_wire::units::line_rate;
 use step::Outcomes;
@@ -56,6 +56,8 @@ pub struct DesignSlot {
     pub shortest: bool,
     /// Whether the plan has an event that befalls its DUT.
     pub event: bool,
+    /// Which way its frames go: a load is that of each direction.
+    pub direction: Direction,
 }
 
 impl Trials {
@@ -87,6 +89,7 @@ impl Design {
             skipped: !planned.lacking(slot.id).is_empty(),
             tester: slot.is_calibration(),
             event: false,
+            direction: slot.direction,
         };
         let slots = campaign.slots.iter().zip(shortest).map(slot).collect();
         Some(Design::new(&planned.experiment, slots, campaign.asked.seed))

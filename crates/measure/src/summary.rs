@@ -6,8 +6,8 @@ use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Campaign, Connections, LabKind, Limit, Mode, Row, Searched, Slot, States, Stopped, Summary, TrialRecord,
-    Unmeasured, VERSION, Warning,
+    Campaign, Connections, Direction, DirectionRow, LabKind, Limit, Mode, Row, Searched, Slot, States,
+    Stopped, Summary, TrialRecord, Unmeasured, VERSION, Warning,
 };
 use crate::results::{self, Ratios};
 use crate::trial::Rates;
@@ -148,6 +148,7 @@ fn row(
         }
     };
     let length = slot.average_len_fcs();
+    let ways = slot.direction.ways().len() as f64;
     let generator = slot.cpus.as_ref().unwrap_or(&campaign.roles.generator);
     let cpus = if campaign.asked.mode == Mode::Inline { generator.len() } else { 1 };
     let stamped = || valid.iter().filter(|t| campaign.asked.lab != LabKind::Hosts || t.clocks.is_some());
@@ -161,14 +162,15 @@ fn row(
         handled,
         dropped,
         loss_ratio: lost_share(&valid),
+        directions: slot.direction.ways().iter().filter_map(|way| of_direction(*way, &valid)).collect(),
         bits_layer_1: bits_layer_1(rate.median, length),
         bits_layer_2: bits_layer_2(rate.median, length),
         ns_per_frame: if handled.median > 0.0 { cpus as f64 * 1e9 / handled.median } else { 0.0 },
         dut_ns_per_frame: None,
         ceiling: None,
         baseline: None,
-        line_share: line_shares(rate.median, length),
-        line_share_imix: line_shares(rate.median, SIMPLE_IMIX_AVERAGE),
+        line_share: line_shares(rate.median / ways, length),
+        line_share_imix: line_shares(rate.median / ways, SIMPLE_IMIX_AVERAGE),
         limit: Limit::Unknown,
         full_cpus: full_cpus(&valid),
         latency_ns: quantiles(stamped().copied()),
@@ -182,6 +184,21 @@ fn row(
         connections: valid.last().and_then(|t| t.connections),
         tcp: slot.path.as_ref().and_then(|path| goodput(path, &valid, rate)),
     }
+}
+
+/// The trials' figures of one direction; `None` where frames went one way only.
+fn of_direction(direction: Direction, valid: &[&TrialRecord]) -> Option<DirectionRow> {
+    let all = || valid.iter().flat_map(|t| &t.directions).filter(|way| way.direction == direction);
+    all().next()?;
+    let [offered, received] = [|r: &Rates| r.offered, |r: &Rates| r.received]
+        .map(|of| all().filter_map(|way| way.rates.as_ref().map(of)).collect::<Vec<f64>>());
+    let (sent, lost) = all().fold((0, 0), |(sent, lost), way| (sent + way.sent, lost + way.lost));
+    Some(DirectionRow {
+        direction,
+        offered: median(&offered).unwrap_or(0.0),
+        received: median_interval(&received, 0.95).unwrap_or_default(),
+        loss_ratio: if sent > 0 { lost as f64 / sent as f64 } else { 0.0 },
+    })
 }
 
 fn line_shares(fps: f64, length: f64) -> BTreeMap<String, f64> {
@@ -356,10 +373,25 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
         ));
     }
     out.extend(valid().next_back().zip(row.connections).and_then(|(last, c)| few_new(c, last)));
+    out.extend(one_way_only(row, trials));
     if row.duplicates > 0 {
         out.push(format!("{} frames arrived more than once", row.duplicates));
     }
     out
+}
+
+/// The DUT lets frames pass one way and not the other.
+fn one_way_only(row: &Row, trials: &[&TrialRecord]) -> Option<String> {
+    let passes = |way: &DirectionRow| way.loss_ratio < 1.0;
+    let none = row.directions.iter().find(|way| !passes(way))?.direction;
+    row.directions.iter().find(|way| passes(way))?;
+    let ways = trials.iter().flat_map(|t| &t.directions).filter(|way| way.direction == none);
+    let most = ways.flat_map(|way| &way.losses).max_by_key(|loss| loss.frames);
+    let place = most.map_or(String::new(), |loss| format!(" ({})", loss.place));
+    let end = if none == Direction::Reverse { "outside" } else { "inside" };
+    Some(format!(
+        "no frame came through in the {none} direction{place}: the DUT takes none from its {end} that open a connection, or none at all; the rate is that of one direction"
+    ))
 }
 
 /// Frames of connections that are to be new opened none: there are fewer flows than frames in a trial.

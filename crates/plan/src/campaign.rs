@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::rules::RuleSet;
 use crate::units::Rate;
 use linerate_measure::experiment::{Experiment, Levels, Measure};
-use linerate_measure::record::Mode;
+use linerate_measure::record::{Direction, Mode};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
 use linerate_wire::{Family, FlowOrder, FrameMix, Transport};
@@ -102,6 +102,8 @@ pub struct Kind {
     pub stamp_every: u32,
     /// What stamps them.
     pub stamps: StampedBy,
+    /// Which way they go through the DUT. The load is that of each direction.
+    pub direction: Direction,
 }
 
 impl Default for Kind {
@@ -116,6 +118,7 @@ impl Default for Kind {
             checksum: true,
             stamp_every: STAMP_EVERY,
             stamps: StampedBy::Software,
+            direction: Direction::Forward,
         }
     }
 }
@@ -296,6 +299,7 @@ impl Campaign {
         let slot = |(cell, shortest): (&Cell, bool)| DesignSlot {
             len_fcs: length(cell),
             shortest,
+            direction: self.kinds[cell.kind].direction,
             group: self.lanes[cell.lane].group,
             ceiling: cell.ceiling,
             tester: self.lanes[cell.lane].settings.dut == super::settings::Dut::TesterBaseline,

@@ -2,16 +2,20 @@
 
 mod settings;
 
+use super::backend::Backend;
 use super::campaign::Campaign;
+use super::campaign::Kind;
 use super::diagnostic::{Diagnostic, Problems, Span};
 use super::draft::Draft;
 use super::expand::{MOST_CELLS, MOST_TRIALS};
-use super::settings::Cpus;
+use super::rules;
+use super::settings::{Cpus, Dut, Settings};
 use super::timetable::block_ns;
 use super::value::Tree;
 use super::{forms, lower};
 use crate::units::{MOST_PER_THREAD, Rate};
 use linerate_measure::experiment::{Measure, Method, System};
+use linerate_measure::record::{Direction, States};
 use linerate_wire::units::grouped;
 use linerate_wire::units::line_rate;
 use linerate_wire::{Family, FrameMix, Transport};
@@ -271,6 +275,7 @@ fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
             "size" => kind.size == FrameMix::single(lower::SEGMENT_LEN_FCS),
             "family" => kind.family == Family::V4,
             "rate" => entry.node.text() == Some("max"),
+            "direction" => kind.direction == Direction::Forward,
             _ => true,
         };
         if !fits {
@@ -295,7 +300,11 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
     if let Some(problem) = unreachable(rate, average, link, threads(place, settings), span("rate")) {
         problems.push(problem);
     }
-    let mtu = lower::settings(settings).inside.mtu;
+    let lowered = lower::settings(settings);
+    if kind.direction == Direction::Both {
+        both_ways(place, &lowered, &kind, span("direction"), problems);
+    }
+    let mtu = lowered.inside.mtu;
     let longest = u32::from(kind.size.max_len_fcs()).saturating_sub(18);
     let allowed = if place.embedded { mtu } else { Some(mtu.unwrap_or(1500)) };
     if allowed.is_some_and(|mtu| longest > mtu) {
@@ -316,6 +325,54 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
     if traffic.read("checksum") == Some(false) && kind.checksum && !place.levels.iter().any(sets_family) {
         let message = format!("{} {} frames must have a checksum", kind.family, kind.transport);
         problems.fault(span("checksum"), message, "leave it out: only IPv4 UDP can do without");
+    }
+}
+
+/// Whether frames can go both ways: each one from the outside answers one from the inside.
+fn both_ways(
+    place: &Place<'_>,
+    settings: &Settings,
+    kind: &Kind,
+    span: Span,
+    problems: &mut Vec<Diagnostic>,
+) {
+    let port = place.draft.tree.table("lab").and_then(|lab| lab.text("port"));
+    let translates = settings.rules.as_ref().is_some_and(|rules| rules.kind == rules::Kind::Nat);
+    let forward = "leave direction out, or say \"forward\"";
+    let faults = [
+        (
+            !place.embedded,
+            "hosts send one way: a host of a lab file is a generator or a receiver, and not both",
+            "measure both directions in the embedded lab, or each by itself, with the roles of the hosts exchanged",
+        ),
+        (
+            kind.transport != Transport::Udp,
+            "frames go both ways as UDP alone: a SYN or an echo request answers nothing",
+            "use transport = \"UDP\", or direction = \"forward\"",
+        ),
+        (
+            port == Some(Backend::AfXdp.name()),
+            "af-xdp cannot send and receive at one interface, as both directions need: a queue has one such socket",
+            "use port = \"xdp\" or \"af-packet\"",
+        ),
+        (
+            settings.states == States::OneWay,
+            "connections do not stay one-way where frames from the outside answer those from the inside",
+            "use states = \"established\" or \"new\"",
+        ),
+        (
+            settings.dut == Dut::Vlan,
+            "the links to a VLAN router have two tags, and the generator writes one",
+            forward,
+        ),
+        (
+            translates,
+            "the frames from the outside do not know the translated addresses, and answer the old ones",
+            forward,
+        ),
+    ];
+    for (_, why, help) in faults.into_iter().filter(|(wrong, ..)| *wrong) {
+        problems.fault(span, why, help);
     }
 }
 

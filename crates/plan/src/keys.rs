@@ -88,8 +88,17 @@ pub(super) static TRAFFIC: Table = Table {
         key("stamp-every", Kind::count(1, 1_000_000))
             .about("One frame in so many carries a time stamp. Default: 64."),
         key("stamps", Kind::Choice(&STAMPS)).about("What stamps them. Default: software."),
+        key("direction", Kind::Choice(&DIRECTIONS)).about(
+            "Which way frames go through the DUT; the rate is that of each direction. Default: forward.",
+        ),
     ]],
 };
+
+/// In plans.
+pub static DIRECTIONS: [(&str, &str); 2] = [
+    ("forward", "from its inside to its outside"),
+    ("both", "both at once, at equal rates: each frame from the outside answers one from the inside"),
+];
 
 static STAMPS: [(&str, &str); 2] = [
     ("software", "the generator's program, and the receiver's kernel"),

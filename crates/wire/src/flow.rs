@@ -37,6 +37,12 @@ impl Flow {
     pub fn family(&self) -> Family {
         family_of(self.src)
     }
+
+    /// The flow of its answers.
+    #[must_use]
+    pub fn answer(self) -> Flow {
+        Flow { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port }
+    }
 }
 
 /// A range of addresses times a range of ports: one side of a flow space.
@@ -267,6 +273,9 @@ pub struct FlowSpace {
     #[serde(with = "crate::text")]
     destination: EndpointRange,
     flows: u64,
+    /// Whether each flow has its source and its destination exchanged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    mirrored: bool,
 }
 
 /// A flow space in JSON.
@@ -277,13 +286,16 @@ struct Form {
     #[serde(with = "crate::text")]
     destination: EndpointRange,
     flows: u64,
+    #[serde(default)]
+    mirrored: bool,
 }
 
 impl TryFrom<Form> for FlowSpace {
     type Error = WireError;
 
     fn try_from(form: Form) -> Result<FlowSpace, WireError> {
-        Ok(FlowSpace::new(form.source, form.destination)?.with_limit(form.flows))
+        let space = FlowSpace::new(form.source, form.destination)?.with_limit(form.flows);
+        Ok(FlowSpace { mirrored: form.mirrored, ..space })
     }
 }
 
@@ -302,7 +314,7 @@ impl FlowSpace {
         if flows > u128::from(MAX_PARSED_FLOWS) {
             return Err(too_large(format!("{source} > {destination}"), flows, MAX_PARSED_FLOWS));
         }
-        Ok(FlowSpace { source, destination, flows: flows as u64 })
+        Ok(FlowSpace { source, destination, flows: flows as u64, mirrored: false })
     }
 
     /// Reads two ranges, in pkt-gen's grammar and some more; see [`EndpointRange`]'s `FromStr`.
@@ -362,6 +374,12 @@ impl FlowSpace {
         self
     }
 
+    /// The same flows from the other end, by the same numbers: what answers them carries these addresses and ports.
+    #[must_use]
+    pub fn mirrored(&self) -> FlowSpace {
+        FlowSpace { mirrored: !self.mirrored, ..self.clone() }
+    }
+
     /// The number of flows, if a generator can take them.
     ///
     /// # Errors
@@ -385,17 +403,18 @@ impl FlowSpace {
     /// Flow number `i`; numbers from [`len`](Self::len) on start over.
     #[inline]
     pub fn flow(&self, i: u64) -> Flow {
-        let FlowSpace { source, destination, flows } = self;
+        let FlowSpace { source, destination, flows, mirrored } = self;
         let i = if i < *flows { i } else { i % flows };
         let (rest, src_port) = (i / u64::from(source.ports), i % u64::from(source.ports));
         let (rest, src) = (rest / source.addresses, rest % source.addresses);
         let (dst, dst_port) = (rest / u64::from(destination.ports), rest % u64::from(destination.ports));
-        Flow {
+        let flow = Flow {
             src: source.address(src),
             dst: destination.address(dst),
             src_port: source.port(src_port),
             dst_port: destination.port(dst_port),
-        }
+        };
+        if *mirrored { flow.answer() } else { flow }
     }
 
     /// All flows in the order of their numbers.
@@ -419,8 +438,9 @@ impl FlowSpace {
 /// one.
 impl fmt::Display for FlowSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FlowSpace { source, destination, flows } = self;
-        write!(f, "{source} > {destination}")?;
+        let FlowSpace { source, destination, flows, mirrored } = self;
+        let arrow = if *mirrored { '<' } else { '>' };
+        write!(f, "{source} {arrow} {destination}")?;
         let sides = [source, destination].map(|side| side.addresses * u64::from(side.ports));
         if *flows < sides[0] * sides[1] { write!(f, ", the first {flows} flows") } else { Ok(()) }
     }

@@ -156,6 +156,21 @@ fn limits() {
     assert!(whole.parse::<EndpointRange>().is_ok(), "the first is a bare address");
 }
 
+#[test]
+fn mirrored_flows_answer_the_same_numbers() {
+    let space = FlowSpace::benchmark(Family::V6, 2500).unwrap();
+    let answers = space.mirrored();
+    assert_eq!(answers.len(), space.len());
+    assert!(
+        space
+            .iter()
+            .zip(answers.iter())
+            .all(|(flow, answer)| answer == flow.answer() && answer.answer() == flow)
+    );
+    assert_eq!(answers.mirrored(), space);
+    assert!(answers.to_string().contains(" < "));
+}
+
 proptest! {
     #[test]
     fn ranges_are_written_as_read(first: u32, addresses in 0u32..1000, port in 1u16.., ports in 0u16..1000, v6: bool) {

@@ -154,6 +154,18 @@ impl Load {
         }
     }
 
+    /// So many times the frames, in the same time.
+    #[must_use]
+    pub fn times(&self, times: u32) -> Load {
+        let more = |rate: f64| rate * f64::from(times);
+        Load {
+            frames: self.frames.map(|frames| frames.saturating_mul(times.into())),
+            rate: self.rate.map(more),
+            step: self.step.map(|step| RateStep { rate: more(step.rate), ..step }),
+            ..*self
+        }
+    }
+
     /// Refuses a load that cannot be, or that would not end.
     ///
     /// # Errors

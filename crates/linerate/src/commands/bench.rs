@@ -2,7 +2,8 @@
 
 use super::run::{self, Session};
 use crate::args::{
-    CampaignArgs, Cpus, Sizes, cpu_list, duration, families, mapping, names_of, own_backend, sizes,
+    CampaignArgs, Cpus, Sizes, cpu_list, directions, duration, families, mapping, names_of, own_backend,
+    sizes,
 };
 use crate::input;
 use crate::output::{all_of, usage};
@@ -34,6 +35,7 @@ use std::time::Duration;
   sudo linerate bench --rules fw.nft --map eth1=in --map eth0=out --map 192.168.1.0/24=in
   sudo linerate bench --sizes 64,512,1518,imix --family 4
   sudo linerate bench --mode threaded --rate 500kpps  open loop: loss and latency at a load
+  sudo linerate bench --direction both           frames from both sides at once
   sudo linerate bench --variant known-loss=1000  is exactly one loss in 1,000 found?
   linerate bench                                 without root: a slower tester
   linerate bench --simulate loss=1000            no packets at all: a simulated DUT
@@ -105,6 +107,11 @@ pub struct Bench {
     /// Offered load: max, 500kpps, 1Gbit/s:l1 (with preamble and gap), 1Gbit/s:l2, 50% (of --link-speed)
     #[arg(long, value_name = "RATE", default_value = "max")]
     pub rate: Rate,
+
+    /// Which way frames go: forward, from the inside of the DUT to its outside; both, as much in the other direction at the same time.
+    /// --rate is that of each direction
+    #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
+    pub direction: String,
 
     /// Link speed that percentages of line rate refer to
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
@@ -307,7 +314,7 @@ fn traffic(
     args: &Bench,
     families: &[&str],
     sizes: &[String],
-) -> Result<[(&'static str, &'static str, Value); 8]> {
+) -> Result<[(&'static str, &'static str, Value); 9]> {
     let transport = match args.transport {
         Transport::Udp => "UDP",
         Transport::Tcp => "TCP",
@@ -325,6 +332,7 @@ fn traffic(
         ("--rate", "rate", json!(rate.transpose()?)),
         ("--no-udp-checksum", "checksum", json!(unchecked.then_some(false))),
         ("--stamp-every", "stamp-every", json!(args.stamp_every)),
+        ("--direction", "direction", json!((args.direction != "forward").then_some(&args.direction))),
     ])
 }
 

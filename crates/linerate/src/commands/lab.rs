@@ -219,6 +219,7 @@ fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Result<ExitCode> {
     let mut lanes = vec![Setup::of(Dut::TesterBaseline)];
     lanes.extend(variants.iter().map(Setup::from));
     let spec = LabSpec {
+        both_ways: false,
         mode: Mode::Inline,
         generator_cpus: cpus.clone(),
         dut_cpus: cpus,

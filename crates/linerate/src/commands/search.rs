@@ -1,7 +1,7 @@
 //! `linerate search`: the highest load that meets a goal, such as no loss.
 
 use super::run::{self, Session, Which, chosen, of_arguments};
-use crate::args::{CampaignArgs, Share, duration, families, names_of};
+use crate::args::{CampaignArgs, Share, directions, duration, families, names_of};
 use crate::input;
 use crate::output::{result, usage};
 use crate::progress::Progress;
@@ -49,7 +49,7 @@ Exit status: 0 searched, also where a result is irregular; 1 an error; 2 bad arg
 difference; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
     /// A plan, a file or a name that `linerate plan list` shows: each of its cells is searched [default: --variant]
-    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction"])]
     pub plan: Option<PathBuf>,
 
     /// Variant of the DUT (`linerate bench --help` lists them); may be repeated [default: forwarding]
@@ -67,6 +67,11 @@ pub struct Search {
     /// Flows, up to 5,000,000
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub flows: u32,
+
+    /// Which way frames go: forward, from the inside of the DUT to its outside; both, as much in the other direction at the same time.
+    /// Loads are those of each direction
+    #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
+    pub direction: String,
 
     /// What to search for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED; may be repeated [default: ndr and pdr]
     #[arg(long = "goal", value_name = "GOAL", value_parser = wanted)]
@@ -155,10 +160,11 @@ fn own(args: &Search) -> Result<Campaign> {
     let names = if names.is_empty() { vec!["forwarding"] } else { names };
     let mut text = format!(
         "title = \"linerate search\"\nquestion = \"What is the highest load that meets the goals?\"\n\
-         [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nsize = {}\nflows = {}\n\
+         [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nsize = {}\nflows = {}\ndirection = {}\n\
          [trials]\nduration = \"1 s\"\nblocks = 10\n",
         json!(bytes),
-        args.flows
+        args.flows,
+        json!(args.direction),
     );
     for name in names {
         text += &format!("[variants.{}]\nfrom = {}\n", json!(name), json!(name));

@@ -9,10 +9,11 @@ use anyhow::{Context, Result, bail};
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane};
 use linerate_linux::net::conntrack;
+use linerate_linux::ports::ends::Ends;
 use linerate_linux::ports::{self, Arrival, Port, Target};
 use linerate_linux::trial;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Connections, LabKind, Mode, States};
+use linerate_measure::record::{Connections, Direction, LabKind, Mode, States};
 use linerate_measure::trial::{Rates, Timing, rates};
 use linerate_plan::Backend;
 use linerate_plan::campaign::Lab;
@@ -54,6 +55,7 @@ impl Embedded {
         let roles = &prepared.roles;
         let spec = LabSpec {
             mode: prepared.mode,
+            both_ways: kinds.iter().any(|(_, kind)| kind.direction == Direction::Both),
             generator_cpus: roles.generator.clone(),
             dut_cpus: roles.dut.clone(),
             longest_fcs: all().map(|traffic| traffic.mix.max_len_fcs()).max().unwrap_or(64),
@@ -281,12 +283,13 @@ impl Embedded {
         let began = Instant::now();
         let during = |moment| collectors.during(moment);
         let outcome = trial::run(timing, load, generator, receiver, &STOP, during)?;
-        let sent = generator.counters();
-        let (received, account) = settle(lane, &before, &sent, receiver)?;
+        let sent = generator.directions();
+        let (received, accounts) = settle(lane, &before, &sent, receiver)?;
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();
-        let connections = self.connections(cell, began, sent.frames)?;
-        let mut outcome = TrialOutcome::new(outcome, [sent, received], account, found);
+        // Each flow is in one of so many frames that open or renew connections.
+        let connections = self.connections(cell, began, sent[0].frames)?;
+        let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
         (outcome.evidence.connections, outcome.record.rules) = (connections, rules);
         Ok(outcome)
     }
@@ -309,17 +312,20 @@ const SETTLE_WITHIN: Duration = Duration::from_millis(500);
 fn settle(
     lane: &Lane,
     before: &Snapshot,
-    sent: &PortCounters,
+    sent: &[PortCounters],
     receiver: &mut dyn Port,
-) -> Result<(PortCounters, Account)> {
+) -> Result<(Vec<PortCounters>, Vec<Account>)> {
     let began = Instant::now();
     loop {
         let after = ledger::snapshot(lane)?;
-        let received = receiver.counters();
-        let account = ledger::account(lane, [before, &after], [sent, &received]);
-        if account.balances(sent, &received) || began.elapsed() > SETTLE_WITHIN {
+        let received = receiver.directions();
+        let accounts = ledger::account(lane, [before, &after], [sent, &received]);
+        let mut ways = accounts.iter().zip(sent.iter().zip(&received));
+        if ways.all(|(account, (sent, received))| account.balances(sent, received))
+            || began.elapsed() > SETTLE_WITHIN
+        {
             receiver.stop()?;
-            return Ok((received, account));
+            return Ok((received, accounts));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -391,10 +397,10 @@ impl Testbed for SequentialLabs {
 
 /// All ports of the tester. Generators come first: they are dropped before the receivers.
 pub struct Tester {
-    /// By kind of traffic; each can aim at every lane.
-    generators: BTreeMap<usize, Box<dyn Port>>,
-    /// One per lane.
-    receivers: Vec<Box<dyn Port>>,
+    /// By kind of traffic, with its directions; each can aim at every lane.
+    generators: BTreeMap<usize, (Box<dyn Port>, usize)>,
+    /// One per lane: at its end, and at its beginning where frames go both ways.
+    receivers: Vec<Ends>,
 }
 
 /// The kinds of traffic of these cells, with their numbers.
@@ -408,10 +414,10 @@ pub fn kinds(prepared: &Prepared, cells: impl Iterator<Item = usize>) -> Vec<(us
 /// # Errors
 /// More than a receiver distinguishes.
 pub fn streams(kinds: &[(usize, &TrafficKind)]) -> Result<u16> {
-    let streams: usize = kinds.iter().map(|(_, kind)| kind.cpus.len()).sum();
+    let streams: usize = kinds.iter().map(|(_, kind)| kind.streams()).sum();
     if streams > STREAMS {
         bail!(
-            "{} kinds of frames, each on its generator CPUs, are {streams} streams, and a receiver tells {STREAMS} apart: use fewer kinds or CPUs",
+            "{} kinds of frames, each on its generator CPUs and in its directions, are {streams} streams, and a receiver tells {STREAMS} apart: use fewer kinds or CPUs",
             kinds.len()
         );
     }
@@ -428,8 +434,12 @@ impl Tester {
         let filter = Filter { streams: streams(kinds)?, ..Filter::of_campaign(campaign) };
         let cpu = prepared.roles.receiver.first().copied();
         let receivers = lab.lanes.iter().map(|lane| {
-            let at = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
-            ports::receiver(backend, &lab.receiver.namespace, at, filter, cpu)
+            let end = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
+            let beginning = Arrival { ifindex: lane.generator.index, queues: lane.generator_queues };
+            let inside = lab.spec.both_ways.then_some((&lab.generator, beginning));
+            let all = [(&lab.receiver, end)].into_iter().chain(inside);
+            let made = all.map(|(node, at)| ports::receiver(backend, &node.namespace, at, filter, cpu));
+            made.collect::<Result<_, _>>().map(Ends::new)
         });
         let receivers = receivers.collect::<Result<_, _>>().context("setting up the receiver")?;
         let targets = lab.lanes.iter().map(|lane| Target {
@@ -438,6 +448,12 @@ impl Tester {
             destination: MacAddr(lane.destination_mac()),
         });
         let targets: Vec<Target> = targets.collect();
+        let back = lab.lanes.iter().map(|lane| Target {
+            ifindex: lane.receiver.index,
+            source: MacAddr(lane.receiver.mac),
+            destination: MacAddr(lane.back_mac()),
+        });
+        let back: Vec<Target> = back.collect();
         if backend == Backend::AfXdp && kinds.len() > 1 {
             bail!(
                 "af-xdp sends one kind of frames, because a queue has one such socket: choose one --family and --size, or another --port"
@@ -446,18 +462,27 @@ impl Tester {
         let (mut first_stream, mut generators) = (0, BTreeMap::new());
         for (number, kind) in kinds {
             let traffic = Traffic { campaign, first_stream, ..kind.traffic.clone() };
-            let made = ports::generator(backend, &lab.generator.namespace, &targets, &traffic, &kind.cpus);
-            generators.insert(*number, made.context("setting up the generator")?);
-            first_stream += kind.cpus.len() as u8;
+            let (inside, outside) = (&lab.generator.namespace, &lab.receiver.namespace);
+            let made = match kind.direction {
+                Direction::Both => {
+                    let sides = [(inside, &targets[..]), (outside, &back[..])];
+                    ports::both_ways(backend, sides, &traffic, &kind.cpus)
+                }
+                _ => ports::generator(backend, inside, &targets, &traffic, &kind.cpus),
+            };
+            let made = made.context("setting up the generator")?;
+            generators.insert(*number, (made, kind.direction.ways().len()));
+            first_stream += kind.streams() as u8;
         }
         Ok(Tester { generators, receivers })
     }
 
     /// The generator of a kind of traffic, sending into a lane, and the receiver at its end.
     pub fn pair(&mut self, kind: usize, lane: usize) -> (&mut dyn Port, &mut dyn Port) {
-        let generator = self.generators.get_mut(&kind).expect("each kind has its generator");
+        let (generator, directions) = self.generators.get_mut(&kind).expect("each kind has its generator");
         generator.aim(lane);
-        (generator.as_mut(), self.receivers[lane].as_mut())
+        self.receivers[lane].use_first(*directions);
+        (generator.as_mut(), &mut self.receivers[lane])
     }
 
     /// Lets test frames that arrive at the end of a lane go up the receiver's stack as well, or stops that; see

@@ -134,8 +134,9 @@ impl Testbed for EndHosts {
         let [there, _] = counts;
         let port = |frames, bytes| PortCounters { frames, bytes, ..PortCounters::default() };
         let ports = [port(there.frames_in, there.bytes_in), port(there.frames_out, there.bytes_out)];
-        let outcome = Outcome { samples, began_ns, faults };
-        let mut outcome = TrialOutcome::new(outcome, ports, account, collectors.after());
+        let outcome = Outcome { samples, began_ns, faults, ..Outcome::default() };
+        let ports = ports.map(|port| vec![port]);
+        let mut outcome = TrialOutcome::new(outcome, ports, vec![account], collectors.after());
         outcome.record.tcp = Some(tcp);
         Ok(outcome)
     }

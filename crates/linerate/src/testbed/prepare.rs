@@ -50,6 +50,15 @@ pub struct TrafficKind {
     pub traffic: Traffic,
     /// The generator's CPUs, one thread on each.
     pub cpus: Vec<u32>,
+    /// Which way the frames go.
+    pub direction: Direction,
+}
+
+impl TrafficKind {
+    /// Its streams: one for each thread and direction.
+    pub fn streams(&self) -> usize {
+        self.cpus.len() * self.direction.ways().len()
+    }
 }
 
 /// Facts about the traffic that the lab contributes.
@@ -159,7 +168,7 @@ impl Prepared {
         self.slots.push(Slot {
             id: number,
             name: cell.name.clone(),
-            direction: Direction::Forward,
+            direction: plan.kinds[cell.kind].direction,
             variant: plan.experiment.name(&cell.variant, &cell.levels, |factor| !factor.of_frames()),
             family: frame.family.to_string(),
             transport: frame.transport.to_string(),
@@ -209,7 +218,7 @@ impl Prepared {
             self.notes.push("the embedded lab has no cards: its frames are stamped in software".into());
         }
         let traffic = Traffic { order: kind.order, stamp_every: kind.stamp_every, card_stamps, ..traffic };
-        Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec() }))
+        Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec(), direction: kind.direction }))
     }
 
     /// XDP if this process can load its programs, unless the plan names another backend or frames are too long for it.

@@ -1,16 +1,17 @@
 //! A simulated DUT in memory as a testbed: the whole command line without privileges. Its figures describe no real machine, and
 //! every result says so.
 
-use super::prepare::Prepared;
+use super::prepare::{Prepared, TrafficKind};
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::Result;
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::ports::memory::{MemoryDut, MemoryLink};
+use linerate_linux::trial::Outcome;
 use linerate_measure::audit::SecondCount;
 use linerate_measure::collector::Collection;
-use linerate_measure::record::LabKind;
-use linerate_measure::trial::Timing;
+use linerate_measure::record::{Direction, LabKind};
+use linerate_measure::trial::{Sample, Timing};
 use linerate_plan::Backend;
 use linerate_plan::parse_duration_ns;
 use linerate_plan::timetable::Timetable;
@@ -18,10 +19,10 @@ use linerate_plan::units::Rate;
 use linerate_wire::Traffic;
 use std::time::Duration;
 
-/// One link per kind of traffic.
+/// Links for each kind of traffic, one for each of its directions. The DUT treats both alike.
 pub struct Simulated {
     prepared: Prepared,
-    links: Vec<MemoryLink>,
+    links: Vec<Vec<MemoryLink>>,
     dut: MemoryDut,
     /// Time of a trial beyond its load, and of all trials until now.
     beyond: Duration,
@@ -34,8 +35,17 @@ impl Simulated {
     /// # Errors
     /// Frames that cannot be built.
     pub fn new(prepared: Prepared, dut: MemoryDut, timing: Timing) -> Result<Self> {
-        let link = |traffic: &Traffic| MemoryLink::new(&Traffic { campaign: 1, ..traffic.clone() });
-        let links = prepared.kinds.iter().map(|kind| link(&kind.traffic)).collect::<Result<_, _>>()?;
+        let link = |traffic: &Traffic, way: &Direction| {
+            let (flows, first_stream) = match way {
+                Direction::Reverse => (traffic.flows.mirrored(), 1),
+                _ => (traffic.flows.clone(), 0),
+            };
+            MemoryLink::new(&Traffic { campaign: 1, first_stream, flows, ..traffic.clone() })
+        };
+        let of_kind = |kind: &TrafficKind| {
+            kind.direction.ways().iter().map(|way| link(&kind.traffic, way)).collect::<Result<_, _>>()
+        };
+        let links = prepared.kinds.iter().map(of_kind).collect::<Result<_, _>>()?;
         let beyond = Timetable::new(&prepared.plan).trial_ns.saturating_sub(timing.load_ns());
         Ok(Simulated { links, dut, beyond: Duration::from_nanos(beyond), passed: Duration::ZERO, prepared })
     }
@@ -45,17 +55,24 @@ impl Testbed for Simulated {
     fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
         let Request { slot: cell, timing, .. } = *request;
         let dut = if self.prepared.plan.is_ceiling(cell) { MemoryDut::default() } else { self.dut };
-        let trial = self.links[self.prepared.kind_of[cell]].trial(timing, request.load(1), dut, &STOP);
         self.passed += Duration::from_nanos(timing.load_ns()) + self.beyond;
-        // The DUT's own count of copies is the second count here.
-        let copies = SecondCount {
-            place: "simulated DUT: copies".into(),
-            frames: trial.received.duplicates(),
-            expected: trial.copies,
-        };
-        let account = Account { losses: trial.losses, second_counts: vec![copies], ..Account::default() };
-        let counters = [trial.sent, trial.received];
-        Ok(TrialOutcome::new(trial.outcome, counters, account, Collection::default()))
+        let (mut outcomes, mut accounts) = (Vec::new(), Vec::new());
+        let mut counters = [Vec::new(), Vec::new()];
+        for link in &mut self.links[self.prepared.kind_of[cell]] {
+            let trial = link.trial(timing, request.load(1), dut, &STOP);
+            // The DUT's own count of copies is the second count here.
+            let copies = SecondCount {
+                place: "simulated DUT: copies".into(),
+                frames: trial.received.duplicates(),
+                expected: trial.copies,
+            };
+            let (losses, second_counts) = (trial.losses, vec![copies]);
+            accounts.push(Account { losses, second_counts, ..Account::default() });
+            counters[0].push(trial.sent);
+            counters[1].push(trial.received);
+            outcomes.push(trial.outcome);
+        }
+        Ok(TrialOutcome::new(together(outcomes), counters, accounts, Collection::default()))
     }
 
     fn passed(&self) -> Option<Duration> {
@@ -65,6 +82,21 @@ impl Testbed for Simulated {
     fn names(&self) -> (LabKind, [String; 2], u32) {
         (LabKind::Simulated, [Backend::Memory, Backend::Memory].map(|backend| backend.to_string()), 1)
     }
+}
+
+/// The samples of all directions as those of one trial: simulated clocks take them at the same moments.
+fn together(outcomes: Vec<Outcome>) -> Outcome {
+    let mut all = outcomes.into_iter();
+    let forward = all.next().unwrap_or_default();
+    let Some(reverse) = all.next() else { return forward };
+    let sum = |(a, b): (&Sample, &Sample)| Sample {
+        sent: a.sent + b.sent,
+        received: a.received + b.received,
+        ..*a
+    };
+    let samples = forward.samples.iter().zip(&reverse.samples).map(sum).collect();
+    let (began_ns, faults) = (forward.began_ns, forward.faults);
+    Outcome { samples, each: [forward.samples, reverse.samples], began_ns, faults }
 }
 
 /// Reads `ok`, or `loss=N,duplication=N,delay=T,rate=R,queue=N,outage=T@T`.

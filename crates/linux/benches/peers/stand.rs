@@ -65,6 +65,7 @@ impl Testbed {
     /// No privilege, or a kernel that lacks something.
     pub fn build(cpus: &[u32], setups: &[Setup]) -> Result<Testbed, Failure> {
         let spec = LabSpec {
+            both_ways: false,
             mode: Mode::Inline,
             generator_cpus: cpus.to_vec(),
             dut_cpus: Vec::new(),

@@ -63,7 +63,7 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), E
         outside.ethtool.set_feature(&outside.interface.name, "tx-vlan-hw-insert", false)?;
     }
     inside.threads((spec.mode == Mode::Threaded).then_some(&spec.dut_cpus))?;
-    outside.threads(None)?;
+    outside.threads((spec.mode == Mode::Threaded && spec.both_ways).then_some(&spec.dut_cpus))?;
     for card in &cards {
         card.receive_steering()?;
         if let Some(cpus) = &card.settings.xps {

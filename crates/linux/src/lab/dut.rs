@@ -12,7 +12,7 @@ use crate::net::{MacAddr, Netns, sysctl};
 use crate::ports::xdp_receiver::attach as attach_xdp;
 use aya::Ebpf;
 use aya::programs::{Program, TcAttachType};
-use linerate_plan::settings::{Dut, End, Settings};
+use linerate_plan::settings::{Dut, End, Feature, Settings};
 use linerate_wire::Family;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -181,13 +181,16 @@ impl DutEnd {
             interface.set_up()?;
         }
         self.inside.enable_napi()?;
+        if spec.both_ways {
+            self.outside.enable_napi()?;
+        }
         let host = self.load(setup)?;
         if setup.settings.dut.routes() {
             self.addresses(tester)?;
             self.tables(setup)?;
         }
         cards::set_queues(self, setup, spec)?;
-        attach_programs(self, setup)?;
+        attach_programs(self, setup, spec.both_ways)?;
         cards::apply(self, setup, spec)?;
         Ok(host)
     }
@@ -284,20 +287,26 @@ fn load(constants: Constants) -> Result<Ebpf, Error> {
 }
 
 /// Loads and attaches the programs that a setup needs. They are detached when the DUT goes.
-pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup) -> Result<(), Error> {
-    let pass = setup.needs_pass().then_some(("pass", Constants::default()));
-    for (name, constants) in program(setup.settings.dut).into_iter().chain(pass) {
+pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup, both_ways: bool) -> Result<(), Error> {
+    let (inside, outside) = (dut.inside.clone(), dut.outside.clone());
+    let pass = |needed: bool| needed.then_some(("pass", Constants::default()));
+    let forward = program(setup.settings.dut).into_iter().chain(pass(setup.needs_pass()));
+    // A DUT with a known answer has it in the forward direction alone.
+    let reverse = match setup.settings.dut {
+        Dut::Xdp => program(Dut::Xdp),
+        _ => pass(setup.settings.outside.features.contains_key(&Feature::Gro)),
+    };
+    let reverse = reverse.filter(|_| both_ways).map(|program| (program, &outside, &inside));
+    for ((name, constants), from, to) in forward.map(|program| (program, &inside, &outside)).chain(reverse) {
         let mut ebpf = load(constants)?;
         match name {
             "known_duplication" => attach_egress(&mut ebpf, name, dut)?,
             _ => {
-                attach_xdp(&mut ebpf, name, &dut.inside.node.namespace, dut.inside.index)?;
+                attach_xdp(&mut ebpf, name, &from.node.namespace, from.index)?;
             }
         }
         match name {
-            "xdp_forward" => {
-                dut.namespace.run(|| bpf::set_devmap(&mut ebpf, "egress", 0, dut.outside.index))?;
-            }
+            "xdp_forward" => dut.namespace.run(|| bpf::set_devmap(&mut ebpf, "egress", 0, to.index))?,
             "pass" => {}
             _ => {
                 dut.known = Some(MappedArray::take(&mut ebpf, "known", bpf::possible_cpus())?);

@@ -89,7 +89,11 @@ impl EmbeddedLab {
     /// # Errors
     /// The kernel has no threaded NAPI.
     pub fn thread_receivers(&self, cpus: &[u32]) -> Result<(), Error> {
-        self.lanes.iter().try_for_each(|lane| lane.receiver.thread_napi(cpus))
+        let inside = |lane: &Lane| match self.spec.both_ways {
+            true => lane.generator.thread_napi(cpus),
+            false => Ok(()),
+        };
+        self.lanes.iter().try_for_each(|lane| lane.receiver.thread_napi(cpus).and_then(|()| inside(lane)))
     }
 
     /// The namespaces by role, with the names that [`EmbeddedLab::persist`] gives them.
@@ -155,9 +159,11 @@ pub struct Lane {
     pub receiver: Interface,
     /// Receive queues of the receiver's interface: at least those of the layout.
     pub receiver_queues: u32,
+    /// Those of the generator's interface, which receives where frames go both ways.
+    pub generator_queues: u32,
     /// Two generator CPUs send into one receive queue of the DUT: then the kernel's count of frames that found it full is too
-    /// low.
-    pub(super) shared_queue: bool,
+    /// low. At its inside, and at its outside.
+    pub(super) shared_queue: [bool; 2],
     /// The DUT; none for the tester baseline.
     pub dut: Option<DutEnd>,
     /// Settings of the host that the DUT wants.
@@ -181,14 +187,30 @@ impl Lane {
                 let own = spec.queues().max(queues);
                 generator.ethtool()?.set_channels(&generator.name, own, queues)?;
             }
+            if let Some(queues) = setup.settings.outside.queues.filter(|_| spec.both_ways) {
+                let own = spec.queues().max(queues);
+                receiver.ethtool()?.set_channels(&receiver.name, own, queues)?;
+            }
             host = dut.configure(&setup, &spec, [generator.mac, receiver.mac])?;
             dut.nodes.iter().try_for_each(|node| node.wait_running())?;
         }
         generator.wait_running()?;
         receiver.wait_running()?;
         let receiver_queues = receiver.link()?.num_rx_queues;
-        let shared_queue = setup.settings.inside.queues.is_some_and(|queues| spec.shares(queues));
-        Ok(Lane { setup, generator, receiver, receiver_queues, shared_queue, dut, host, spec })
+        let generator_queues = generator.link()?.num_rx_queues;
+        let ends = [&setup.settings.inside, &setup.settings.outside];
+        let shared_queue = ends.map(|end| end.queues.is_some_and(|queues| spec.shares(queues)));
+        Ok(Lane {
+            setup,
+            generator,
+            receiver,
+            receiver_queues,
+            generator_queues,
+            shared_queue,
+            dut,
+            host,
+            spec,
+        })
     }
 
     /// Where a generator addresses its frames to.
@@ -196,6 +218,14 @@ impl Lane {
         match &self.dut {
             Some(dut) if self.setup.settings.dut.routes() => dut.router[0].mac,
             _ => self.receiver.mac,
+        }
+    }
+
+    /// Where the other generator, at the DUT's outside, addresses its frames to.
+    pub fn back_mac(&self) -> MacAddr {
+        match &self.dut {
+            Some(dut) if self.setup.settings.dut.routes() => dut.router[1].mac,
+            _ => self.generator.mac,
         }
     }
 

@@ -5,6 +5,9 @@
 //! count is checked against the next. On a veth, both ends of a link show one and the same kernel counter
 //! (`veth_get_stats64`), so that there are four independent counts: the generator's program, the DUT's inside queue, the
 //! receiver's queue, the receiver's program.
+//!
+//! Frames of the other direction take the same way back, past counters of their own: on a veth, each end counts what it received and
+//! what it sent. Only the counters inside the DUT are of both directions.
 
 use super::{DutEnd, Lane, Setup};
 use crate::error::Error;
@@ -12,6 +15,7 @@ use crate::net::netlink::LinkStats;
 use crate::net::procnet;
 use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
 use linerate_measure::counters::PortCounters;
+use linerate_plan::settings::Interface;
 use std::collections::BTreeMap;
 
 /// The counters of a lane at one moment.
@@ -74,16 +78,113 @@ fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
     })
 }
 
-/// Compares the snapshots before and after a load with the counters of generator and receiver in between.
-pub fn account(lane: &Lane, snapshots: [&Snapshot; 2], ports: [&PortCounters; 2]) -> Account {
-    let mut account = reconcile(&lane.setup, lane.shared_queue, snapshots, ports);
+/// Compares the snapshots before and after a load with the counters of generator and receiver in between, by direction: one, or
+/// forward and reverse.
+pub fn account(
+    lane: &Lane,
+    [before, after]: [&Snapshot; 2],
+    [sent, received]: [&[PortCounters]; 2],
+) -> Vec<Account> {
+    let mut reasons = Reasons::between(before, after);
+    let mut accounts: Vec<Account> = Vec::new();
+    for (way, (sent, received)) in WAYS.iter().zip(sent.iter().zip(received)) {
+        let snapshots = [&way.of(before), &way.of(after)];
+        let shared = lane.shared_queue[usize::from(way.reverse)];
+        accounts.push(reconcile(&lane.setup, way, shared, snapshots, [sent, received], &mut reasons));
+    }
+    if let Some(first) = accounts.first_mut() {
+        first.dut = reasons.grown;
+    }
     if let Some(dut) = &lane.dut
         && !dut.rules.is_empty()
-        && let Some(unexplained) = account.losses.iter_mut().find(|l| l.cause == Cause::Unexplained)
     {
-        explain_by_rules(dut, unexplained);
+        let losses = accounts.iter_mut().flat_map(|account| &mut account.losses);
+        explain_by_rules(dut, losses.filter(|l| l.cause == Cause::Unexplained).collect());
     }
-    account
+    accounts
+}
+
+/// The places on the way of the frames of one direction, by their names.
+struct Way {
+    reverse: bool,
+    generator: &'static str,
+    entered: &'static str,
+    ring: &'static str,
+    arrived: &'static str,
+    receiver: &'static str,
+    receiver_ring: &'static str,
+    socket_ring: &'static str,
+}
+
+static WAYS: [Way; 2] = [
+    Way {
+        reverse: false,
+        generator: "generator interface",
+        entered: "DUT in",
+        ring: "DUT in: receive ring full",
+        arrived: "receiver interface",
+        receiver: "receiver program",
+        receiver_ring: "receiver: receive ring full",
+        socket_ring: "receiver: socket ring full",
+    },
+    Way {
+        reverse: true,
+        generator: "outside generator interface",
+        entered: "DUT out",
+        ring: "DUT out: receive ring full",
+        arrived: "inside receiver interface",
+        receiver: "inside receiver program",
+        receiver_ring: "inside receiver: receive ring full",
+        socket_ring: "inside receiver: socket ring full",
+    },
+];
+
+impl Way {
+    /// The counters in the order in which its frames pass them.
+    fn of(&self, snapshot: &Snapshot) -> Snapshot {
+        let mut turned = snapshot.clone();
+        if self.reverse {
+            std::mem::swap(&mut turned.generator, &mut turned.receiver);
+            if let Some(dut) = &mut turned.dut {
+                std::mem::swap(&mut dut.inside, &mut dut.outside);
+            }
+        }
+        turned
+    }
+
+    /// The settings of the card by which its frames enter the DUT.
+    fn card<'a>(&self, setup: &'a Setup) -> &'a Interface {
+        if self.reverse { &setup.settings.outside } else { &setup.settings.inside }
+    }
+
+    /// Whether a counter is of that card: `in0.ethtool.…`, `host: card-in0.ethtool.…`.
+    fn is_of_card(&self, counter: &str) -> bool {
+        let interface =
+            counter.rsplit(": ").next().and_then(|name| name.split('.').next()).unwrap_or_default();
+        let end = if self.reverse { "out" } else { "in" };
+        interface.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with(end)
+    }
+}
+
+/// Reasons that the DUT's counters give for lost frames. They do not tell which way these went: what one direction has used, the
+/// other has not.
+#[derive(Default)]
+struct Reasons {
+    /// All counters that changed.
+    grown: BTreeMap<String, u64>,
+    /// Frames that each reason still explains.
+    left: BTreeMap<String, u64>,
+    known_drops: u64,
+}
+
+impl Reasons {
+    fn between(before: &Snapshot, after: &Snapshot) -> Reasons {
+        let (Some(b), Some(a)) = (&before.dut, &after.dut) else { return Reasons::default() };
+        let grown = procnet::grown(&b.counters, &a.counters);
+        let known_drops = a.known_drops - b.known_drops;
+        let left = grown.iter().filter(|(name, _)| is_reason(name, known_drops > 0));
+        Reasons { left: left.map(|(name, n)| (name.clone(), *n)).collect(), grown, known_drops }
+    }
 }
 
 const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
@@ -94,9 +195,11 @@ const BACKLOG: &str = "DUT: backlog of the CPU that frames are steered to full";
 /// `shared_queue`: CPUs send into one queue of the DUT, and count its refusals without a lock (docs/packet-io.md).
 fn reconcile(
     setup: &Setup,
+    way: &Way,
     shared_queue: bool,
     [before, after]: [&Snapshot; 2],
     [generator, receiver]: [&PortCounters; 2],
+    reasons: &mut Reasons,
 ) -> Account {
     let mut account = Account::default();
     let grown =
@@ -112,45 +215,41 @@ fn reconcile(
     }
     let mut arrived = grown(rx, &before.receiver, &after.receiver);
     // A socket sees a full ring and counts such a frame as refused: it was never sent. Live frames do not see it.
-    second(&mut account, "generator interface", handed_over + refused, sent);
+    second(&mut account, way.generator, handed_over + refused, sent);
     let refused = refused.saturating_sub(generator.refused);
     match (&before.dut, &after.dut) {
         (Some(b), Some(a)) => {
-            full(&mut account, "DUT in: receive ring full", refused, Side::Dut);
+            full(&mut account, way.ring, refused, Side::Dut);
             let entered = grown(rx, &b.inside, &a.inside);
             let (left, ring_full) =
                 (grown(tx, &b.outside, &a.outside), grown(tx_dropped, &b.outside, &a.outside));
-            second(&mut account, "DUT in", entered, handed_over);
-            second(&mut account, "receiver interface", arrived, left);
-            full(&mut account, "receiver: receive ring full", ring_full, Side::Tester);
+            second(&mut account, way.entered, entered, handed_over);
+            second(&mut account, way.arrived, arrived, left);
+            full(&mut account, way.receiver_ring, ring_full, Side::Tester);
             // Copies that the DUT made, and frames of its own, left it without having entered.
             let made = receiver.duplicates() + receiver.foreign_total();
             let inside = (entered + made).saturating_sub(left + ring_full);
-            account.dut = procnet::grown(&b.counters, &a.counters);
             // A card counts as dropped all frames that its ring, its program and the backlog had no room for: the first two are
             // known.
-            let by_program: u64 =
-                account.dut.iter().filter(|(n, _)| n.ends_with("_xdp_drops")).map(|(_, n)| n).sum();
+            let card = way.card(setup);
+            let by_program = |(n, _): &(&String, &u64)| n.ends_with("_xdp_drops") && way.is_of_card(n);
+            let by_program: u64 = reasons.grown.iter().filter(by_program).map(|(_, n)| n).sum();
             let dropped = grown(|l| l.rx_dropped, &b.inside, &a.inside);
             let ring = grown(tx_dropped, &before.generator, &after.generator);
-            let backlog = if setup.settings.inside.rps.is_some() {
-                dropped.saturating_sub(ring + by_program)
-            } else {
-                0
-            };
+            let backlog = if card.rps.is_some() { dropped.saturating_sub(ring + by_program) } else { 0 };
             let backlog = backlog.min(inside);
             full(&mut account, BACKLOG, backlog, Side::Dut);
-            locate_inside(&mut account, &setup.name, inside - backlog, a.known_drops - b.known_drops);
+            locate_inside(&mut account, &setup.name, inside - backlog, reasons);
         }
         _ => {
-            full(&mut account, "receiver: receive ring full", refused, Side::Tester);
-            second(&mut account, "receiver interface", arrived, handed_over);
+            full(&mut account, way.receiver_ring, refused, Side::Tester);
+            second(&mut account, way.arrived, arrived, handed_over);
         }
     }
     // Frames that found a socket receiver's ring full had arrived at its interface.
-    full(&mut account, "receiver: socket ring full", receiver.refused, Side::Tester);
+    full(&mut account, way.socket_ring, receiver.refused, Side::Tester);
     arrived = arrived.saturating_sub(receiver.refused);
-    second(&mut account, "receiver program", receiver.frames + receiver.foreign_total(), arrived);
+    second(&mut account, way.receiver, receiver.frames + receiver.foreign_total(), arrived);
     account
 }
 
@@ -171,19 +270,16 @@ fn lose(account: &mut Account, loss: Loss) {
 
 /// Gives the frames lost between the DUT's interfaces their reasons, as far as its counters have any. Interface counters are not
 /// reasons: the same frames appear there and in the counters of the program or the stack.
-fn locate_inside(account: &mut Account, variant: &str, lost: u64, known_drops: u64) {
+fn locate_inside(account: &mut Account, variant: &str, lost: u64, reasons: &mut Reasons) {
     let mut left = lost;
-    let mut reasons: Vec<(String, u64)> = Vec::new();
-    if known_drops > 0 {
-        reasons.push((format!("DUT: dropped by {variant}"), known_drops));
-    }
-    let stack = account.dut.iter().filter(|(name, _)| is_reason(name, known_drops > 0));
-    reasons.extend(stack.map(|(name, n)| (format!("DUT: {name}"), *n)));
+    let known = (format!("dropped by {variant}"), &mut reasons.known_drops);
+    let stack = reasons.left.iter_mut().map(|(name, n)| (name.clone(), n));
     let dropped = |place: String, frames| Loss { place, frames, side: Side::Dut, cause: Cause::Dropped };
-    for (place, frames) in reasons {
-        let frames = frames.min(left);
+    for (reason, explains) in [known].into_iter().chain(stack) {
+        let frames = left.min(*explains);
         left -= frames;
-        lose(account, dropped(place, frames));
+        *explains -= frames;
+        lose(account, dropped(format!("DUT: {reason}"), frames));
     }
     lose(account, Loss { cause: Cause::Unexplained, ..dropped(UNEXPLAINED.into(), left) });
 }
@@ -194,11 +290,13 @@ fn is_reason(counter: &str, known: bool) -> bool {
     protocol && procnet::is_drop(counter) || (counter.ends_with("_xdp_drops") && !known)
 }
 
-/// Rule sets count the frames that they drop.
-fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
-    let Some(dropped) = dut.rules.dropped_since() else { return };
-    if dropped >= loss.frames {
-        (loss.place, loss.cause) = (dut.rules.place(), Cause::Dropped);
+/// Rule sets count the frames that they drop, whichever way these go.
+fn explain_by_rules(dut: &DutEnd, losses: Vec<&mut Loss>) {
+    let Some(dropped) = dut.rules.dropped_since().filter(|_| !losses.is_empty()) else { return };
+    if dropped >= losses.iter().map(|loss| loss.frames).sum() {
+        for loss in losses {
+            (loss.place, loss.cause) = (dut.rules.place(), Cause::Dropped);
+        }
     }
 }
 
@@ -216,6 +314,11 @@ mod tests {
     fn ports(sent: u64, received: u64) -> (PortCounters, PortCounters) {
         let port = |frames| PortCounters { frames, ..PortCounters::default() };
         (port(sent), port(received))
+    }
+
+    /// The account of frames from the inside to the outside.
+    fn forward(setup: &Setup, shared: bool, [b, a]: [&Snapshot; 2], ports: [&PortCounters; 2]) -> Account {
+        reconcile(setup, &WAYS[0], shared, [b, a], ports, &mut Reasons::between(b, a))
     }
 
     fn valid(a: &Account, g: PortCounters, r: PortCounters) -> bool {
@@ -236,7 +339,7 @@ mod tests {
         };
         let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(690, 0, 0), dut: Some(dut) };
         let (g, r) = ports(1000, 690);
-        let a = reconcile(&Setup::of(Dut::Forwarding), false, [&before, &after], [&g, &r]);
+        let a = forward(&Setup::of(Dut::Forwarding), false, [&before, &after], [&g, &r]);
         let places = [0, 1].map(|i| (a.losses[i].place.as_str(), a.losses[i].frames));
         assert_eq!(places, [("DUT in: receive ring full", 300), ("DUT: Ip.InDiscards", 10)]);
         assert_eq!([0, 1].map(|i| a.losses[i].cause), [Cause::QueueFull, Cause::Dropped]);
@@ -256,11 +359,7 @@ mod tests {
         let (g, r) = ports(1000, 700);
         let shared = |refused, shared_queue| {
             let setup = Setup::of(Dut::Forwarding);
-            valid(
-                &reconcile(&setup, shared_queue, [&before, &after(refused)], [&g, &r]),
-                g.clone(),
-                r.clone(),
-            )
+            valid(&forward(&setup, shared_queue, [&before, &after(refused)], [&g, &r]), g.clone(), r.clone())
         };
         assert!(shared(284, true), "16 updates are missing, as the kernel loses them");
         assert!(!shared(316, true), "more was refused than sent");
@@ -276,7 +375,7 @@ mod tests {
         let (g, r) = ports(1000, 660);
         let mut setup = Setup::of(Dut::Forwarding);
         setup.settings.inside.rps = Some(vec![1]);
-        let losses = reconcile(&setup, false, [&before, &after], [&g, &r]).losses;
+        let losses = forward(&setup, false, [&before, &after], [&g, &r]).losses;
         let places: Vec<(&str, u64)> = losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
         assert_eq!(places, [("DUT in: receive ring full", 300), (BACKLOG, 40)]);
     }
@@ -285,7 +384,7 @@ mod tests {
     fn a_receiver_that_is_overrun_is_the_testers_fault() {
         let after = Snapshot { generator: stats(0, 900, 100), receiver: stats(900, 0, 0), dut: None };
         let (g, r) = ports(1000, 900);
-        let a = reconcile(&Setup::of(Dut::TesterBaseline), false, [&Snapshot::default(), &after], [&g, &r]);
+        let a = forward(&Setup::of(Dut::TesterBaseline), false, [&Snapshot::default(), &after], [&g, &r]);
         assert_eq!(a.losses[0].side, Side::Tester);
         assert!(!valid(&a, g, r));
     }
@@ -294,7 +393,7 @@ mod tests {
     fn a_program_that_miscounts_is_found_out() {
         let after = Snapshot { generator: stats(0, 1000, 0), receiver: stats(1000, 0, 0), dut: None };
         let (g, r) = ports(1001, 1001);
-        let a = reconcile(&Setup::of(Dut::TesterBaseline), false, [&Snapshot::default(), &after], [&g, &r]);
+        let a = forward(&Setup::of(Dut::TesterBaseline), false, [&Snapshot::default(), &after], [&g, &r]);
         assert!(!valid(&a, g, r));
     }
 }

@@ -4,13 +4,14 @@
 //! redirects leave through the port's driver. One long call per CPU (each takes 13-33 ms to set up and end), ended by a signal;
 //! the program itself stops sending at its deadline, whatever happens to this process.
 
-use super::port::{Port, Target, ThreadCounters, Worker, go_first};
+use super::port::{Port, Target, ThreadCounters, Worker, go_first, sum};
 use super::user_generator::Pacer;
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
 use aya::Ebpf;
 use aya::programs::{Program, ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
+use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
 use linerate_wire::{
     AliasTable, BaseSums, FCS_LEN, Family, Flow, FlowOrder, FrameTemplate, Load, Signature, SplitMix64,
@@ -48,7 +49,14 @@ struct GeneratorState {
     not_before: u64,
     step_ns: u64,
     step_mfps: u64,
-    pad: [u64; 10],
+    back_macs: [u8; 12],
+    back_target: u32,
+    back_sequence: u64,
+    back_bytes: u64,
+    back_stream: u32,
+    back: u32,
+    back_flow: u64,
+    pad: [u64; 4],
 }
 
 const _: () = assert!(size_of::<GeneratorState>() == 256);
@@ -64,6 +72,8 @@ pub struct LiveFrames {
     traffic: Traffic,
     frame: Arc<Vec<u8>>,
     targets: Vec<Target>,
+    /// Where the answers to these targets' frames go; none where frames go one way.
+    back: Vec<Target>,
     aim: usize,
     /// The counters when the present run began.
     base: Vec<GeneratorState>,
@@ -83,16 +93,41 @@ impl LiveFrames {
         cpus: &[u32],
         program: Option<&str>,
     ) -> Result<Self, Error> {
+        Self::both(namespace, targets, None, traffic, cpus, program)
+    }
+
+    /// The same, where every other frame is the answer to the one before it. `back`: where answers go, each from another namespace. One
+    /// thread sends both ways, so that both have the same rate.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); frames that are not UDP.
+    pub fn both(
+        namespace: &Netns,
+        targets: &[Target],
+        back: Option<(&Netns, &[Target])>,
+        traffic: &Traffic,
+        cpus: &[u32],
+        program: Option<&str>,
+    ) -> Result<Self, Error> {
+        if back.is_some() && traffic.frame.transport != Transport::Udp {
+            return Err(Error::Refused("frames go both ways as UDP alone".into()));
+        }
         let tables = Tables::new(traffic)?;
         let program = program.map_or_else(|| program_name(traffic), str::to_string);
-        let mut ebpf = load(traffic, &tables, targets.len() as u32)?;
+        let answers = back.map_or(&[][..], |(_, targets)| targets);
+        let ports = (targets.len() + answers.len()) as u32;
+        let mut ebpf = load(traffic, &tables, ports, !answers.is_empty())?;
         // Once loaded, the program holds its maps; before, their descriptors must stay open.
         bpf::load_xdp(&mut ebpf, &program)?;
         let states = MappedArray::take(&mut ebpf, "states", bpf::possible_cpus())?;
         fill_tables(&mut ebpf, traffic, &tables)?;
-        let mut numbered = (0..).zip(targets);
-        namespace
-            .run(|| numbered.try_for_each(|(i, t)| bpf::set_devmap(&mut ebpf, "ports", i, t.ifindex)))?;
+        let mut first = 0;
+        for (namespace, targets) in [(namespace, targets)].into_iter().chain(back) {
+            let mut numbered = (first..).zip(targets);
+            namespace
+                .run(|| numbered.try_for_each(|(i, t)| bpf::set_devmap(&mut ebpf, "ports", i, t.ifindex)))?;
+            first += targets.len() as u32;
+        }
         let base: Vec<_> = (0..cpus.len()).map(|thread| first_state(traffic, thread, cpus.len())).collect();
         cpus.iter().zip(&base).for_each(|(cpu, state)| states.set(*cpu as usize, *state));
         Ok(LiveFrames {
@@ -104,6 +139,7 @@ impl LiveFrames {
             frame: Arc::new(tables.frame),
             traffic: traffic.clone(),
             targets: targets.to_vec(),
+            back: answers.to_vec(),
             aim: 0,
             base,
             calls: Vec::new(),
@@ -150,6 +186,14 @@ impl LiveFrames {
     }
 }
 
+/// Ethernet addresses as a frame has them.
+fn addresses(target: &Target) -> [u8; 12] {
+    let mut macs = [0; 12];
+    macs[..6].copy_from_slice(&target.destination.0);
+    macs[6..].copy_from_slice(&target.source.0);
+    macs
+}
+
 /// Stream, flow and random numbers of a thread; they go on from trial to trial.
 fn first_state(traffic: &Traffic, thread: usize, threads: usize) -> GeneratorState {
     let seed = match traffic.order {
@@ -160,6 +204,7 @@ fn first_state(traffic: &Traffic, thread: usize, threads: usize) -> GeneratorSta
         flow: traffic.flows.len() * thread as u64 / threads as u64,
         random: SplitMix64::new(seed.wrapping_add(thread as u64)).next_u64(),
         stream: traffic.stream(thread).into(),
+        back_stream: traffic.stream(threads + thread).into(),
         ..GeneratorState::default()
     }
 }
@@ -175,7 +220,7 @@ fn program_name(traffic: &Traffic) -> String {
     format!("gen_{family}_{transport}{vlan}")
 }
 
-fn load(traffic: &Traffic, tables: &Tables, ports: u32) -> Result<Ebpf, Error> {
+fn load(traffic: &Traffic, tables: &Tables, ports: u32, both: bool) -> Result<Ebpf, Error> {
     let (flows, lengths) = (traffic.flows.usable_len()?, tables.lengths.len() as u32);
     let (order, aliases) = match traffic.order {
         FlowOrder::Sequential => (0, 1),
@@ -188,6 +233,7 @@ fn load(traffic: &Traffic, tables: &Tables, ports: u32) -> Result<Ebpf, Error> {
         ("LENGTHS", lengths),
         ("L4_CHECKSUM", u32::from(traffic.frame.l4_checksum)),
         ("SIGNED", u32::from(traffic.frame.signed)),
+        ("BOTH", both.into()),
     ];
     let elements = [
         ("states", bpf::possible_cpus() as u32),
@@ -228,22 +274,28 @@ impl Port for LiveFrames {
     fn start(&mut self, load: &Load) -> Result<(), Error> {
         self.join()?;
         let target = self.targets[self.aim];
-        let mut macs = [0; 12];
-        macs[..6].copy_from_slice(&target.destination.0);
-        macs[6..].copy_from_slice(&target.source.0);
+        let back = self.back.get(self.aim);
+        // Rate and number of frames are those of each direction.
+        let ways = if back.is_some() { 2 } else { 1 };
+        let load = &load.times(ways);
+        // One thread's frames take turns: an odd distance stamps those of both directions.
+        let stamp_every = self.traffic.stamp_every_of(load) | u32::from(back.is_some());
         for (thread, cpu) in self.cpus.iter().enumerate() {
             let Pacer { rate_mfps, frames_left, step, .. } = Pacer::new(load, thread, self.cpus.len());
             let (step_ns, step_mfps) = step.unwrap_or((u64::MAX, 0));
-            let GeneratorState { sequence, flow, random, mix, bytes, stream, refused, .. } =
-                self.states.get(*cpu as usize);
+            let known = self.states.get(*cpu as usize);
+            let GeneratorState { sequence, flow, random, mix, bytes, stream, refused, .. } = known;
+            let GeneratorState { back_sequence, back_bytes, back_stream, .. } = known;
             let state = GeneratorState {
                 duration_ns: load.duration_ns,
                 frames_left,
                 rate_mfps,
                 target: self.aim as u32,
-                macs,
+                macs: addresses(&target),
+                back_macs: back.map_or([0; 12], addresses),
+                back_target: (self.targets.len() + self.aim) as u32,
                 not_before: load.not_before_ns,
-                stamp_every: self.traffic.stamp_every_of(load),
+                stamp_every,
                 step_ns,
                 step_mfps,
                 // These go on.
@@ -254,6 +306,9 @@ impl Port for LiveFrames {
                 bytes,
                 stream,
                 refused,
+                back_sequence,
+                back_bytes,
+                back_stream,
                 ..GeneratorState::default()
             };
             self.states.set(*cpu as usize, state);
@@ -268,7 +323,7 @@ impl Port for LiveFrames {
     fn threads(&self) -> Vec<ThreadCounters> {
         let thread = |((now, base), cpu): ((GeneratorState, &GeneratorState), &u32)| {
             let frames = now.sequence - base.sequence;
-            ThreadCounters {
+            let forward = ThreadCounters {
                 cpu: *cpu,
                 queue: *cpu,
                 stream: now.stream as u16,
@@ -283,9 +338,36 @@ impl Port for LiveFrames {
                 last_ns: now.last_ns,
                 stall_ns: now.stall_ns,
                 finished: now.finished != 0,
-            }
+                reverse: false,
+            };
+            let reverse = (!self.back.is_empty()).then(|| ThreadCounters {
+                stream: now.back_stream as u16,
+                frames: now.back_sequence - base.back_sequence,
+                bytes: now.back_bytes - base.back_bytes,
+                refused: 0,
+                next_sequence: now.back_sequence,
+                reverse: true,
+                ..forward
+            });
+            [Some(forward), reverse]
         };
-        self.current().into_iter().zip(&self.base).zip(&self.cpus).map(thread).collect()
+        let threads = self.current().into_iter().zip(&self.base).zip(&self.cpus);
+        threads.flat_map(thread).flatten().collect()
+    }
+
+    fn directions(&self) -> Vec<PortCounters> {
+        let threads = self.threads();
+        let of = |reverse| sum(threads.iter().filter(|thread| thread.reverse == reverse), self.active_ns());
+        if self.back.is_empty() { vec![of(false)] } else { vec![of(false), of(true)] }
+    }
+
+    fn frames_each(&self) -> Option<[u64; 2]> {
+        let each = |(now, base): (GeneratorState, &GeneratorState)| {
+            [now.sequence - base.sequence, now.back_sequence - base.back_sequence]
+        };
+        let sum = |all: [u64; 2], one: [u64; 2]| [all[0] + one[0], all[1] + one[1]];
+        (!self.back.is_empty())
+            .then(|| self.current().into_iter().zip(&self.base).map(each).fold([0; 2], sum))
     }
 
     fn finished(&self) -> bool {

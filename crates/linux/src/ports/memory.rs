@@ -164,7 +164,7 @@ impl MemoryLink {
         let (frames, bytes) = (self.frames, self.bytes);
         let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
         MemoryTrial {
-            outcome: Outcome { samples: machine.into_samples(), began_ns, faults: Vec::new() },
+            outcome: Outcome { samples: machine.into_samples(), began_ns, ..Outcome::default() },
             sent: PortCounters {
                 frames,
                 bytes,

@@ -4,6 +4,7 @@
 mod af_packet;
 mod af_xdp;
 pub mod answer;
+pub mod ends;
 mod findings;
 pub mod live;
 pub mod memory;
@@ -56,6 +57,33 @@ fn constructors(backend: Backend) -> Result<&'static Constructors, Error> {
     })
 }
 
+/// A generator of both directions at once, each with the load's rate. `sides`: the namespaces of the DUT's inside and outside, each
+/// with the targets of its frames. Frames from the outside are the answers to those from the inside.
+///
+/// # Errors
+/// As [`generator`]; a backend that cannot, with the reason.
+pub fn both_ways(backend: Backend, sides: [(&Netns, &[Target]); 2], traffic: &Traffic, cpus: &[u32]) -> Made {
+    let [(inside, targets), (outside, back)] = sides;
+    match backend.resolved(traffic.mix.max_len_fcs()) {
+        Backend::Xdp => {
+            check(backend, inside, targets, traffic, cpus)?;
+            check_length(outside, back, traffic)?;
+            let both = LiveFrames::both(inside, targets, Some((outside, back)), traffic, cpus, None);
+            Ok(Box::new(both.map_err(Error::naming_privileges)?))
+        }
+        Backend::AfPacket => {
+            let first_stream = traffic.first_stream.wrapping_add(cpus.len() as u8);
+            let answers = Traffic { first_stream, flows: traffic.flows.mirrored(), ..traffic.clone() };
+            let forward = generator(backend, inside, targets, traffic, cpus)?;
+            let reverse = generator(backend, outside, back, &answers, cpus)?;
+            Ok(Box::new(ends::Ends::new(vec![forward, reverse])))
+        }
+        other => Err(Error::Refused(format!(
+            "port {other} cannot send and receive at one interface, as both directions need: a queue has one such socket. Use xdp or af-packet"
+        ))),
+    }
+}
+
 /// A generator in `namespace` with one thread on each of `cpus`. It can send to each of `targets` ([`Port::aim`]), the first to
 /// begin with.
 ///
@@ -68,6 +96,18 @@ pub fn generator(
     traffic: &Traffic,
     cpus: &[u32],
 ) -> Made {
+    let backend = check(backend, namespace, targets, traffic, cpus)?;
+    (constructors(backend)?.generator)(namespace, targets, traffic, cpus).map_err(Error::naming_privileges)
+}
+
+/// Refuses traffic that a backend cannot send. Returns the backend itself.
+fn check(
+    backend: Backend,
+    namespace: &Netns,
+    targets: &[Target],
+    traffic: &Traffic,
+    cpus: &[u32],
+) -> Result<Backend, Error> {
     traffic.check()?;
     let backend = backend.resolved(traffic.mix.max_len_fcs());
     backend.check(traffic).map_err(|e| Error::Refused(e.to_string()))?;
@@ -75,7 +115,7 @@ pub fn generator(
         return Err(Error::Refused("a generator needs at least one CPU and one target".into()));
     }
     check_length(namespace, targets, traffic)?;
-    (constructors(backend)?.generator)(namespace, targets, traffic, cpus).map_err(Error::naming_privileges)
+    Ok(backend)
 }
 
 /// Refuses frames that an interface would refuse one by one.

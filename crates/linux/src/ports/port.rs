@@ -48,6 +48,8 @@ pub struct ThreadCounters {
     pub stall_ns: u64,
     /// Its share of the load is used up.
     pub finished: bool,
+    /// Whether these are its frames to the inside of the DUT, where it sends both ways.
+    pub reverse: bool,
 }
 
 /// A place where frames leave or arrive: a generator or a receiver.
@@ -125,20 +127,17 @@ pub trait Port: Send {
 
     /// Everything counted since the start.
     fn counters(&self) -> PortCounters {
-        let mut counters = PortCounters::default();
-        for ThreadCounters { cpu, queue, stream, frames, bytes, refused, next_sequence, stall_ns, .. } in
-            self.threads()
-        {
-            counters.frames += frames;
-            counters.bytes += bytes;
-            counters.refused += refused;
-            counters.stall_ns = counters.stall_ns.max(stall_ns);
-            counters.queues.push(QueueCounters { cpu, queue, frames });
-            let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
-            counters.streams.push(stream);
-        }
-        counters.active_ns = self.active_ns().unwrap_or(0);
-        counters
+        sum(&self.threads(), self.active_ns())
+    }
+
+    /// The same by direction: one, or forward and reverse.
+    fn directions(&self) -> Vec<PortCounters> {
+        vec![self.counters()]
+    }
+
+    /// Frames by direction, forward and reverse, of a port that sends or receives both ways: cheap, for samples.
+    fn frames_each(&self) -> Option<[u64; 2]> {
+        None
     }
 
     /// Whether a generator has used up its load, or died. Receivers never have.
@@ -152,6 +151,25 @@ pub trait Port: Send {
     /// # Errors
     /// A failure while it ran.
     fn stop(&mut self) -> Result<(), Error>;
+}
+
+/// The counters of these threads.
+pub(super) fn sum<'a>(
+    threads: impl IntoIterator<Item = &'a ThreadCounters>,
+    active_ns: Option<u64>,
+) -> PortCounters {
+    let mut counters = PortCounters { active_ns: active_ns.unwrap_or(0), ..PortCounters::default() };
+    for &ThreadCounters { cpu, queue, stream, frames, bytes, refused, next_sequence, stall_ns, .. } in threads
+    {
+        counters.frames += frames;
+        counters.bytes += bytes;
+        counters.refused += refused;
+        counters.stall_ns = counters.stall_ns.max(stall_ns);
+        counters.queues.push(QueueCounters { cpu, queue, frames });
+        let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
+        counters.streams.push(stream);
+    }
+    counters
 }
 
 /// A backend whose frames no card stamps.

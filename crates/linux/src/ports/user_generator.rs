@@ -524,6 +524,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
             last_ns: read(&tally.last_ns),
             stall_ns: read(&tally.stall_ns),
             finished: tally.finished.load(Ordering::Acquire),
+            reverse: false,
         };
         (0..).zip(self.crew()).map(thread).collect()
     }

@@ -1,6 +1,6 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
-use super::{Benchmarked, Connections, Explanation, Goodput, SlotProfile, Stamped};
+use super::{Benchmarked, Connections, Direction, Explanation, Goodput, SlotProfile, Stamped};
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
 use linerate_search::{Goal, Limits, Outcome};
@@ -139,6 +139,9 @@ pub struct Row {
     pub loss_ratio: f64,
     /// Share of the frames that reached the DUT and that it dropped, over all valid trials together; 0 in a lab of hosts.
     pub dropped: f64,
+    /// Each direction by itself, where frames go both ways: the other figures are of both together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directions: Vec<DirectionRow>,
     /// Bit/s at layer 1 of the forwarding rate.
     pub bits_layer_1: f64,
     /// Bit/s at layer 2.
@@ -147,7 +150,7 @@ pub struct Row {
     pub ns_per_frame: f64,
     /// The same without the tester's own part, if that is known (inline mode with a calibrated ceiling).
     pub dut_ns_per_frame: Option<f64>,
-    /// Share of the line rate for this frame length, by link speed.
+    /// Share of the line rate for this frame length, by link speed; of that of both directions, where frames go both ways.
     pub line_share: BTreeMap<String, f64>,
     /// Share of the line rate for simple IMIX at the same frame rate, by link speed.
     pub line_share_imix: BTreeMap<String, f64>,
@@ -180,6 +183,18 @@ pub struct Row {
     pub connections: Option<Connections>,
     /// Throughput and latency of TCP, where end hosts are measured.
     pub tcp: Option<Goodput>,
+}
+
+/// The result of one direction of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DirectionRow {
+    pub direction: Direction,
+    /// Median offered load in frames/s.
+    pub offered: f64,
+    /// Received frames/s, median over valid trials with its 95 % interval.
+    pub received: Estimate,
+    /// Lost share of the sent frames, over all valid trials together.
+    pub loss_ratio: f64,
 }
 
 /// The limit of a rate.

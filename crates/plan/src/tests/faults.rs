@@ -11,7 +11,7 @@ fn fault(lines: &str, says: &str) -> Diagnostic {
 
 /// Lines, a part of the message, and a part of the help.
 #[rustfmt::skip]
-const BAD: [(&str, &str, &str); 69] = [
+const BAD: [(&str, &str, &str); 76] = [
     // Names.
     ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
     ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
@@ -47,6 +47,13 @@ const BAD: [(&str, &str, &str); 69] = [
     ("[variants.a]\nabout = \"x", "invalid basic string", "close the quotes"),
     ("[variants.a]\ndut = \"brigde\"", "not a kind of DUT", "did you mean \"bridge\"?"),
     // Things that do not go together.
+    ("[variants.a]\n[traffic]\ndirection = \"reverse\"", "is not one of", "forward"),
+    ("lab = { file = \"x\" }\ntraffic.direction = \"both\"\n[variants.a]", "hosts send one way", "roles of the hosts exchanged"),
+    ("traffic = { direction = \"both\", transport = \"TCP\" }\n[variants.a]", "UDP alone", "transport = \"UDP\""),
+    ("lab.port = \"af-xdp\"\ntraffic.direction = \"both\"\n[variants.a]", "at one interface", "af-packet"),
+    ("traffic.direction = \"both\"\n[variants.a]\nrules = { tool = \"nftables\", filter = \"stateful\" }\nstates = \"one-way\"", "do not stay one-way", "established"),
+    ("traffic.direction = \"both\"\n[variants.a]\nfrom = \"nat\"", "translated addresses", "forward"),
+    ("lab.mode = \"end-hosts\"\ntraffic.direction = \"both\"\n[variants.a]", "no such direction", "end hosts"),
     ("[variants.a]\nrules = { before = 5 }", "lacks tool and filter", "nftables"),
     ("[variants.a]\nrules = { tool = \"pf\", filter = \"stateless\" }", "Linux has no pf", "nftables or iptables"),
     ("[variants.a]\nrules = { tool = \"nftables\", filter = \"stateless\", states = 5 }", "keeps no states", "stateful"),

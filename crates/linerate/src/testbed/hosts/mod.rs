@@ -247,7 +247,7 @@ impl Hosts {
         let Flown { outcome, generator, receiver, clocks, stamped, .. } = flown;
         let fresh = self.learned.get_mut(&slot.kind).and_then(Option::as_mut);
         let states = slot.states.map(|wanted| after_load(wanted, fresh, began, generator.frames));
-        let mut outcome = TrialOutcome::new(outcome, [generator, receiver], account, found);
+        let mut outcome = TrialOutcome::new(outcome, [vec![generator], vec![receiver]], vec![account], found);
         outcome.evidence.connections =
             states.map(|states| Connections { states, tracked: None, unanswered: None });
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);

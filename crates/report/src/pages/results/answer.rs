@@ -9,7 +9,7 @@ use super::changes::{dropping, sentence};
 use super::{Shown, end_hosts, has_rate};
 use crate::document::{Document, Tone};
 use linerate_measure::experiment::{Factor, Interest, Judgement};
-use linerate_measure::record::{Compared, LabKind, Limit, Mode, Row, Series, Slot};
+use linerate_measure::record::{Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot};
 use linerate_stats::Estimate;
 
 /// Most comparisons in the answer. The tables have the others.
@@ -94,10 +94,11 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         n => format!(" on {n} CPUs"),
     };
     format!(
-        "{} {} {} a second{cpus} ({}){}{lost}.",
+        "{} {} {} a second{}{cpus} ({}){}{lost}.",
         who(shown, slot),
         rate_words(row.received.median, digits(&row.received)),
         frames(slot),
+        if slot.direction == Direction::Both { ", both directions together," } else { "" },
         certainty(&row.received),
         cost(shown, row, slot),
     )

@@ -1,9 +1,10 @@
 //! The figures of the cells: load, cost and bandwidth, shares of line rate, latency, losses by place, and rules that met frames.
 
-use super::super::numbers::{digits, grouped, number, percent, rate, share, time};
+use super::super::numbers::{digits, grouped, number, percent, rate, rate_interval, share, time};
 use super::{Shown, has_rate};
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::record::{Limit, Mode, Row};
+use linerate_measure::record::{DirectionRow, Limit, Mode, Row};
+use linerate_stats::Estimate;
 use linerate_wire::units::LINK_SPEEDS;
 
 /// Most rows of the tables of load and latency. With more, a page shows only differences.
@@ -37,7 +38,7 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
     }
     let (scale, unit) = shown.unit();
     let digits = |r: &&Row| digits(&r.received).clamp(3, 5);
-    let table = Table::of(rows)
+    let table = Table::of(rows.iter().copied())
         .column("cell", "", |r| shown.numbered(r.slot))
         .column("offered", unit, |r| rate(r.offered, scale, digits(r)))
         .column("received", unit, |r| rate(r.received.median, scale, digits(r)))
@@ -52,11 +53,32 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
         .if_any("of it", "DUT", |r| r.dut_ns_per_frame.filter(|ns| *ns > 0.0).map(|ns| number(ns, 3)))
         .column("", "limit", |r| limit(r.limit));
     page.section("Offered, received and lost; lengths with FCS", table);
+    directions(page, shown, &rows);
     if shown.loses() {
         page.note(
             "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.",
         );
     }
+}
+
+/// Each direction by itself, of cells whose frames go both ways.
+fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
+    let ways: Vec<(&Row, &DirectionRow)> =
+        rows.iter().flat_map(|row| row.directions.iter().map(|way| (*row, way))).collect();
+    if ways.is_empty() {
+        return;
+    }
+    let (scale, unit) = shown.unit();
+    let figures = |received: &Estimate| digits(received).clamp(3, 5);
+    let table = Table::of(ways)
+        .column("cell", "", |(row, _)| shown.numbered(row.slot))
+        .column("direction", "", |(_, way)| way.direction.to_string())
+        .column("offered", unit, |(_, way)| rate(way.offered, scale, figures(&way.received)))
+        .column("received", unit, |(_, way)| rate(way.received.median, scale, figures(&way.received)))
+        .column("95 %", "interval", |(_, way)| rate_interval(&way.received, scale, figures(&way.received)))
+        .column("lost", "%", |(_, way)| share(way.loss_ratio));
+    page.section("Each direction", table);
+    page.note("Both directions have the same offered load at the same time (RFC 2544, section 14); other tables have their sum. A rate that is asked for, and the load of a search, are those of each direction.");
 }
 
 /// The limit, short enough for a column.

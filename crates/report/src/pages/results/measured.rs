@@ -3,7 +3,7 @@
 use super::super::numbers::{bytes, counted, grouped, listed, seconds, some, together};
 use super::Shown;
 use crate::document::{Document, Tone};
-use linerate_measure::record::{HostFacts, Mode, Slot, States, Stopped, Summary};
+use linerate_measure::record::{Direction, HostFacts, Mode, Slot, States, Stopped, Summary};
 use linerate_plan::settings::cpu_list;
 
 /// Levels of the traffic that are listed one by one at most.
@@ -108,6 +108,9 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
     };
     let unit = |slot: &Slot| if slot.lengths_fcs.len() == 1 { " B" } else { "" };
     let flows = slots.iter().filter_map(|slot| slot.flows);
+    let both = slots.iter().any(|slot| slot.direction == Direction::Both);
+    let directions = slots.iter().map(|slot| slot.direction.to_string());
+    let directions = both.then(|| each(directions) + " (rates of each direction)");
     [
         each(slots.iter().map(|slot| format!("{}{}", slot.frame, unit(slot)))),
         each(slots.iter().map(|slot| slot.family.clone())),
@@ -116,6 +119,9 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         each(slots.iter().map(|slot| slot.order.clone())),
         rate,
     ]
+    .into_iter()
+    .chain(directions)
+    .collect::<Vec<_>>()
     .join("; ")
 }
 

@@ -3,7 +3,7 @@
 use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::{Shown, pictures};
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::record::{Ended, Searched, SearchedGoal, SearchedLoad};
+use linerate_measure::record::{Direction, Ended, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
 
 /// Searches whose loads are shown one by one.
@@ -16,7 +16,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     let searches = &shown.summary.searches;
     for search in searches {
         for goal in &search.goals {
-            page.answer(sentence(shown, search, goal));
+            page.answer(sentence(shown, search, goal) + &together(shown, search, goal));
         }
         match (search.goals.is_empty(), search.loads.is_empty()) {
             (false, _) => {}
@@ -56,6 +56,9 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     });
     for text in named {
         page.item("- ", text, Tone::Note);
+    }
+    if shown.campaign.slots.iter().any(|slot| slot.direction == Direction::Both) {
+        page.note("Where frames go both ways, loads are those of each direction: twice as many frames pass. Loss is that of both directions together.");
     }
     page.note("A load counts as offered where the tester kept it within 0.5 %.");
     if searches.iter().any(|search| !search.goals.is_empty()) {
@@ -160,6 +163,17 @@ fn chance(goal: &SearchedGoal, apart: f64) -> String {
         [Some(low), None] => format!("{said} anywhere above {}", words(low, 3)),
         [None, Some(high)] => format!("{said} anywhere below {}", words(high, 3)),
         [None, None] => format!("{said} elsewhere"),
+    }
+}
+
+/// The rate of both directions, where a load is that of each.
+fn together(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
+    let ways = shown.campaign.slots.get(search.slot).map_or(1, |slot| slot.direction.ways().len());
+    match goal.outcome.conditional.filter(|_| ways > 1) {
+        Some(rate) => {
+            format!(" That is the load of each direction: {} both together.", words(rate * ways as f64, 4))
+        }
+        None => String::new(),
     }
 }
 
