@@ -328,6 +328,87 @@ fn a_loss_curve_falls_to_two_trials_without_loss() {
     assert!(shown.contains("two successive trials lost nothing"), "{shown}");
 }
 
+/// The tests of RFC 2544 against a simulated DUT that forwards 20,000 frames/s of at most 30,000 and queues 512.
+#[test]
+fn tests_of_rfc_2544_find_what_is_known_of_a_dut() {
+    let records = Scratch::new();
+    let out = records.file("tests");
+    let line = "rfc2544 --quick --size 64 --test throughput --test frame-loss --test back-to-back --test recovery \
+                --test forwarding-rate --simulate rate=20kpps,queue=512 --link-speed 20160kbit/s";
+    let found = linerate_line(&format!("{line} --json --out {out}")).run().ok().json();
+    let [slot] = &found["summary"]["benchmarks"].as_array().unwrap()[..] else { panic!("{found:#}") };
+    assert_eq!(slot["maximum"]["medium"], true);
+    assert_eq!(slot["maximum"]["fps"].as_f64().unwrap().round(), 30_000.0);
+    let of = |test: &str| {
+        let all = slot["tests"].as_array().unwrap();
+        let one = all.iter().find(|one| one["test"] == test).unwrap_or_else(|| panic!("{test}: {slot:#}"));
+        assert_eq!(one["why"], Value::Null, "{one:#}");
+        one["figures"][test].clone()
+    };
+    // In a trial of 1 s, the queue takes 512 frames more.
+    let throughput = of("throughput")["fps"].as_f64().unwrap();
+    assert!((20_300.0..=20_515.0).contains(&throughput), "{throughput}");
+    // Q R / (R - r).
+    let burst = of("back-to-back")["mean"].as_f64().unwrap();
+    assert!((1520.0..=1540.0).contains(&burst), "{burst}");
+    let loads = of("frame-loss");
+    let loads = loads.as_array().unwrap();
+    assert_eq!(loads.len(), 6, "100 % to 50 %: {loads:#?}");
+    assert_eq!((&loads[4]["lost"], &loads[5]["lost"]), (&0.into(), &0.into()));
+    let recovery = of("recovery");
+    assert_eq!(recovery["overload"].as_f64().unwrap(), 1.1 * throughput);
+    assert!(recovery["mean_ns"].as_f64().unwrap() < 1e6, "{recovery:#}");
+    assert!(of("forwarding-rate")["frmol"].as_f64().unwrap() < 21_100.0);
+    let shown = linerate_line(&format!("show {out}")).run().ok().stdout;
+    let says = [
+        "quick: not RFC 2544 (sections 9, 23, 24, 26.4, 26.5)",
+        "theoretical rate of the medium",
+        "corrected",
+        "every test has come to its end",
+    ];
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(says.iter().all(|says| words.contains(says)), "{shown}");
+}
+
+#[test]
+fn tests_of_rfc_2544_that_stop_go_on_where_they_were() {
+    let records = Scratch::new();
+    let out = records.file("tests");
+    let args = "--simulate rate=20kpps,queue=64";
+    let line =
+        format!("rfc2544 --quick --size 64 --test latency --test back-to-back --link-speed 20M {args}");
+    linerate_line(&format!("{line} --out {out}")).run().ok();
+    let file = format!("{out}/trials.jsonl");
+    let trials = std::fs::read_to_string(&file).unwrap();
+    let all: Vec<&str> = trials.lines().collect();
+    // Killed in a search for the longest burst.
+    let kept = all.len() - 8;
+    std::fs::write(&file, all[..kept].join("\n") + "\n").unwrap();
+    std::fs::remove_file(format!("{out}/summary.json")).unwrap();
+    let resumed = linerate_line(&format!("run --resume {out} {args}")).run().ok();
+    assert!(resumed.stderr.contains(&format!("going on after {kept} trials")), "{resumed:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), all.len());
+}
+
+#[test]
+fn a_dut_that_forwards_nothing_is_named_in_every_test_that_needs_a_throughput() {
+    let records = Scratch::new();
+    let line = "rfc2544 --quick --size 64 --link-speed 20M --simulate loss=1";
+    let shown = linerate_line(&format!("{line} --out {}", records.file("tests"))).run().ok().stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words.matches("no load passes without loss").count(), 4, "{shown}");
+}
+
+#[test]
+fn an_estimate_sends_nothing_and_names_each_test() {
+    let told = linerate_line("rfc2544 --estimate").run().ok().stdout;
+    let says = ["By the sizes, times, waits and repeats of RFC 2544", "26.1", "26.5", "5 h 5 min"];
+    assert!(says.iter().all(|says| told.contains(says)), "{told}");
+    linerate_line("rfc2544 --test latency --estimate --size 63x").run().fails(2, &["unit of a length"]);
+    linerate_line("rfc2544 lab/tuning --estimate").run().fails(2, &["--link-speed"]);
+    linerate_line("rfc2544 lab/tuning --estimate --link-speed 1G").run().ok();
+}
+
 #[test]
 fn reference_results_that_differ_are_named() {
     let folder = Scratch::new();

@@ -165,7 +165,6 @@ pub fn tests_of_rfc2544(quick: bool) -> Trials {
         true => Trials {
             duration_ns: 1_000_000_000,
             repeats: Some(3),
-            pause_ns: QUICK_WAIT_NS,
             drain_ns: Some(QUICK_WAIT_NS),
             settle_ns: Some(QUICK_WAIT_NS),
             ..trials

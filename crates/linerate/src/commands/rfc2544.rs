@@ -27,7 +27,7 @@ use std::time::Duration;
   sudo linerate rfc2544 --test latency --size 64 --size 1518
   sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
-  linerate rfc2544 lab/routing --lab LAB.toml --link-speed 10G     the hosts of a real lab
+  linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     the hosts of a real lab
   linerate rfc2544 --quick --simulate rate=500kpps   no packets at all: a simulated DUT
 
 Tests that are made at the throughput search for it first. The whole suite takes more than a day: choose tests and
@@ -131,7 +131,7 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
         true => SIZES.iter().map(|size| bytes(size)).collect(),
         false => args.size.iter().map(|size| bytes(size)).collect(),
     };
-    let quick = if args.size.is_empty() { json!(["64 B", "1518 B"]) } else { json!(sizes) };
+    let quick = if args.size.is_empty() { "levels.size = [\"64 B\", \"1518 B\"]\n" } else { "" };
     let names: Vec<&str> = args.variants.iter().map(|variant| variant.name.as_str()).collect();
     let names = if names.is_empty() { vec!["forwarding"] } else { names };
     let mut text = format!(
@@ -139,8 +139,8 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
          [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nflows = {}\n\
          [factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
          [trials]\nmeasure = \"rfc2544\"\nduration = \"60 s\"\n\
-         [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"200 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
-         levels.size = {quick}\n",
+         [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"1 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
+         {quick}",
         args.flows,
         json!(sizes),
     );
