@@ -106,7 +106,7 @@ impl Timetable {
         Timetable {
             trial_ns: trial_ns(campaign),
             block_ns,
-            blocks: 1,
+            blocks: trials,
             bound: if ns <= budget { Bound::Blocks } else { Bound::Budget },
             trials,
             set_up_ns,

@@ -118,6 +118,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     }
     if !shown.summary.benchmarks.is_empty() {
         benchmarks::benchmarks(page, shown);
+        tables::expectations(page, shown);
         warnings(page, shown);
         measured::measured(page, shown);
         return;

@@ -2,13 +2,12 @@
 
 use super::super::numbers::{count, grouped, number, percent, rate, rate_unit, seconds, share, time, words};
 use super::Shown;
-use crate::document::{Document, Table, Tone};
+use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
+use crate::document::{Block, Cell, Document, Table, Tone};
 use linerate_measure::experiment::{Benchmark, Experiment};
 use linerate_measure::record::{AtLoad, Benchmarked, Figures, Maximum, Slot, Tested, Why};
 
-/// Rows of a graph.
-const HIGH: usize = 12;
-/// Loss curves that are drawn.
+/// Loss curves that are listed.
 const MOST: usize = 7;
 
 /// A slot with its results of one test.
@@ -125,6 +124,10 @@ fn searched(shown: &Shown<'_>, result: &Result<'_>) -> Option<String> {
     };
     let search = shown.summary.searches.iter().find(|search| search.slot == result.slot.id)?;
     let irregular = search.goals.first()?.outcome.irregular?;
+    let line = result.maximum.is_some_and(|maximum| maximum.medium && maximum.tester_fps >= maximum.fps);
+    if found.upper.is_none() && line {
+        return None;
+    }
     Some(match (irregular, found.upper) {
         (_, None) => format!(
             "no loss at the highest load, {} frames/s: the DUT may be faster than the tester",
@@ -166,9 +169,15 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("% of", "that", |result| {
                     let Figures::Throughput(found) = &result.tested.figures else { return None };
                     Some(share(found.fps / result.maximum?.fps))
+                })
+                .optional("", "of it", |result| match (&result.tested.figures, result.maximum) {
+                    (Figures::Throughput(found), Some(maximum)) => {
+                        Cell::Bar { share: found.fps / maximum.fps }
+                    }
+                    _ => Cell::Nothing,
                 });
             page.table(table);
-            throughput_graph(page, found, medium);
+            throughput_graph(page, shown, found, medium);
         }
         Benchmark::Latency => {
             let table = rows()
@@ -202,8 +211,8 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 let Figures::FrameLoss(loads) = &result.tested.figures else { continue };
                 page.answer(shown.name(result.slot.id));
                 page.table(at_loads(loads, scale, unit));
-                loss_graph(page, loads, medium);
             }
+            loss_graph(page, shown, found, medium);
         }
         Benchmark::BackToBack => {
             let table = rows()
@@ -283,6 +292,7 @@ fn at_loads(loads: &[AtLoad], scale: f64, unit: &str) -> Table {
         .column("sent", "frames", |at| count(at.sent))
         .column("lost", "frames", |at| count(at.lost))
         .column("loss", "%", |at| percent(loss(at)))
+        .column("", "loss", |at| Cell::Bar { share: loss(at) })
         .into()
 }
 
@@ -290,87 +300,57 @@ fn loss(at: &AtLoad) -> f64 {
     if at.sent > 0 { at.lost as f64 / at.sent as f64 } else { 0.0 }
 }
 
-/// A graph of marks: x and y are shares of the axes, 0 to 1; a later mark covers an earlier one.
-struct Graph {
-    cells: Vec<Vec<char>>,
-}
-
-impl Graph {
-    fn new(wide: usize) -> Graph {
-        Graph { cells: vec![vec![' '; wide]; HIGH + 1] }
-    }
-
-    fn mark(&mut self, x: f64, y: f64, mark: char) {
-        let wide = self.cells[0].len() - 1;
-        let column = (x.clamp(0.0, 1.0) * wide as f64).round() as usize;
-        let row = HIGH - (y.clamp(0.0, 1.0) * HIGH as f64).round() as usize;
-        self.cells[row][column] = mark;
-    }
-
-    /// `top`: the value at the top of the y axis. `below`: the x axis.
-    fn draw(self, page: &mut Document, top: &str, below: &str) {
-        let width = top.len().max(3);
-        let last = self.cells.len() - 1;
-        for (row, cells) in self.cells.iter().enumerate() {
-            let label = if row == 0 {
-                top
-            } else if row == last {
-                "0"
-            } else {
-                ""
-            };
-            let line: String = cells.iter().collect();
-            page.code(format!("{label:>width$} |{}", line.trim_end()).as_str(), Tone::Plain);
-        }
-        let wide = self.cells[0].len();
-        page.code(&format!("{:>width$} +{}", "", "-".repeat(wide)), Tone::Plain);
-        page.code(&format!("{:>width$}  {below}", ""), Tone::Plain);
-    }
-}
-
 /// RFC 2544, section 26.1: frame sizes against frames/s, with the theoretical rate of the medium.
-fn throughput_graph(page: &mut Document, found: &[Result<'_>], medium: bool) {
-    const STEP: usize = 7;
+fn throughput_graph(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], medium: bool) {
     let known = found.iter().filter_map(|result| {
         let Figures::Throughput(throughput) = &result.tested.figures else { return None };
-        Some((result.slot, throughput.fps, result.maximum?.fps))
+        let length = result.slot.average_len_fcs();
+        Some((&result.slot.variant, length, throughput.fps, result.maximum?.fps))
     });
-    let points: Vec<(&Slot, f64, f64)> = known.collect();
-    let mut sizes: Vec<(u64, &str)> =
-        points.iter().map(|(slot, ..)| (slot.average_len_fcs() as u64, slot.frame.as_str())).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    if sizes.len() < 2 {
-        return;
-    }
-    let top = points.iter().map(|(_, fps, limit)| fps.max(*limit)).fold(0.0, f64::max);
-    let mut graph = Graph::new(STEP * sizes.len());
-    let place = |slot: &Slot| {
-        let at = sizes.iter().position(|(_, name)| *name == slot.frame).unwrap_or(0);
-        (at * STEP + STEP / 2) as f64 / (STEP * sizes.len() - 1) as f64
+    let mut points: Vec<(&String, f64, f64, f64)> = known.collect();
+    points.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (scale, unit) = rate_unit(points.iter().map(|point| point.3).fold(0.0, f64::max));
+    let spot = |x: f64, fps: f64| Spot { x, y: fps / scale, interval: None, trials: Vec::new() };
+    let mut limits: Vec<Spot> = points.iter().map(|(_, x, _, limit)| spot(*x, *limit)).collect();
+    limits.dedup_by(|a, b| a.x == b.x);
+    let mut names: Vec<&String> = Vec::new();
+    points.iter().for_each(|(name, ..)| {
+        if !names.contains(name) {
+            names.push(name)
+        }
+    });
+    let of = |name: &&String| {
+        let own = points.iter().filter(|(variant, ..)| variant == name);
+        let points = own.map(|(_, x, fps, _)| spot(*x, *fps)).collect();
+        Series { name: shown.shortened(name), look: Look::Line, points }
     };
-    for (slot, _, limit) in &points {
-        graph.mark(place(slot), limit / top, 't');
-    }
-    for (slot, fps, _) in &points {
-        graph.mark(place(slot), fps / top, 'o');
-    }
-    let below: String = sizes.iter().map(|(_, name)| format!("{name:^STEP$}")).collect();
-    graph.draw(page, &words(top, 3), below.trim_end());
-    let line = if medium {
-        "theoretical rate of the medium"
-    } else {
-        "reference rate (tester's ceiling), no medium"
-    };
-    page.note(format!("x: frame size in bytes with FCS; y: frames/s; t: {line}; o: throughput."));
+    let limit = Series { name: reference(medium).into(), look: Look::Limit, points: limits };
+    let series = std::iter::once(limit).chain(names.iter().map(of)).collect();
+    let x = Axis { label: "frame size in bytes, with FCS".into(), scale: Scale::Linear { from_zero: true } };
+    let y = Axis { label: format!("throughput, {unit}"), scale: Scale::Linear { from_zero: true } };
+    let title = Benchmark::Throughput.title().into();
+    page.blocks.push(Block::Chart(Chart { title, x, y, series, interval: None }));
+}
+
+fn reference(medium: bool) -> &'static str {
+    if medium { "theoretical rate of the medium" } else { "reference rate (tester's ceiling), no medium" }
 }
 
 /// Section 26.3: the offered load against the loss, both from 0 to 100 %.
-fn loss_graph(page: &mut Document, loads: &[AtLoad], medium: bool) {
-    let mut graph = Graph::new(61);
-    loads.iter().for_each(|at| graph.mark(at.share, loss(at), 'o'));
-    graph.draw(page, "100", "0             25             50             75            100");
-    let of =
-        if medium { "the theoretical rate of the medium" } else { "the reference rate (tester's ceiling)" };
-    page.note(format!("x: offered load in % of {of}; y: frame loss in %."));
+fn loss_graph(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], medium: bool) {
+    let of = |result: &Result<'_>| {
+        let Figures::FrameLoss(loads) = &result.tested.figures else { return None };
+        let spot = |at: &AtLoad| Spot {
+            x: 100.0 * at.share,
+            y: 100.0 * loss(at),
+            interval: None,
+            trials: Vec::new(),
+        };
+        let points = loads.iter().rev().map(spot).collect();
+        Some(Series { name: shown.name(result.slot.id), look: Look::Line, points })
+    };
+    let x = Axis { label: format!("offered load, % of the {}", reference(medium)), scale: Scale::Percent };
+    let y = Axis { label: "frame loss, %".into(), scale: Scale::Percent };
+    let (title, series) = (Benchmark::FrameLoss.title().into(), found.iter().filter_map(of).collect());
+    page.blocks.push(Block::Chart(Chart { title, x, y, series, interval: None }));
 }
