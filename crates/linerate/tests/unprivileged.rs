@@ -362,7 +362,7 @@ fn tests_of_rfc_2544_find_what_is_known_of_a_dut() {
     let shown = linerate_line(&format!("show {out}")).run().ok().stdout;
     let says = [
         "quick: not RFC 2544 (sections 9, 23, 24, 26.4, 26.5)",
-        "theoretical rate of the medium",
+        "theoretical rate of the slower link",
         "corrected",
         "every test has come to its end",
     ];
