@@ -1,6 +1,7 @@
 //! Pictures of figures, independent of their format.
 
 use serde::Serialize;
+use std::ops::Range;
 
 /// Points over an axis, with their intervals and the trials behind them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,4 +64,61 @@ pub struct Spot {
     pub interval: Option<[f64; 2]>,
     /// The trials behind it.
     pub trials: Vec<f64>,
+}
+
+impl Chart {
+    /// The parts of both axes that have all points; `None` without points.
+    pub(crate) fn extents(&self) -> Option<[Extent; 2]> {
+        let spots = || self.series.iter().flat_map(|series| &series.points);
+        let of = |spot: &Spot| {
+            let ends = spot.interval.into_iter().flatten();
+            ends.chain(spot.trials.iter().copied()).chain([spot.y]).collect::<Vec<f64>>()
+        };
+        let x = Extent::of(&self.x.scale, spots().map(|spot| spot.x))?;
+        Some([x, Extent::of(&self.y.scale, spots().flat_map(of))?])
+    }
+}
+
+/// The part of an axis that a picture shows.
+#[derive(Clone)]
+pub(crate) struct Extent {
+    pub range: Range<f64>,
+    /// Whether it goes by ratios.
+    pub log: bool,
+    /// Names from the high end downwards: number n stands at -n.
+    pub names: Vec<String>,
+}
+
+impl Extent {
+    /// The axis of these values; `None` without one that can be drawn.
+    fn of(scale: &Scale, values: impl Iterator<Item = f64>) -> Option<Extent> {
+        let log = *scale == Scale::Log;
+        let values = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
+        let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
+        if low > high {
+            return None;
+        }
+        let (range, names) = match scale {
+            Scale::Names(names) => (0.5 - names.len().max(1) as f64..0.5, names.clone()),
+            Scale::Log => (low / 1.15..high * 1.15, Vec::new()),
+            Scale::Percent => (0.0..100.0, Vec::new()),
+            Scale::Linear { from_zero: true } => {
+                (low.min(0.0)..(high * 1.05).max(f64::MIN_POSITIVE), Vec::new())
+            }
+            Scale::Linear { from_zero: false } => {
+                let room = (0.05 * (high - low)).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
+                (low - room..high + room, Vec::new())
+            }
+        };
+        Some(Extent { range, log, names })
+    }
+
+    /// Where a value lies: 0 at the low end, 1 at the high one.
+    pub fn share(&self, value: f64) -> f64 {
+        let Range { start, end } = self.range;
+        match self.log {
+            true => (value / start).ln() / (end / start).ln(),
+            false => (value - start) / (end - start),
+        }
+    }
 }

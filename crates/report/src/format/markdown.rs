@@ -47,7 +47,11 @@ fn block(block: &Block) -> String {
         Block::Table(rows) => table(rows),
         Block::Bars(bars) => fenced(plots::bars(bars, WIDTH)),
         Block::Strip(strip) => fenced(plots::strip(strip, WIDTH)),
-        Block::Code { .. } | Block::Chart(_) | Block::Gap => String::new(),
+        Block::Chart(chart) => match plots::chart(chart, WIDTH) {
+            lines if lines.is_empty() => String::new(),
+            lines => fenced(lines),
+        },
+        Block::Code { .. } | Block::Gap => String::new(),
     }
 }
 
@@ -72,7 +76,7 @@ fn toned(text: &str, tone: Tone) -> String {
 }
 
 fn fenced(lines: impl IntoIterator<Item = String>) -> String {
-    let line = |line: String| format!("{}\n", line.trim_end().replace(FENCE, "~"));
+    let line = |line: String| format!("{}\n", plain(line.trim_end()).replace(FENCE, "~"));
     let lines: String = lines.into_iter().map(line).collect();
     format!("{FENCE}\n{lines}{FENCE}\n")
 }

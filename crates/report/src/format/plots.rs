@@ -1,5 +1,6 @@
 //! Plots of plain ASCII.
 
+use crate::chart::{Chart, Extent, Look, Series};
 use crate::document::{Bars, Strip};
 use crate::pages::numbers::significant;
 
@@ -22,6 +23,53 @@ pub fn bars(bars: &Bars, width: usize) -> Vec<String> {
         format!("  {name:>names$} {:>FIGURE$} |{bar}", significant(runs[1], 4)).trim_end().to_string()
     };
     bars.points.iter().map(line).collect()
+}
+
+/// Rows of a chart without its axis.
+const CHART_ROWS: usize = 13;
+/// Columns of a chart at most.
+const CHART_COLUMNS: usize = 61;
+
+/// A mark of its own for each series over both axes, and what the marks mean. None for charts over names, whose figures are in tables.
+pub fn chart(chart: &Chart, width: usize) -> Vec<String> {
+    let Some([x, y]) = chart.extents().filter(|[x, _]| x.names.is_empty()) else { return Vec::new() };
+    let number = |value: f64| significant(value, 3);
+    let ends = |of: &Extent| [number(of.range.start), number(of.range.end)];
+    let ([left, right], [low, high]) = (ends(&x), ends(&y));
+    let margin = low.len().max(high.len());
+    let columns = width.saturating_sub(margin + 3).clamp(10, CHART_COLUMNS);
+    let mut cells = vec![vec![' '; columns]; CHART_ROWS];
+    let place = |share: f64, most: usize| (share.clamp(0.0, 1.0) * (most - 1) as f64).round() as usize;
+    for (number, series) in chart.series.iter().enumerate() {
+        for spot in series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite()) {
+            let row = CHART_ROWS - 1 - place(y.share(spot.y), CHART_ROWS);
+            cells[row][place(x.share(spot.x), columns)] = mark(series, number);
+        }
+    }
+    let mut lines = vec![chart.title.clone()];
+    for (row, cells) in cells.iter().enumerate() {
+        let label = match row {
+            0 => high.as_str(),
+            _ if row == CHART_ROWS - 1 => low.as_str(),
+            _ => "",
+        };
+        lines.push(format!("{label:>margin$} |{}", cells.iter().collect::<String>().trim_end()));
+    }
+    lines.push(format!("{:>margin$} +{}", "", "-".repeat(columns)));
+    let gap = columns.saturating_sub(left.len() + right.len()).max(1);
+    lines.push(format!("{:>margin$}  {left}{}{right}", "", " ".repeat(gap)));
+    lines.push(format!("x: {}; y: {}", chart.x.label, chart.y.label));
+    let marks = chart.series.iter().enumerate();
+    lines.extend(marks.map(|(number, series)| format!("{} {}", mark(series, number), series.name)));
+    lines
+}
+
+/// The mark of series number `number`.
+fn mark(series: &Series, number: usize) -> char {
+    match series.look {
+        Look::Limit => '-',
+        _ => ['o', 'x', '+', '*', '#', '@'][number % 6],
+    }
 }
 
 /// Rows of a strip without its axis.

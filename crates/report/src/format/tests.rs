@@ -167,3 +167,24 @@ fn a_million_trials_make_no_larger_picture() {
     let page = drawn(chart(Scale::Linear { from_zero: true }, points));
     assert!(page.matches("<circle").count() < 1000);
 }
+
+#[test]
+fn charts_are_drawn_as_text_where_both_axes_have_numbers() {
+    let points = vec![spot(0.0, 100.0), spot(50.0, 0.0), spot(100.0, f64::NAN)];
+    let of = |scale| {
+        let mut chart = chart(scale, points.clone());
+        chart.series.drain(1..3);
+        chart.series[0].name = "loss\u{1b}[31m".into();
+        chart.y.scale = Scale::Percent;
+        (chart.x.label, chart.y.label, chart.title) = ("load, %".into(), "loss, %".into(), "Loss".into());
+        Document { title: None, blocks: vec![Block::Chart(chart)] }
+    };
+    let text = of(Scale::Percent).text(Style { color: false, width: 40 });
+    assert!(!text.contains('\u{1b}'));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "Loss");
+    assert_eq!(lines[1], "100 |-", "{text}");
+    assert_eq!(lines[13], format!("  0 |{}-", " ".repeat(17)), "{text}");
+    assert!(text.contains("x: load, %; y: loss, %"), "{text}");
+    assert_eq!(of(Scale::Names(vec!["a".into()])).text(Style::default()).trim(), "");
+}

@@ -1,6 +1,6 @@
 //! Charts as SVG, by plotters. Colours are attributes, which the page's style sheet exchanges in the dark.
 
-use crate::chart::{Chart, Look, Scale, Series, Spot};
+use crate::chart::{Chart, Extent, Look, Series};
 use crate::pages::numbers::significant;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -32,48 +32,7 @@ const MOST_NAMES: usize = 400;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// A range of numbers with their marks.
-#[derive(Clone)]
-struct Axis {
-    range: Range<f64>,
-    log: bool,
-    names: Vec<String>,
-}
-
-impl Axis {
-    /// The axis of these values; `None` without one that can be drawn.
-    fn of(scale: &Scale, values: impl Iterator<Item = f64>) -> Option<Axis> {
-        let log = *scale == Scale::Log;
-        let values = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
-        let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
-        if low > high {
-            return None;
-        }
-        let (range, names) = match scale {
-            Scale::Names(names) => (0.5 - names.len().max(1) as f64..0.5, names.clone()),
-            Scale::Log => (low / 1.15..high * 1.15, Vec::new()),
-            Scale::Percent => (0.0..100.0, Vec::new()),
-            Scale::Linear { from_zero: true } => {
-                (low.min(0.0)..(high * 1.05).max(f64::MIN_POSITIVE), Vec::new())
-            }
-            Scale::Linear { from_zero: false } => {
-                let room = (0.05 * (high - low)).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
-                (low - room..high + room, Vec::new())
-            }
-        };
-        Some(Axis { range, log, names })
-    }
-
-    fn share(&self, value: f64) -> f64 {
-        let Range { start, end } = self.range;
-        match self.log {
-            true => (value / start).ln() / (end / start).ln(),
-            false => (value - start) / (end - start),
-        }
-    }
-}
-
-impl Ranged for Axis {
+impl Ranged for Extent {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
@@ -110,7 +69,7 @@ impl Ranged for Axis {
     }
 }
 
-impl ValueFormatter<f64> for Axis {
+impl ValueFormatter<f64> for Extent {
     fn format_ext(&self, value: &f64) -> String {
         let name = self.names.get(-*value as usize);
         match name {
@@ -138,13 +97,7 @@ pub fn key(series: &Series, number: usize) -> (char, String) {
 
 /// The picture; `None` if it has no point. Names stand at the left, one below the other, where they have room.
 pub fn svg(chart: &Chart) -> Option<String> {
-    let spots = || chart.series.iter().flat_map(|series| &series.points);
-    let x = Axis::of(&chart.x.scale, spots().map(|spot| spot.x))?;
-    let of = |spot: &Spot| {
-        let ends = spot.interval.into_iter().flatten();
-        ends.chain(spot.trials.iter().copied()).chain([spot.y]).collect::<Vec<f64>>()
-    };
-    let y = Axis::of(&chart.y.scale, spots().flat_map(of))?;
+    let [x, y] = chart.extents()?;
     let height = match x.names.len() {
         0 => HEIGHT,
         names => 70 + NAME_HEIGHT * names as u32,
@@ -155,7 +108,7 @@ pub fn svg(chart: &Chart) -> Option<String> {
     Some(text)
 }
 
-fn draw(chart: &Chart, x: Axis, y: Axis, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
+fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
     let named = !x.names.is_empty();
     let longest = x.names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let margin = if named { 24 + 8 * longest.min(LONGEST_NAME) as u32 } else { 64 };
@@ -223,7 +176,7 @@ fn draw(chart: &Chart, x: Axis, y: Axis, area: &DrawingArea<SVGBackend<'_>, Shif
 
 /// Marks of series number `number`.
 fn marks<B: DrawingBackend>(
-    context: &mut ChartContext<'_, B, Cartesian2d<Axis, Axis>>,
+    context: &mut ChartContext<'_, B, Cartesian2d<Extent, Extent>>,
     points: &[(f64, f64)],
     number: usize,
     color: RGBColor,
