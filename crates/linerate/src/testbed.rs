@@ -20,8 +20,12 @@ use linerate_measure::audit::Evidence;
 use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::Benchmark;
-use linerate_measure::record::{Direction, DirectionCounts, LabKind, SlotFacts, StackTimes, TrialRecord};
+use linerate_measure::record::{
+    Direction, DirectionCounts, DutEvent, LabKind, SlotFacts, StackTimes, TrialRecord,
+};
 use linerate_measure::trial::{Shape, Timing};
+use linerate_plan::names::Named;
+use linerate_plan::settings::Event;
 use linerate_profile::{Sampled, Waited};
 use linerate_wire::{Findings, Load, RateStep};
 use std::time::Duration;
@@ -79,6 +83,9 @@ impl Request {
         Load { rate: self.rate, frames, step, findings, batch, ..lasting }
     }
 }
+
+/// The result of an event, its beginning and end in nanoseconds since the load began, and everything that was done.
+type Befell = (Result<(), String>, [u64; 2], Vec<String>);
 
 /// Result of a trial. Its number, its times, its rates and its audit are the campaign's to add.
 #[derive(Debug, Default)]
@@ -151,6 +158,18 @@ impl TrialOutcome {
             profile: found.profile,
             stages: found.stages,
             waited: found.waited,
+        }
+    }
+
+    /// Adds what befell the DUT: its result, when it began and ended, and everything that was done.
+    fn befell(&mut self, planned: Option<&Event>, befell: Option<Befell>) {
+        if let (Some(planned), Some((done, [began_ns, ended_ns], ran))) = (planned, befell) {
+            let what = planned.what.name().into();
+            let class = planned.what.class();
+            self.record.event = Some(DutEvent { what, class, began_ns, ended_ns, ran });
+            self.evidence
+                .faults
+                .extend(done.err().map(|why| format!("the event ({}): {why}", planned.what.name())));
         }
     }
 

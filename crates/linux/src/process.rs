@@ -81,6 +81,15 @@ impl Input {
     pub fn writer(write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static) -> Input {
         Input(Some(Arc::new(write)))
     }
+
+    /// This text, and then what it is.
+    #[must_use]
+    pub fn after(self, text: &'static str) -> Input {
+        Input::writer(move |out| {
+            out.write_all(text.as_bytes())?;
+            self.0.iter().try_for_each(|rest| rest(out))
+        })
+    }
 }
 
 impl fmt::Debug for Input {

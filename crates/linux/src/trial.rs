@@ -2,11 +2,12 @@
 //! ports.
 
 use crate::error::Error;
-use crate::ports::{Port, monotonic_ns};
+use crate::ports::{Port, go_first, monotonic_ns};
 use linerate_measure::trial::{Machine, Moment, Sample, Step, Timing};
 use linerate_wire::Load;
 use rustix::process::{getpriority_process, setpriority_process};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// The outcome of a trial, before the audit.
@@ -48,7 +49,8 @@ const START_WITHIN_NS: u64 = 5_000_000_000;
 /// A sample whose two counters were read further apart than this is taken again.
 const SAMPLE_SPREAD_NS: u64 = 20_000;
 
-/// Runs one trial; the load's duration is that of `timing`. `at` is called at the moments that the load begins and ends. Returns early when `interrupted` becomes true: the
+/// Runs one trial; the load's duration is that of `timing`. `at` is called at the moments that the load begins and ends, with CLOCK_MONOTONIC of its
+/// first frame. Returns early when `interrupted` becomes true: the
 /// load is stopped in any case. The receiver goes on counting: the caller stops it when its counters balance.
 ///
 /// # Errors
@@ -59,7 +61,7 @@ pub fn run(
     generator: &mut dyn Port,
     receiver: &mut dyn Port,
     interrupted: &AtomicBool,
-    mut at: impl FnMut(Moment),
+    mut at: impl FnMut(Moment, u64),
 ) -> Result<Outcome, Error> {
     let mut machine = Machine::new(timing);
     let mut outcome = Outcome::default();
@@ -75,7 +77,7 @@ pub fn run(
                 // Not before: threads inherit the priority.
                 urgent = Some(Urgent::new());
                 outcome.began_ns = first_frame(generator, interrupted)?;
-                at(Moment::Began);
+                at(Moment::Began, outcome.began_ns);
                 None
             }
             Step::Sample(at) => {
@@ -88,7 +90,7 @@ pub fn run(
                     outcome.faults.push(error.to_string());
                 }
                 urgent.take();
-                at(Moment::Ended);
+                at(Moment::Ended, outcome.began_ns);
                 None
             }
             Step::Drain(at) => {
@@ -105,6 +107,32 @@ pub fn run(
     }
     outcome.samples = machine.into_samples();
     Ok(outcome)
+}
+
+/// Carries something out under a load, so long after its first frame, on a thread that is ready before. `load` gets a function to call with
+/// the moment of that frame. Returns its result, and the other's with its beginning and end, in nanoseconds since that frame; `None` if
+/// no frame left.
+pub fn under_load<T, R: Send>(
+    after_ns: u64,
+    act: impl FnOnce() -> R + Send,
+    load: impl FnOnce(&dyn Fn(u64)) -> T,
+) -> (T, Option<(R, [u64; 2])>) {
+    let (tell, told) = mpsc::channel::<u64>();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            let began_ns = told.recv().ok()?;
+            go_first();
+            sleep_until(began_ns.saturating_add(after_ns), LOOK, || false);
+            let from_ns = monotonic_ns();
+            let result = act();
+            Some((result, [from_ns, monotonic_ns()].map(|ns| ns.saturating_sub(began_ns))))
+        });
+        let result = load(&|began_ns| {
+            let _ = tell.send(began_ns);
+        });
+        drop(tell);
+        (result, waiting.join().unwrap_or(None))
+    })
 }
 
 fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64, Error> {

@@ -2,6 +2,7 @@
 
 mod benchmarks;
 mod end_hosts;
+mod event;
 mod finding;
 pub mod imported;
 mod telemetry;
@@ -12,6 +13,7 @@ pub use benchmarks::{
     Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
 };
 pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
+pub use event::{DutEvent, EventClass};
 pub use finding::{
     Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength, Verdict,
 };
@@ -308,6 +310,9 @@ pub struct TrialRecord {
     /// The test that it belongs to, where the campaign carries out several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<Benchmark>,
+    /// What befell the DUT under the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<DutEvent>,
     /// Frame rates in the window; `None` where it was too short.
     pub rates: Option<Rates>,
     /// 1 - received once / sent, over the whole trial.

@@ -242,6 +242,19 @@ pub(crate) static MODULE: Form = Form {
     write: Json::clone,
 };
 
+/// The kernel keeps 15 characters of a process's name (TASK_COMM_LEN).
+pub(crate) static PROCESS: Form = Form {
+    wants: "the name of a process: 1 to 15 letters, digits, '_', '.' and '-'",
+    units: &[],
+    pattern: "^[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,14}$",
+    example: "bird",
+    read: |text| match is_name(text.trim(), "_.-") && text.trim().len() <= 15 {
+        true => line(text),
+        false => wrong(format!("'{}' is not a valid name of a process", short(text))),
+    },
+    write: Json::clone,
+};
+
 /// An interface of a host.
 pub(crate) static INTERFACE: Form = Form {
     wants: "it as the host shows it: letters, digits, '.', '_', '-'; at most 15 characters",

@@ -3,8 +3,8 @@
 use super::backend::OF_THIS_MACHINE;
 use super::campaign::PROFILE_NS;
 use super::forms::{
-    ADDRESS, CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, LENGTH, MAC, MEMORY, MODULE, NETWORK, RATE, SHARE,
-    SIZE, SPEED, TEMPLATE, VERSION,
+    ADDRESS, CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, LENGTH, MAC, MEMORY, MODULE, NETWORK, PROCESS,
+    RATE, SHARE, SIZE, SPEED, TEMPLATE, VERSION,
 };
 use super::grammar::{Key, Kind, Table, key, required};
 use crate::rules::own::Meaning;
@@ -330,7 +330,7 @@ static DESCRIPTION: [Key; 5] = [
         .about("Requirements. If one is missing, the variant is skipped with the reason."),
 ];
 
-static FIELDS: [Key; 14] = [
+static FIELDS: [Key; 15] = [
     key("dut", Kind::Dut).about("Kind of DUT between the tester's ends. Default: forwarding."),
     key("path", Kind::Table(&PATH)).about("The path between two end hosts (mode = \"end-hosts\")."),
     key("cpus", Kind::CpuCount)
@@ -358,6 +358,8 @@ static FIELDS: [Key; 14] = [
     ),
     key("modules", Kind::List(&Kind::Form(&MODULE))).about("Kernel modules to load."),
     key("files", Kind::Tables(&FILE)).about("Files to write. What was there comes back afterwards."),
+    key("event", Kind::Table(&EVENT))
+        .about("What befalls the device under test in trials of its reset or interruption."),
     key("commands", Kind::Tables(&COMMAND))
         .about("Commands to run before the trials, in this order, after everything else."),
 ];
@@ -554,6 +556,35 @@ static FILE: Table = Table {
         required("text", Kind::Text).about("Its content; may contain placeholders."),
     ]],
 };
+
+static EVENT: Table = Table {
+    what: "[event]",
+    keys: &[&[
+        key("what", Kind::Choice(&EVENTS)).about("The kind of event."),
+        key("for", Kind::duration(MS, H))
+            .about("forwarding-off, link-down, command: how long until it is undone. Default: 100 ms."),
+        key("end", Kind::Choice(&END_NAMES)).about("link-down: the interface. Default: in."),
+        key("process", Kind::Form(&PROCESS)).about("process-killed: its name."),
+        key("run", Kind::Form(&TEMPLATE)).about(
+            "command: a line for the system's shell. process-killed: the line that starts it again; \
+                without it, something else must. May contain placeholders.",
+        ),
+        key("undo", Kind::Form(&TEMPLATE)).about("command: the line that undoes it."),
+    ]],
+};
+
+static EVENTS: [(&str, &str); 7] = [
+    ("forwarding-off", "the kernel forwards nothing for a while: an interruption"),
+    ("link-down", "an interface goes down and comes up again: an interruption"),
+    ("rules-reloaded", "the variant's rules are loaded again: a reconfiguration"),
+    ("process-killed", "a process is killed: a process reset (RFC 6201, section 4.2.2)"),
+    ("reboot", "an operating system reset (RFC 6201, section 4.2.1). Needs a real lab"),
+    (
+        "power-off",
+        "the lab file's power-cycle program: a power interruption (RFC 6201, section 4.3.1). Needs a real lab",
+    ),
+    ("command", "a command of your own: a reconfiguration"),
+];
 
 static COMMAND: Table = Table {
     what: "a command",

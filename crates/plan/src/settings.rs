@@ -6,7 +6,7 @@ use crate::names::Named;
 use crate::rules::own::RuleFile;
 use crate::rules::{Kind, RuleSet};
 use crate::text_form;
-use linerate_measure::record::States;
+use linerate_measure::record::{EventClass, States};
 use linerate_wire::MacAddr;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -284,6 +284,68 @@ pub struct Command {
     pub within_ns: Option<u64>,
 }
 
+/// Something that befalls the device under test while a load runs, and that it recovers from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Event {
+    pub what: Befalls,
+    /// How long it lasts, in nanoseconds, until it is undone.
+    #[serde(alias = "for")]
+    pub for_ns: Option<u64>,
+    /// The interface that goes down; that towards the generator where none is named.
+    pub end: Option<End>,
+    /// The process that is killed.
+    pub process: Option<String>,
+    /// A line for the system's shell: the command itself, or the start of the process again.
+    pub run: Option<String>,
+    /// The line that undoes it.
+    pub undo: Option<String>,
+}
+
+/// How long an event lasts without an answer of the plan.
+const EVENT_NS: u64 = 100_000_000;
+
+impl Event {
+    /// Nanoseconds until it is undone.
+    pub fn lasts_ns(&self) -> u64 {
+        self.for_ns.unwrap_or(EVENT_NS)
+    }
+}
+
+/// Kinds of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Befalls {
+    /// It forwards nothing.
+    #[default]
+    ForwardingOff,
+    /// An interface goes down and comes up again.
+    LinkDown,
+    /// Its rules are loaded again.
+    RulesReloaded,
+    /// A process is killed.
+    ProcessKilled,
+    /// It boots.
+    Reboot,
+    /// Its power is turned off and on.
+    PowerOff,
+    /// The author's own command.
+    Command,
+}
+
+impl Befalls {
+    /// What RFC 6201 calls it, if it is one of its resets.
+    pub fn class(self) -> EventClass {
+        match self {
+            Befalls::Reboot => EventClass::OsReset,
+            Befalls::ProcessKilled => EventClass::ProcessReset,
+            Befalls::PowerOff => EventClass::PowerInterruption,
+            Befalls::RulesReloaded | Befalls::Command => EventClass::Reconfiguration,
+            Befalls::ForwardingOff | Befalls::LinkDown => EventClass::Interruption,
+        }
+    }
+}
+
 /// The path between two end hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -353,6 +415,8 @@ pub struct Settings {
     pub modules: Vec<String>,
     /// Files to write.
     pub files: Vec<File>,
+    /// What befalls it in the trials that want an event.
+    pub event: Option<Event>,
     /// Commands to run, in this order, after everything else.
     pub commands: Vec<Command>,
 }

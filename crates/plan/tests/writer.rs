@@ -87,7 +87,7 @@ fn written_plans_look_like_those_of_people() {
 }
 
 /// Lines of a variant, of which each key is there once.
-const SETTINGS: [&[&str]; 14] = [
+const SETTINGS: [&[&str]; 15] = [
     &["dut = \"vlan\"", "dut = \"known-delay=5us\"", "dut = \"bridge\""],
     &["cpus = 2", "cpus = \"all\""],
     &[
@@ -110,6 +110,11 @@ const SETTINGS: [&[&str]; 14] = [
     &[
         "commands = [{ run = \"echo \\\"{in}\\\" # a\", undo = \"true\", within = \"5 min\" }]",
         "commands = [{ run = \"echo $x\", undo = \"true\" }, { run = \"echo a b c d e f g h i j k l m n o p q r s t u v w x y z\", undo = \"true\" }]",
+    ],
+    &[
+        "event = { what = \"process-killed\", process = \"frr\" }",
+        "event = { what = \"process-killed\", process = \"bird\", run = \"bird -c x\" }",
+        "event = { what = \"command\", run = \"ip route flush table 7\", undo = \"true\", for = \"20 ms\" }",
     ],
     &["requires = { tools = [\"a\", \"b\"], kernel = \"5.17\", memory = \"1 GiB\", cpus = 1 }"],
     &["apart = true"],

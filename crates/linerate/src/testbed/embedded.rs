@@ -6,6 +6,7 @@ use super::prepare::{Prepared, TrafficKind, distinct};
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use anyhow::{Context, Result, bail};
+use linerate_linux::lab::events::Event;
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane};
 use linerate_linux::net::conntrack;
@@ -14,7 +15,7 @@ use linerate_linux::ports::{self, Arrival, Port, Target};
 use linerate_linux::trial;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{Connections, Direction, LabKind, Mode, States};
-use linerate_measure::trial::{Rates, Timing, rates};
+use linerate_measure::trial::{Rates, Shape, Timing, rates};
 use linerate_plan::Backend;
 use linerate_plan::campaign::Lab;
 use linerate_plan::rules::own;
@@ -83,7 +84,7 @@ impl Embedded {
     fn send(&mut self, cell: usize, timing: Timing, load: Load) -> Result<trial::Outcome> {
         let lane = self.lane(cell);
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], lane);
-        Ok(trial::run(timing, load, generator, receiver, &STOP, |_| {})?)
+        Ok(trial::run(timing, load, generator, receiver, &STOP, |_, _| {})?)
     }
 
     /// Stops a cell's receiver and returns its counters.
@@ -281,16 +282,33 @@ impl Embedded {
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
         let began = Instant::now();
-        let during = |moment| collectors.during(moment);
-        let outcome = trial::run(timing, load, generator, receiver, &STOP, during)?;
+        let mut run = |began: &dyn Fn(u64)| {
+            trial::run(timing, load, generator, receiver, &STOP, |moment, began_ns| {
+                began(began_ns);
+                collectors.during(moment);
+            })
+        };
+        let (outcome, befell) = match request.shape {
+            Shape::Event { after_ns } => {
+                let event = Event::of(lane)?;
+                let ran = event.words();
+                let (outcome, befell) =
+                    trial::under_load(timing.warm_up_ns + after_ns, || event.carry_out(), run);
+                (outcome, befell.map(|(done, times)| (done.map_err(|e| e.to_string()), times, ran)))
+            }
+            _ => (run(&|_| {}), None),
+        };
+        let outcome = outcome?;
         let sent = generator.directions();
-        let (received, accounts) = settle(lane, &before, &sent, receiver)?;
+        let downed = befell.is_some() && lane.setup.settings.event.as_ref().is_some_and(Event::downs_link);
+        let (received, accounts) = settle(lane, &before, &sent, receiver, downed)?;
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();
         // Each flow is in one of so many frames that open or renew connections.
         let connections = self.connections(cell, began, sent[0].frames)?;
         let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
         (outcome.evidence.connections, outcome.record.rules) = (connections, rules);
+        outcome.befell(self.lab.lanes[number].setup.settings.event.as_ref(), befell);
         Ok(outcome)
     }
 }
@@ -314,12 +332,16 @@ fn settle(
     before: &Snapshot,
     sent: &[PortCounters],
     receiver: &mut dyn Port,
+    downed: bool,
 ) -> Result<(Vec<PortCounters>, Vec<Account>)> {
     let began = Instant::now();
     loop {
         let after = ledger::snapshot(lane)?;
         let received = receiver.directions();
-        let accounts = ledger::account(lane, [before, &after], [sent, &received]);
+        let mut accounts = ledger::account(lane, [before, &after], [sent, &received]);
+        if downed {
+            accounts.iter_mut().for_each(Account::link_down);
+        }
         let mut ways = accounts.iter().zip(sent.iter().zip(&received));
         if ways.all(|(account, (sent, received))| account.balances(sent, received))
             || began.elapsed() > SETTLE_WITHIN

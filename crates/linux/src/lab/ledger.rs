@@ -46,6 +46,18 @@ pub struct Account {
 }
 
 impl Account {
+    /// The link from a generator was down for a while: the kernel freed frames for it, and counted none of them.
+    pub fn link_down(&mut self) {
+        let from_generator = |count: &&mut SecondCount| WAYS.iter().any(|way| way.generator == count.place);
+        let counted = self.second_counts.iter_mut().find(from_generator);
+        if let Some(count) = counted.filter(|count| count.frames < count.expected) {
+            let frames = count.expected - count.frames;
+            count.expected = count.frames;
+            let place = "DUT: link down".into();
+            lose(self, Loss { place, frames, side: Side::Dut, cause: Cause::Dropped });
+        }
+    }
+
     /// Whether every frame sent is received or lost at a known place, and every count agrees with its neighbour.
     pub fn balances(&self, generator: &PortCounters, receiver: &PortCounters) -> bool {
         let lost: u64 = self.losses.iter().map(|l| l.frames).sum();

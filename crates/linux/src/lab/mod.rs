@@ -10,6 +10,7 @@ pub mod collectors;
 mod dut;
 mod embedded;
 pub mod end_hosts;
+pub mod events;
 pub mod ledger;
 mod node;
 pub mod path;

@@ -120,7 +120,7 @@ impl Room {
 }
 
 /// A command as a user would know it again.
-fn words(job: &Job) -> String {
+pub(super) fn words(job: &Job) -> String {
     match job.args.as_slice() {
         [dash, line] if job.program == "sh" && dash == "-c" => line.clone(),
         args => [std::slice::from_ref(&job.program), args].concat().join(" "),
@@ -156,15 +156,20 @@ fn furnish(scratch: &str, files: &[TextFile]) -> io::Result<OwnedFd> {
 /// can be removed.
 pub(super) fn end_stragglers(namespaces: impl Iterator<Item = u64>) {
     let ours: Vec<u64> = namespaces.collect();
-    let Ok(tasks) = fs::read_dir("/proc") else { return };
-    for task in tasks.flatten() {
-        let number = task.file_name().to_str().and_then(|name| name.parse().ok());
-        let Some(pid) = number.and_then(Pid::from_raw) else { continue };
-        let inside = fs::metadata(task.path().join("ns/net")).is_ok_and(|ns| ours.contains(&ns.ino()));
-        if inside && pid != rustix::process::getpid() {
-            let _ = kill_process(pid, Signal::KILL);
-        }
+    for process in processes_in(&ours) {
+        let _ = kill_process(process, Signal::KILL);
     }
+}
+
+/// Other processes in these network namespaces.
+pub(super) fn processes_in(namespaces: &[u64]) -> Vec<Pid> {
+    let Ok(tasks) = fs::read_dir("/proc") else { return Vec::new() };
+    let inside = |task: fs::DirEntry| {
+        let pid = Pid::from_raw(task.file_name().to_str()?.parse().ok()?)?;
+        let namespace = fs::metadata(task.path().join("ns/net")).ok()?.ino();
+        (namespaces.contains(&namespace) && pid != rustix::process::getpid()).then_some(pid)
+    };
+    tasks.flatten().filter_map(inside).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::RuleSet;
 use linerate_plan::rules::own::LabEnd;
-use linerate_plan::settings::{Command, Dut, Feature, File, Settings};
+use linerate_plan::settings::{Command, Dut, Event, Feature, File, Settings};
 use linerate_wire::Family;
 use std::time::Duration;
 
@@ -95,6 +95,11 @@ impl Setup {
                     .map(|f| File { path: named(&f.path), text: named(&f.text) })
                     .collect(),
                 commands: settings.commands.iter().map(command).collect(),
+                event: settings.event.as_ref().map(|event| Event {
+                    run: event.run.as_ref().map(named),
+                    undo: event.undo.as_ref().map(named),
+                    ..event.clone()
+                }),
                 ..settings.clone()
             },
         };

@@ -1,6 +1,7 @@
 //! A lab with a tester, and trials of a known number of frames.
 
 use linerate_linux::host::changes::Consent;
+use linerate_linux::lab::events::Event;
 use linerate_linux::lab::ledger::{self, Account};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::ports::live::LiveFrames;
@@ -60,6 +61,8 @@ pub struct Frames {
     pub rate: Option<f64>,
     pub step: Option<RateStep>,
     pub findings: Option<Findings>,
+    /// When the setup's event befalls the DUT.
+    pub event_ns: Option<u64>,
 }
 
 impl Frames {
@@ -72,6 +75,7 @@ impl Frames {
             rate: Some(20_000.0),
             step: None,
             findings: None,
+            event_ns: None,
         }
     }
 }
@@ -81,6 +85,8 @@ pub struct Shown {
     pub sent: PortCounters,
     pub received: PortCounters,
     pub account: Account,
+    /// Beginning and end of the event.
+    pub befell: Option<[u64; 2]>,
 }
 
 impl Shown {
@@ -130,7 +136,17 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     // Paced frames wait for their batch.
     let batch = if rate.is_some() { 8 } else { 64 };
     let load = Load { rate, frames: Some(count), step, findings, batch, ..Load::lasting(timing.load()) };
-    let outcome = trial::run(timing, load, &mut generator, &mut receiver, &running, |_| {}).unwrap();
+    let mut run = |began: &dyn Fn(u64)| {
+        trial::run(timing, load, &mut generator, &mut receiver, &running, |_, began_ns| began(began_ns))
+    };
+    let (outcome, befell) = match frames.event_ns {
+        Some(after_ns) => {
+            let event = Event::of(lane).unwrap();
+            trial::under_load(after_ns, || event.carry_out().unwrap(), run)
+        }
+        None => (run(&|_| {}), None),
+    };
+    let outcome = outcome.unwrap();
     let sent = generator.counters();
     assert_eq!(sent.frames, frames.count, "the generator did not send what was asked");
     let began = Instant::now();
@@ -138,13 +154,16 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
         let received = receiver.counters();
         let after = ledger::snapshot(lane).unwrap();
         let ports = [std::slice::from_ref(&sent), std::slice::from_ref(&received)];
-        let account = ledger::account(lane, [&before, &after], ports).remove(0);
+        let mut account = ledger::account(lane, [&before, &after], ports).remove(0);
+        if lane.setup.settings.event.as_ref().is_some_and(Event::downs_link) {
+            account.link_down();
+        }
         if account.balances(&sent, &received) || began.elapsed() > Duration::from_secs(2) {
             receiver.stop().unwrap();
             let mut received = received;
             received.since(outcome.began_ns);
             received.end_loss(&sent);
-            return Shown { sent, received, account };
+            return Shown { sent, received, account, befell: befell.map(|((), times)| times) };
         }
         std::thread::sleep(Duration::from_millis(2));
     }

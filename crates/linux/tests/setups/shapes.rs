@@ -1,9 +1,9 @@
 //! Loads that change, and what receivers find out about single frames.
 
-use super::bench::{Frames, Shown, lab, send};
+use super::bench::{Frames, Shown, ask, built_in, lab, send};
 use linerate_linux::lab::{EmbeddedLab, Setup};
 use linerate_measure::counters::Outage;
-use linerate_plan::settings::Dut;
+use linerate_plan::settings::{Command, Dut, Settings};
 use linerate_stats::histogram::Histogram;
 use linerate_wire::{Family, Findings, RateStep};
 use std::sync::{Mutex, PoisonError};
@@ -118,4 +118,75 @@ fn delays_in_turn_give_their_difference() {
         assert!(delays.min_ns >= short.into() && delays.most_ns >= quantile(&delays.later, 0.4) as i64);
         near("ups and downs", delays.later.count() as f64, delays.earlier.count() as f64, 10.0)
     });
+}
+
+/// A setup that an event befalls, as a plan has it.
+fn befallen(setup: Setup, event: serde_json::Value) -> Setup {
+    let settings = Settings { event: serde_json::from_value(event).unwrap(), ..setup.settings };
+    Setup { settings, ..setup }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn events_befall_the_dut_under_load_and_are_undone() {
+    let (for_ns, rate) = (30_000_000, 20_000.0);
+    let off = |what: &str| serde_json::json!({ "what": what, "for": for_ns });
+    let outward = serde_json::json!({ "what": "link-down", "for": for_ns, "end": "out" });
+    let command = serde_json::json!({
+        "what": "command", "for": for_ns,
+        "run": "ip route add blackhole 198.19.0.0/17 && ip route add blackhole 198.19.128.0/17",
+        "undo": "ip route del blackhole 198.19.0.0/17 && ip route del blackhole 198.19.128.0/17",
+    });
+    for event in [off("forwarding-off"), off("link-down"), outward, command] {
+        let lab = lab(&befallen(Setup::of(Dut::Forwarding), event.clone()));
+        let frames = Frames {
+            count: 2000,
+            rate: Some(rate),
+            findings: EVERY_FRAME,
+            event_ns: Some(20_000_000),
+            ..Frames::of(Family::V4)
+        };
+        answers(&lab, frames, |Shown { sent, received, befell, .. }| {
+            let [began_ns, ended_ns] = befell.unwrap();
+            let Outage { from_ns, to_ns, missing, .. } = received.outages[0];
+            let lost = sent.frames - received.unique();
+            let lasted = (ended_ns - began_ns) as f64;
+            println!("{event}: {lasted} ns, {lost} lost, {} ns without frames", to_ns - from_ns);
+            near("lost", lost as f64 / rate * 1e9, (to_ns - from_ns) as f64, 1e6)?;
+            // Changes of the kernel, and programs, take some milliseconds to begin and to end.
+            near("outage", (to_ns - from_ns) as f64, (lasted + f64::from(for_ns)) / 2.0, lasted / 2.0)?;
+            near("event", lasted, f64::from(for_ns), 40e6)?;
+            assert_eq!(missing, lost);
+            if from_ns + 1_000_000 < began_ns {
+                Err(format!("{from_ns} is before {began_ns}"))
+            } else {
+                Ok(())
+            }
+        });
+        send(&lab, Frames::of(Family::V4)).is_whole("after the event");
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn rules_are_reloaded_and_processes_killed_under_load() {
+    let reloaded = befallen(built_in("nft-stateful"), serde_json::json!({ "what": "rules-reloaded" }));
+    let frames = Frames { count: 1000, event_ns: Some(10_000_000), ..Frames::of(Family::V4) };
+    let lab = lab(&reloaded);
+    let rules = ask(&lab, "nft", &["list", "ruleset"]).lines().count();
+    send(&lab, frames).is_whole("nft loads a rule set at once");
+    assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).lines().count(), rules, "not twice");
+    // Named as no other process of this machine is.
+    let mut setup = befallen(
+        Setup::of(Dut::Forwarding),
+        serde_json::json!({ "what": "process-killed", "process": "lr-daemon", "run": "setsid ./lr-daemon 60 >/dev/null 2>&1 & sleep 0.1" }),
+    );
+    let run = "cp /bin/sleep lr-daemon && { setsid ./lr-daemon 60 >/dev/null 2>&1 & sleep 0.1; }".to_string();
+    setup.settings.commands = vec![Command { run, undo: Some("true".into()), within_ns: None }];
+    let lab = self::lab(&setup);
+    let there =
+        || ask(&lab, "sh", &["-c", "cat /proc/[0-9]*/stat 2>/dev/null | grep -c '(lr-daemon) [RS]' || true"]);
+    assert_eq!(there().trim(), "1", "it left its command's group of processes");
+    send(&lab, frames).is_whole("no daemon forwards");
+    assert_eq!(there().trim(), "1", "another one");
 }

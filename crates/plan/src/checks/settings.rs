@@ -6,7 +6,7 @@ use crate::draft::TESTER_BASELINE;
 use crate::names::Named;
 use crate::rules::own::{Meaning, RuleFile};
 use crate::rules::{Firewall, RuleSet};
-use crate::settings::Dut;
+use crate::settings::{Befalls, Dut, Event};
 use crate::value::{Entry, Tree};
 use crate::{forms, lower};
 use linerate_measure::experiment::System;
@@ -31,12 +31,67 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
         boot(place, tree, key, problems);
     }
     names(tree, problems);
+    event(place, tree, problems);
     tables(place, tree, problems);
     for node in tree.tables("files").filter_map(|file| file.get("path")) {
         path(place, node.text().unwrap_or_default(), node.span, problems);
     }
     for (node, command) in tree.list("commands").iter().zip(tree.tables("commands")) {
         undo(place, node.span, command, problems);
+    }
+}
+
+/// What an event needs, and where it can be.
+fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
+    let (Some(table), Some(Event { what, process, run, undo, .. })) =
+        (tree.table("event"), lower::settings(tree).event)
+    else {
+        return;
+    };
+    let Some(named) = table.get("what") else {
+        let span = tree.get("event").map_or(place.span(), |event| event.span);
+        return problems.fault(span, "an event needs its kind", "add what = \"forwarding-off\"");
+    };
+    let takes: &[&str] = match what {
+        Befalls::ForwardingOff => &["for"],
+        Befalls::LinkDown => &["for", "end"],
+        Befalls::ProcessKilled => &["process", "run"],
+        Befalls::Command => &["run", "undo", "for"],
+        Befalls::RulesReloaded | Befalls::Reboot | Befalls::PowerOff => &[],
+    };
+    let word = named.text().unwrap_or_default();
+    for entry in table.entries.iter().filter(|e| e.key != "what" && !takes.contains(&e.key.as_str())) {
+        problems.fault(entry.key_span, format!("{word} does not take {}", entry.key), "leave it out");
+    }
+    let dut: Dut = tree.read("dut").unwrap_or_default();
+    let lacks = match what {
+        Befalls::ProcessKilled if process.is_none() => {
+            Some(("no process is named", "add process = \"bird\""))
+        }
+        Befalls::Command if run.is_none() || undo.is_none() => {
+            Some(("a command needs its undoing", "add run and undo"))
+        }
+        Befalls::RulesReloaded if tree.table("rules").is_none() => {
+            Some(("the variant has no rules", "add rules, or choose another event"))
+        }
+        Befalls::Reboot | Befalls::PowerOff if place.embedded => {
+            Some(("this machine would go down", "give the plan a lab file, or choose another event"))
+        }
+        Befalls::ForwardingOff if !dut.routes() => Some(("the DUT does not route", "choose another event")),
+        Befalls::LinkDown
+            if place.embedded
+                && (dut != Dut::Forwarding
+                    || ["routes", "neighbours"].iter().any(|k| tree.get(k).is_some())) =>
+        {
+            Some((
+                "linerate puts back the addresses, routes and neighbours of the test traffic, and no others",
+                "choose a forwarding DUT without tables of its own, or another event",
+            ))
+        }
+        _ => None,
+    };
+    if let Some((why, help)) = lacks {
+        problems.fault(named.span, format!("{word}: {why}"), help);
     }
 }
 
