@@ -405,8 +405,14 @@ fn an_estimate_sends_nothing_and_names_each_test() {
     let says = ["By the sizes, times, waits and repeats of RFC 2544", "26.1", "26.5", "5 h 5 min"];
     assert!(says.iter().all(|says| told.contains(says)), "{told}");
     linerate_line("rfc2544 --test latency --estimate --size 63x").run().fails(2, &["unit of a length"]);
-    linerate_line("rfc2544 lab/tuning --estimate").run().fails(2, &["--link-speed"]);
-    linerate_line("rfc2544 lab/tuning --estimate --link-speed 1G").run().ok();
+    let folder = Scratch::new();
+    let plan = folder.file("plan.toml");
+    let text = "title = \"t\"\nquestion = \"q\"\nlab.file = \"lab.toml\"\n[variants.forwarding]\n[trials]\nduration = \"1 s\"\nblocks = 6\n";
+    std::fs::write(&plan, text).unwrap();
+    linerate_line(&format!("rfc2544 {plan} --estimate"))
+        .run()
+        .fails(2, &["100 % of the load", "--link-speed"]);
+    linerate_line(&format!("rfc2544 {plan} --estimate --link-speed 1G")).run().ok();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `linerate rfc2544`: the tests of RFC 2544, and of documents after it.
 
 use super::run::{self, Session, Which, chosen, of_arguments};
-use crate::args::{CampaignArgs, Share, duration, families, names_of};
+use crate::args::{CampaignArgs, Share, directions, duration, families, names_of};
 use crate::output::{result, tell, usage};
 use anyhow::Result;
 use clap::Args;
@@ -38,7 +38,7 @@ Exit status: 0 measured, also where a result is marked; 1 an error; 2 bad argume
 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan, a file or a name that `linerate plan list` shows: the tests are made of each of its cells [default: --variant]
-    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction"])]
     pub plan: Option<PathBuf>,
 
     /// A test; may be repeated [default: throughput, latency, frame-loss, back-to-back, recovery; those of the plan]
@@ -60,6 +60,11 @@ pub struct Rfc2544 {
     /// Flows, up to 5,000,000
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub flows: u32,
+
+    /// Which way frames go: forward, from the inside of the DUT to its outside; both, as much in the other direction at the same time
+    /// (section 14). Loads are those of each direction
+    #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
+    pub direction: String,
 
     /// Length of the trials of throughput and frame loss; those of the other tests keep their share of it [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -136,12 +141,13 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
     let names = if names.is_empty() { vec!["forwarding"] } else { names };
     let mut text = format!(
         "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n\
-         [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nflows = {}\n\
+         [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nflows = {}\ndirection = {}\n\
          [factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
          [trials]\nmeasure = \"rfc2544\"\nduration = \"60 s\"\n\
          [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"1 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
          {quick}",
         args.flows,
+        json!(args.direction),
         json!(sizes),
     );
     for name in names {

@@ -174,7 +174,9 @@ fn back_to_back(course: &Benched, maximum: Maximum, valid: &[&TrialRecord]) -> O
     let implied_s = mean / rate;
     let corrected_s = implied_s * (1.0 - throughput / rate).max(0.0);
     let actual = |trial: &&TrialRecord| {
-        let (frames, ns) = (trial.generator.frames, trial.generator.active_ns);
+        // Both directions send a burst each, at the same time.
+        let frames = trial.generator.frames / trial.directions.len().max(1) as u64;
+        let ns = trial.generator.active_ns;
         (ns > 0 && frames > 1).then(|| (frames - 1) as f64 * 1e9 / ns as f64)
     };
     let actual = median(&valid.iter().filter_map(actual).collect::<Vec<f64>>());

@@ -202,7 +202,7 @@ fn a_wrong_value_is_not_reported_as_missing_too() {
 
 /// Lines before the trials, keys of the trials, and parts of message and help.
 #[rustfmt::skip]
-const SEARCHES: [(&str, &str, &str, &str); 13] = [
+const SEARCHES: [(&str, &str, &str, &str); 18] = [
     ("", "blocks = 5\ngoals = [\"ndr\"]", "this is for measure = \"search\" alone", "measure = \"search\""),
     ("", "measure = \"search\"", "the load waits for the DUT", "mode = \"threaded\""),
     ("lab.file = \"x\"", "measure = \"search\"", "up to which load to search", "max-load"),
@@ -213,6 +213,11 @@ const SEARCHES: [(&str, &str, &str, &str); 13] = [
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"ndr\", \"rfc2544\"]", "one duration for all goals", ""),
     ("lab.mode = \"threaded\"", "measure = \"search\"\nmin-load = \"2 Mpps\"\nmax-load = \"1 Mpps\"", "below the largest", ""),
     ("lab.mode = \"threaded\"\ntraffic.rate = \"1 kpps\"", "measure = \"search\"", "a search chooses the load", "min-load"),
+    ("", "blocks = 5\ntests = [\"latency\"]", "this is for measure = \"rfc2544\" alone", "measure = \"rfc2544\""),
+    ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\ntests = [\"latenzy\"]", "latenzy", "latency"),
+    ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\ngoals = [\"ndr\"]", "this is for measure = \"search\" alone", "search"),
+    ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\nblocks = 5", "a search ends by itself", "leave it out"),
+    ("", "measure = \"rfc2544\"", "the load waits for the DUT", "threaded"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\nmethod = \"bisection\"", "one goal, and not also pdr", "goals"),
     ("lab.mode = \"threaded\"", "measure = \"loss-curve\"\nwidth = \"1 %\"", "this is for measure = \"search\" alone", "search"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\nblocks = 5", "a search ends by itself", "budget"),

@@ -5,7 +5,7 @@ use super::Shown;
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Cell, Document, Table, Tone};
 use linerate_measure::experiment::{Benchmark, Experiment};
-use linerate_measure::record::{AtLoad, Benchmarked, Figures, Maximum, Slot, Tested, Why};
+use linerate_measure::record::{AtLoad, Benchmarked, Direction, Figures, Maximum, Slot, Tested, Why};
 
 /// Loss curves that are listed.
 const MOST: usize = 7;
@@ -36,6 +36,9 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     single(page, shown, &mark);
     page.say(&departs);
     page.note(medium(all));
+    if shown.campaign.slots.iter().any(|slot| slot.direction == Direction::Both) {
+        page.note("Both directions at once: loads, throughput and bursts are those of each direction; forwarded, sent and lost frames are of both together.");
+    }
     for test in &experiment.trials.tests {
         let of_test = all.iter().filter_map(|of| {
             let tested = of.tests.iter().find(|tested| tested.test == *test)?;
@@ -81,9 +84,10 @@ fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
             ),
         });
         page.answer(format!(
-            "{}: throughput {} frames/s of {} B; {limit}; {} {}{mark}",
+            "{}: throughput {} frames/s{} of {} B; {limit}; {} {}{mark}",
             shown.name(slot.slot),
             grouped(fps as u64),
+            if of.direction == Direction::Both { " in each direction" } else { "" },
             of.frame,
             of.family,
             of.transport,
