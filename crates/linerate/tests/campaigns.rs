@@ -18,6 +18,8 @@ mod interrupted;
 mod killed;
 #[path = "campaigns/losses.rs"]
 mod losses;
+#[path = "campaigns/modifiers.rs"]
+mod modifiers;
 #[path = "campaigns/order.rs"]
 mod order;
 #[path = "campaigns/outside.rs"]

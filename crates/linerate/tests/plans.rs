@@ -51,6 +51,7 @@ fn every_experiment_is_there() {
         "flows",
         "forwarding",
         "macvlan",
+        "modifiers",
         "mtu",
         "nat",
         "nested",

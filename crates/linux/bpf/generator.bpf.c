@@ -43,7 +43,9 @@ struct state {
 	u32 back_stream;
 	u32 back;          /* the next frame is an answer */
 	u64 back_flow;     /* to this flow */
-	u64 pad[4];
+	u64 broadcasts;    /* frames that went to the broadcast address; they have no sequence number */
+	u64 unicasts;      /* frames until the next of them */
+	u64 pad[2];
 };
 
 /* Addresses and ports of a flow with all that can be summed beforehand. Keep in step with ports/flow_table.rs. */
@@ -81,6 +83,7 @@ const volatile u32 LENGTHS = 1;
 const volatile u32 L4_CHECKSUM = 1;
 const volatile u32 SIGNED = 1;
 const volatile u32 BOTH = 0;
+const volatile u32 BROADCAST_EVERY = 0;
 const volatile u64 CATCH_UP_NS = 100000000;
 const volatile u64 TEMPLATE[14] = {};
 
@@ -240,12 +243,16 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	struct length *length = 0;
 	struct flow *flow;
 	u64 time, sequence, l4_sum;
-	u32 index, bytes, back, i;
+	u32 index, bytes, back, i, broadcast = 0;
 	u8 *data, *end;
 
 	if (!s || !due(s))
 		return XDP_DROP;
 	back = proto == PROTO_UDP && BOTH && s->back;
+	if (BROADCAST_EVERY) {
+		broadcast = !s->unicasts;
+		s->unicasts = broadcast ? BROADCAST_EVERY - 1 : s->unicasts - 1;
+	}
 	if (LENGTHS > 1) {
 		index = s->mix;
 		length = bpf_map_lookup_elem(&lengths, &index);
@@ -274,7 +281,7 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	if (!flow || data + (SIGNED ? room : sig) > end)
 		return XDP_DROP;
 
-	*(u64 *)data = back ? s->back_macs_low : s->macs_low;
+	*(u64 *)data = (back ? s->back_macs_low : s->macs_low) | (broadcast ? 0xffffffffffffULL : 0);
 	*(u64 *)(data + 8) = (TEMPLATE[1] & 0xffffffff00000000ULL) | (back ? s->back_macs_high : s->macs_high);
 #pragma clang loop unroll(full)
 	for (i = 2; i < sig / 8; i++)
@@ -336,7 +343,7 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 		time = stamp(s);
 		time_high = swap16((u16)(time >> 32));
 		time_low = swap32((u32)time);
-		signature->magic = MAGIC;
+		signature->magic = broadcast ? 0 : MAGIC;
 		signature->stream = stream;
 		signature->sequence_high = sequence_high;
 		signature->sequence_low = sequence_low;
@@ -352,6 +359,8 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 
 		if (length)
 			l4_sum += length->l4_delta;
+		if (broadcast && SIGNED)
+			l4_sum += (~MAGIC & 0xffff) + (~MAGIC >> 16);
 		check = ~fold(l4_sum);
 		if (proto == PROTO_UDP && !check)
 			check = 0xffff;
@@ -361,6 +370,10 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	s->frames_left--;
 	if (s->rate_mfps)
 		s->credit -= FRAME_CREDIT;
+	if (broadcast) {
+		s->broadcasts++;
+		return bpf_redirect_map(&ports, s->target, XDP_DROP);
+	}
 	if (back) {
 		s->back_sequence = sequence + 1;
 		s->back_bytes += end - data;

@@ -45,6 +45,8 @@ pub enum Cause {
     Dropped,
     /// The same, inside the DUT, without a counter of the reason.
     Unexplained,
+    /// They were no test frames, and no router forwards them: broadcast frames.
+    NotForwarded,
 }
 
 /// Whose loss or limit it is.
@@ -160,10 +162,12 @@ pub fn audit(e: &Evidence) -> Audit {
 /// The checks of one generator and one receiver, and the frames that nobody accounts for.
 fn counts(e: &Evidence) -> (Vec<Check>, i64) {
     let located: u64 = e.losses.iter().map(|l| l.frames).sum();
-    let unlocated = e.generator.frames as i64 - e.receiver.unique() as i64 - located as i64;
+    let passed = e.receiver.passed_broadcasts(&e.generator);
+    let sent = e.generator.frames + e.generator.broadcasts;
+    let unlocated = sent as i64 - (e.receiver.unique() + passed) as i64 - located as i64;
     let mut checks = vec![conservation(e, located, unlocated), something_sent(e)];
     checks.extend(has_window(e));
-    checks.extend(e.parts.iter().filter_map(offered_as_asked));
+    checks.extend(e.parts.iter().filter_map(|part| offered_as_asked(part, &e.generator)));
     checks.extend(whole_burst(e));
     checks.push(no_foreign_frames(e));
     checks.push(tester_lost_nothing(e));
@@ -187,6 +191,10 @@ fn conservation(e: &Evidence, located: u64, unlocated: i64) -> Check {
         e.generator.frames,
         e.receiver.unique(),
     );
+    if e.generator.broadcasts > 0 {
+        let passed = e.receiver.passed_broadcasts(&e.generator);
+        found += &format!("; {} broadcast frames besides, {passed} received", e.generator.broadcasts);
+    }
     if too_late > 0 {
         found += &format!("; {too_late} came too late to tell from duplicates");
     }
@@ -220,8 +228,11 @@ fn has_window(e: &Evidence) -> Option<Check> {
     sent.then(|| Check { name: "measured window".into(), ok: e.rates.is_some(), found })
 }
 
-fn offered_as_asked(part: &Part) -> Option<Check> {
-    let (asked, rates) = (part.asked, part.rates?);
+fn offered_as_asked(part: &Part, generator: &PortCounters) -> Option<Check> {
+    let rates = part.rates?;
+    // Broadcast frames take the places of test frames.
+    let all = generator.frames + generator.broadcasts;
+    let asked = part.asked * (generator.frames as f64 / all.max(1) as f64);
     // Within a window, a paced generator is off by up to one frame at each end: at a few frames/s that is no error.
     let tolerance = OFFERED_TOLERANCE * asked + 2.0 / rates.seconds;
     let ok = (rates.offered - asked).abs() <= tolerance;
@@ -243,7 +254,8 @@ fn no_foreign_frames(e: &Evidence) -> Check {
         0 => "none".to_string(),
         _ => e.receiver.foreign.iter().map(|(k, n)| format!("{n} {k}")).collect::<Vec<_>>().join(", "),
     };
-    Check { name: "no foreign frames".into(), ok: e.receiver.foreign_total() <= most_of_others(e), found }
+    let others = e.receiver.foreign_total() - e.receiver.passed_broadcasts(&e.generator);
+    Check { name: "no foreign frames".into(), ok: others <= most_of_others(e), found }
 }
 
 fn tester_lost_nothing(e: &Evidence) -> Check {
@@ -418,6 +430,23 @@ mod tests {
         assert_eq!(failed(&e), ["no fault", "counted twice (DUT in)"]);
         e.receiver.foreign.insert("ARP".into(), 101);
         assert_eq!(failed(&e)[1], "no foreign frames");
+    }
+
+    #[test]
+    fn broadcast_frames_count_apart_and_take_the_places_of_test_frames() {
+        let mut e = sent_and_received(990, 990);
+        e.generator.broadcasts = 10;
+        let rates = Some(Rates { offered: 990.0, received: 990.0, seconds: 1.0 });
+        e.parts = vec![Part { asked: 1000.0, rates }];
+        assert_eq!(failed(&e), ["conservation"], "10 are nowhere");
+        e.receiver.foreign.insert("IPv4".into(), 10);
+        assert!(audit(&e).valid, "{:?}", audit(&e));
+        e.receiver.foreign.insert("IPv4".into(), 11);
+        assert_eq!(failed(&e), ["no foreign frames"]);
+        e.receiver.foreign.clear();
+        let place = "DUT: broadcast frames, which are not forwarded".into();
+        e.losses.push(Loss { place, frames: 10, side: Side::Dut, cause: Cause::NotForwarded });
+        assert!(audit(&e).valid);
     }
 
     #[test]

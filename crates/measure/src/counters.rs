@@ -14,6 +14,9 @@ pub struct PortCounters {
     pub bytes: u64,
     /// Generator: frames that the port could not be given. They were never sent.
     pub refused: u64,
+    /// Generator: frames that went to the broadcast address. They are no test frames.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub broadcasts: u64,
     /// Receiver: frames that are not test frames of this campaign, by kind (`ARP`, `IPv4`, …).
     pub foreign: BTreeMap<String, u64>,
     /// Per CPU and queue.
@@ -151,6 +154,7 @@ impl PortCounters {
         self.frames += other.frames;
         self.bytes += other.bytes;
         self.refused += other.refused;
+        self.broadcasts += other.broadcasts;
         self.answers += other.answers;
         for (kind, frames) in other.foreign {
             *self.foreign.entry(kind).or_default() += frames;
@@ -204,6 +208,11 @@ impl PortCounters {
     /// Sum of foreign frames.
     pub fn foreign_total(&self) -> u64 {
         self.foreign.values().sum()
+    }
+
+    /// Broadcast frames of a generator that passed the DUT: they carry no signature.
+    pub fn passed_broadcasts(&self, generator: &PortCounters) -> u64 {
+        self.foreign.get("IPv4").copied().unwrap_or(0).min(generator.broadcasts)
     }
 
     /// Duplicates over all streams.

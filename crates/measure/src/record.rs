@@ -29,6 +29,7 @@ use crate::counters::PortCounters;
 use crate::experiment::{Benchmark, Experiment, Levels};
 use crate::trial::{Rates, Sample, Shape, Timing};
 use linerate_stats::histogram::Histogram;
+use linerate_wire::Traffic;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -260,6 +261,9 @@ pub struct Slot {
     pub order: String,
     /// The rate asked for, as text.
     pub rate: String,
+    /// All of its frames, without the Ethernet addresses that the testbed fills in; older records have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Box<Traffic>>,
     /// Whether its DUT has a known answer, and may drop every frame.
     pub known_answer: bool,
     /// Whether rules of its rule file have counters; `None` without a rule file.

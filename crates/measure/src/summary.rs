@@ -21,9 +21,10 @@ const NOTICEABLE_DROPS: f64 = 0.01;
 
 impl TrialRecord {
     /// Frames that the DUT handled and then dropped: by a rule, or for a reason of the kernel. Frames that found a queue full are not
-    /// counted: the DUT did no work for them.
+    /// counted, for the DUT did no work for them, nor broadcast frames.
     pub fn dropped(&self) -> u64 {
-        let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && l.cause != Cause::QueueFull);
+        let work = |cause| matches!(cause, Cause::Dropped | Cause::Unexplained);
+        let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && work(l.cause));
         by_dut.map(|l| l.frames).sum()
     }
 

@@ -232,6 +232,13 @@ impl Backend {
                 "send flows in {order} order, only one after the other: use linerate on all hosts that send or receive"
             ));
         }
+        if *frames != Frames::Any && !traffic.flows.is_plain() {
+            let flows = &traffic.flows;
+            return cannot(format!("send the flows {flows}: use linerate on all hosts that send or receive"));
+        }
+        if traffic.broadcast_every > 0 && self != Backend::Xdp {
+            return cannot("send broadcast frames between the others: use xdp".into());
+        }
         Ok(())
     }
 }

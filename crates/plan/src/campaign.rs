@@ -11,10 +11,14 @@ use linerate_measure::experiment::{Experiment, Levels, Measure};
 use linerate_measure::record::{Direction, Mode};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
-use linerate_wire::{Family, FlowOrder, FrameMix, Transport};
+use linerate_wire::{
+    Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, Ports, RFC2544_PORTS, Traffic, Transport,
+    WireError,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A plan for one operating system, in its quick or full form, with everything inherited, overridden and multiplied out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,8 +99,18 @@ pub struct Kind {
     /// In which order they are sent.
     #[serde(with = "text_form")]
     pub order: FlowOrder,
+    /// Addresses, ports and flags of the frames.
+    pub format: Format,
+    /// Networks that the destinations are spread over, one flow after the other; 1: no such.
+    pub networks: u32,
+    /// The ports of the flows.
+    #[serde(with = "text_form")]
+    pub ports: Ports,
     /// Whether the UDP checksum is computed; the others always are.
     pub checksum: bool,
+    /// One frame in so many goes to the Ethernet broadcast address; 0: none.
+    #[serde(alias = "broadcast-every")]
+    pub broadcast_every: u32,
     /// One frame in this many carries a time stamp.
     #[serde(alias = "stamp-every")]
     pub stamp_every: u32,
@@ -115,12 +129,90 @@ impl Default for Kind {
             transport: Transport::Udp,
             flows: 2000,
             order: FlowOrder::Sequential,
+            format: Format::Studies,
+            networks: 1,
+            ports: Ports::Counted,
             checksum: true,
+            broadcast_every: 0,
             stamp_every: STAMP_EVERY,
             stamps: StampedBy::Software,
             direction: Direction::Forward,
         }
     }
+}
+
+/// Where flows begin: a source and a destination.
+type Origin = (IpAddr, IpAddr);
+
+impl Kind {
+    /// The frames; Ethernet addresses are still missing. `origin`: where the lab's own flows begin, where it names networks.
+    ///
+    /// # Errors
+    /// More flows than a generator takes, or than the networks have room for.
+    pub fn traffic(&self, origin: Option<Origin>) -> Result<Traffic, WireError> {
+        let nowhere = MacAddr::default();
+        let mut frame = FrameSpec::new(nowhere, nowhere, self.family, self.transport);
+        frame.l4_checksum = self.checksum;
+        frame.may_fragment = self.format == Format::Rfc2544;
+        let flows = match (self.format, self.networks) {
+            (Format::Studies, 1) => match origin {
+                None => FlowSpace::benchmark(self.family, self.flows)?,
+                Some((source, destination)) => FlowSpace::benchmark_from(source, destination, self.flows)?,
+            },
+            (format, networks) => {
+                let ports = if format == Format::Rfc2544 { RFC2544_PORTS } else { (2001, 2001) };
+                FlowSpace::across(self.ends(origin), ports, networks, self.flows)?
+            }
+        };
+        let traffic = Traffic::new(frame, self.size.clone(), flows.with_ports(self.ports));
+        let Kind { order, stamp_every, broadcast_every, .. } = *self;
+        Ok(Traffic { order, stamp_every, broadcast_every, ..traffic })
+    }
+
+    /// The first source and the first destination: node 2 of the first network of each side (RFC 2544, appendix C.2.2.2), or node
+    /// 66 of the first one where there are several, clear of the link's own addresses.
+    fn ends(&self, origin: Option<Origin>) -> Origin {
+        let several = self.networks > 1;
+        let (source, destination) = origin.unwrap_or(match self.family {
+            Family::V4 => ([198, 18, 0, 0].into(), [198, 19, 0, 0].into()),
+            Family::V6 => {
+                let half = |of| Ipv6Addr::new(0x2001, 2, 0, of, 0, 0, 0, 1).into();
+                (half(0x10), half(0x8010))
+            }
+        });
+        let node = |address: IpAddr, several: bool| match address {
+            IpAddr::V4(v4) => {
+                let network = u32::from(v4) & 0xffff_0000;
+                Ipv4Addr::from(network | if several { 0x42 } else { 0x0102 }).into()
+            }
+            v6 => v6,
+        };
+        (node(source, false), node(destination, several))
+    }
+
+    /// The networks of its destinations in the embedded lab, where there are several; frames go to one address in each.
+    pub fn destination_networks(&self) -> impl Iterator<Item = (IpAddr, u8)> {
+        let (_, first) = self.ends(None);
+        let several = if self.networks > 1 { self.networks } else { 0 };
+        (0..several).map(move |n| match first {
+            IpAddr::V4(v4) => (Ipv4Addr::from((u32::from(v4) & !0xff) + (n << 8)).into(), 24),
+            IpAddr::V6(v6) => {
+                let network = (u128::from(v6) & !0xffff) + (u128::from(n) << 16);
+                (Ipv6Addr::from(network).into(), 112)
+            }
+        })
+    }
+}
+
+/// Addresses, ports and flags of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Those of the published pkt-gen studies.
+    #[default]
+    Studies,
+    /// Those of RFC 2544, appendix C.
+    Rfc2544,
 }
 
 /// What stamps frames.

@@ -319,6 +319,14 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
         );
         problems.fault(span("size"), message, help);
     }
+    if let Err(error) = kind.traffic(None).and_then(|traffic| traffic.check()) {
+        problems.fault(span("flows"), error.to_string(), "see [traffic] in docs/plans.md");
+    }
+    let one_way = place.embedded && kind.direction == Direction::Forward;
+    if kind.broadcast_every > 0 && !(one_way && lower::settings(settings).dut != Dut::Bridge) {
+        let message = "broadcast frames are counted in the embedded lab alone, one way, and not through a bridge, which floods them";
+        problems.fault(span("broadcast-every"), message, "leave it out on hosts, both ways, and for bridges");
+    }
     let sets_family = |(factor, _): &(usize, usize)| {
         place.draft.factors[*factor].sets.iter().any(|(field, _)| field.path() == "traffic.family")
     };

@@ -5,9 +5,10 @@ use super::diagnostic::{Diagnostic, Lines};
 use super::draft::{Draft, Expected, FactorDraft, Selector, TESTER_BASELINE, VariantDraft, Who};
 use super::grammar::Kind;
 use super::names::Named;
-use super::settings::{Cpus, Dut, Settings};
+use super::settings::{Cpus, Dut, End, Route, Settings};
 use super::value::{Lists, Node, Tree};
 use super::{checks, forms, lower, needs};
+use crate::lab::HostAddress;
 use crate::units::Rate;
 use linerate_measure::experiment::{
     Claim, Comparison, Expectation, Experiment, Factor, Interest, Levels, System,
@@ -201,6 +202,19 @@ impl<'d> Build<'d> {
             Err(problem) => problems.push(problem),
         }
         checks::traffic(&place, &tree, &traffic, problems);
+        if embedded && settings.dut.routes() {
+            let own = kind.destination_networks().map(|(address, length)| Route {
+                to: HostAddress { address, length: Some(length) },
+                via: None,
+                end: End::Out,
+            });
+            let explicit = &mut settings.routes.explicit;
+            own.for_each(|route| {
+                if !explicit.contains(&route) {
+                    explicit.push(route)
+                }
+            });
+        }
         let kind = self.kind(kind);
         let (calibrates, cpus) = (settings.dut == Dut::TesterBaseline, settings.cpus);
         let ceiling = (self.embedded && !calibrates).then(|| self.ceiling(kind, cpus, &levels));

@@ -11,7 +11,7 @@ use super::settings::{DUTS, Dut, cpu_list};
 use super::{placeholders, text_form};
 use crate::units::{Rate, number, parse_link_speed};
 use linerate_wire::units::Si;
-use linerate_wire::{FlowOrder, FrameMix, MacAddr};
+use linerate_wire::{FlowOrder, FrameMix, MacAddr, Ports};
 use serde_json::{Value as Json, json, value::Serializer};
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -160,6 +160,15 @@ pub(crate) static FLOW_ORDER: Form = Form {
     pattern: "^(sequential|random(:[0-9]+)?|zipf:[0-9.]+(:[0-9]+)?)$",
     example: "zipf:1.1",
     read: |text| shown::<FlowOrder>(text, "an order of flows"),
+    write: Json::clone,
+};
+
+pub(crate) static PORTS: Form = Form {
+    wants: "\"counted\", \"random\" (uniform, the same in each trial) or \"random:SEED\"",
+    units: &[],
+    pattern: "^(counted|random(:[0-9]+)?)$",
+    example: "random",
+    read: |text| shown::<Ports>(text, "a choice of ports"),
     write: Json::clone,
 };
 

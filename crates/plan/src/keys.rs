@@ -3,8 +3,8 @@
 use super::backend::OF_THIS_MACHINE;
 use super::campaign::PROFILE_NS;
 use super::forms::{
-    ADDRESS, CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, LENGTH, MAC, MEMORY, MODULE, NETWORK, PROCESS,
-    RATE, SHARE, SIZE, SPEED, TEMPLATE, VERSION,
+    ADDRESS, CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, LENGTH, MAC, MEMORY, MODULE, NETWORK, PORTS,
+    PROCESS, RATE, SHARE, SIZE, SPEED, TEMPLATE, VERSION,
 };
 use super::grammar::{Key, Kind, Table, key, required};
 use crate::rules::own::Meaning;
@@ -83,6 +83,16 @@ pub(super) static TRAFFIC: Table = Table {
         key("flows", Kind::count(1, 5_000_000)).about("Pairs of addresses and ports. Default: 2000."),
         key("order", Kind::Form(&FLOW_ORDER))
             .about("The order of flows: sequential, random or zipf:EXPONENT. Default: sequential."),
+        key("format", Kind::Choice(&FORMATS)).about("Addresses, ports and flags. Default: studies."),
+        key("networks", Kind::count(1, 256)).about(
+            "Networks that destinations are spread over; the embedded lab's DUT gets a route to each. \
+                Default: 1.",
+        ),
+        key("ports", Kind::Form(&PORTS)).about("Ports of the flows: counted or random. Default: counted."),
+        key("broadcast-every", Kind::count(0, 1_000_000)).about(
+            "One frame in so many goes to the Ethernet broadcast address instead, and counts apart. \
+                Default: 0, none.",
+        ),
         key("rate", Kind::Form(&RATE)).about("Offered load. Default: max."),
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
         key("stamp-every", Kind::count(1, 1_000_000))
@@ -98,6 +108,14 @@ pub(super) static TRAFFIC: Table = Table {
 pub static DIRECTIONS: [(&str, &str); 2] = [
     ("forward", "from its inside to its outside"),
     ("both", "both at once, at equal rates: each frame from the outside answers one from the inside"),
+];
+
+static FORMATS: [(&str, &str); 2] = [
+    ("studies", "those of the published pkt-gen studies"),
+    (
+        "rfc2544",
+        "RFC 2544, appendix C: 198.18.1.2 to 198.19.1.2, UDP from port 49184 to 7, no UDP checksum, fragments allowed",
+    ),
 ];
 
 static STAMPS: [(&str, &str); 2] = [

@@ -1,7 +1,7 @@
 //! From trees to the types of [`super::settings`] and [`super::campaign`]. The keys of a plan are the names or aliases of fields,
 //! so that serde does it; absent keys have their defaults.
 
-use super::campaign::{Collect, Kind, Lab, Requirement};
+use super::campaign::{Collect, Format, Kind, Lab, Requirement};
 use super::settings::Settings;
 use super::value::{Lists, Tree};
 use crate::rules::RuleSet;
@@ -53,6 +53,7 @@ fn rules(tree: &Tree) -> Option<RuleSet> {
 /// The frames and the load of a cell.
 pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
     let mut kind: Kind = typed(tree.json());
+    kind.checksum &= kind.format != Format::Rfc2544;
     kind.checksum |= kind.family == Family::V6 || kind.transport != Transport::Udp;
     let least = least_length(kind.family, kind.transport);
     if kind.size.min_len_fcs() < least {

@@ -120,7 +120,8 @@ const SETTINGS: [&[&str]; 15] = [
     &["apart = true"],
 ];
 
-const FACTORS: [&str; 9] = [
+const FACTORS: [&str; 10] = [
+    "sets = [\"traffic.networks\", \"traffic.flows\"]\nlevels = [1, 256]\ncombine = \"alone\"",
     "sets = \"traffic.size\"\nlevels = [\"64 B\", \"mix:64x7+594x4\", \"imix\"]",
     "sets = \"traffic.family\"\nlevels = [\"IPv6\", \"IPv4\"]",
     "sets = \"traffic.rate\"\nlevels = [\"max\", \"7 %\", \"1.5 kpps\"]\ncombine = \"alone\"",
@@ -140,8 +141,9 @@ const LABS: [&str; 5] = [
     "[lab]\nlink-speed = \"1 Gbit/s\"",
 ];
 
-const TRAFFIC: [&str; 4] = [
+const TRAFFIC: [&str; 5] = [
     "",
+    "[traffic]\nformat = \"rfc2544\"\nnetworks = 256\nflows = 512\nports = \"random:7\"\nbroadcast-every = 100",
     "[traffic]\ntransport = \"ICMP\"\nflows = 1\norder = \"zipf:1.1\"",
     "[traffic]\nchecksum = false\nrate = \"4882.8125 pps\"",
     "[traffic]\nsize = \"genome:aaafg\"\nfamily = \"IPv6\"\ntransport = \"TCP\"",

@@ -1,5 +1,6 @@
 //! Flow spaces: which addresses and ports the test frames carry, by number, in constant time.
 
+use crate::order::{DEFAULT_SEED, mixed};
 use crate::{Family, WireError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,6 +18,12 @@ pub const MAX_PARSED_FLOWS: u64 = 1 << 32;
 
 /// First port of the benchmark's flows, both source and destination: as in the published pkt-gen studies.
 const BENCHMARK_PORT: u16 = 2001;
+
+/// Source and destination port of a format of frames: appendix C.2.6.4 of RFC 2544 sends UDP echo requests.
+pub const RFC2544_PORTS: (u16, u16) = (0xc020, 7);
+
+/// Random source ports, and random destination ports (RFC 4814, section 4.5): the first, and how many.
+const RANDOM_PORTS: [(u16, u32); 2] = [(1024, 64_512), (1, 49_151)];
 
 /// Addresses and ports of one flow. For ICMP echo the source port is the identifier, the destination port the
 /// sequence number.
@@ -51,6 +58,8 @@ pub struct EndpointRange {
     family: Family,
     first: u128,
     addresses: u64,
+    /// From one address to the next.
+    step: u128,
     first_port: u16,
     ports: u32,
 }
@@ -77,6 +86,7 @@ impl EndpointRange {
             family,
             first: from.min(to),
             addresses: more as u64 + 1,
+            step: 1,
             first_port: port,
             ports,
         };
@@ -121,7 +131,25 @@ impl EndpointRange {
     }
 
     fn address(&self, n: u64) -> IpAddr {
-        address_from(self.family, self.first + u128::from(n))
+        address_from(self.family, self.first + self.step * u128::from(n))
+    }
+
+    /// One address in each of so many networks, from the first address on: /24, or /112 in IPv6, whose addresses differ in the
+    /// 32 bits that a generator varies.
+    fn over(self, networks: u32) -> Result<Self, WireError> {
+        let range = EndpointRange {
+            addresses: networks.into(),
+            step: if self.family == Family::V4 { 1 << 8 } else { 1 << 16 },
+            ..self
+        };
+        let last = range.first + range.step * u128::from(range.addresses - 1);
+        let most = if self.family == Family::V4 { u32::MAX.into() } else { u128::MAX };
+        if last > most {
+            let text =
+                format!("{networks} networks from {} on run past the last address", self.first_address());
+            return Err(WireError::new(text));
+        }
+        Ok(range)
     }
 
     fn port(&self, n: u64) -> u16 {
@@ -263,8 +291,48 @@ fn hosts(address: IpAddr, free: u32) -> Option<(IpAddr, IpAddr)> {
     Some((address_from(family, bits + skip_first), address_from(family, (bits | mask) - skip_last)))
 }
 
+/// The ports of flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Ports {
+    /// Those of the ranges, one after the other.
+    #[default]
+    Counted,
+    /// Drawn for each flow, uniform, from those of RFC 4814, section 4.5: source 1024 to 65535, destination 1 to 49151. The same
+    /// seed gives the same ports in each trial.
+    Random {
+        /// Start of the random numbers.
+        seed: u64,
+    },
+}
+
+impl FromStr for Ports {
+    type Err = WireError;
+
+    fn from_str(text: &str) -> Result<Self, WireError> {
+        let ports = match text.split_once(':') {
+            None if text == "counted" => Some(Ports::Counted),
+            None if text == "random" => Some(Ports::Random { seed: DEFAULT_SEED }),
+            Some(("random", seed)) => seed.parse().ok().map(|seed| Ports::Random { seed }),
+            _ => None,
+        };
+        let wrong =
+            || WireError::new(format!("{text:?} names no ports; write counted, random or random:SEED"));
+        ports.ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ports::Counted => f.write_str("counted"),
+            Ports::Random { seed: DEFAULT_SEED } => f.write_str("random"),
+            Ports::Random { seed } => write!(f, "random:{seed}"),
+        }
+    }
+}
+
 /// A set of flows, numbered from 0: no table, `flow(i)` takes constant time. All flows of a space are
-/// distinct.
+/// distinct, but for those with the same addresses and random ports, which may be drawn twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form")]
 pub struct FlowSpace {
@@ -276,6 +344,25 @@ pub struct FlowSpace {
     /// Whether each flow has its source and its destination exchanged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     mirrored: bool,
+    /// Successive flows go to successive networks; 1: the destinations are a range.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    networks: u32,
+    #[serde(default, with = "crate::text", skip_serializing_if = "is_counted")]
+    ports: Ports,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_one(networks: &u32) -> bool {
+    *networks == 1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_counted(ports: &Ports) -> bool {
+    *ports == Ports::Counted
 }
 
 /// A flow space in JSON.
@@ -288,13 +375,21 @@ struct Form {
     flows: u64,
     #[serde(default)]
     mirrored: bool,
+    #[serde(default = "one")]
+    networks: u32,
+    #[serde(default, with = "crate::text")]
+    ports: Ports,
 }
 
 impl TryFrom<Form> for FlowSpace {
     type Error = WireError;
 
     fn try_from(form: Form) -> Result<FlowSpace, WireError> {
-        let space = FlowSpace::new(form.source, form.destination)?.with_limit(form.flows);
+        let space = match form.networks {
+            0 | 1 => FlowSpace::new(form.source, form.destination)?,
+            networks => FlowSpace::over(form.source, form.destination, networks)?,
+        };
+        let space = space.with_limit(form.flows).with_ports(form.ports);
         Ok(FlowSpace { mirrored: form.mirrored, ..space })
     }
 }
@@ -314,7 +409,45 @@ impl FlowSpace {
         if flows > u128::from(MAX_PARSED_FLOWS) {
             return Err(too_large(format!("{source} > {destination}"), flows, MAX_PARSED_FLOWS));
         }
-        Ok(FlowSpace { source, destination, flows: flows as u64, mirrored: false })
+        let flows = flows as u64;
+        Ok(FlowSpace { source, destination, flows, mirrored: false, networks: 1, ports: Ports::Counted })
+    }
+
+    /// Every source with one address in each of so many networks: successive flows go to successive networks (RFC 2544, section 12).
+    fn over(source: EndpointRange, destination: EndpointRange, networks: u32) -> Result<Self, WireError> {
+        let [source, destination] =
+            [source, destination.over(networks)?].map(|side| EndpointRange { ports: 1, ..side });
+        Ok(FlowSpace { networks, ..Self::new(source, destination)? })
+    }
+
+    /// So many flows, from as many addresses as it takes, to one address in each of so many networks, all with the same two
+    /// ports. The first address of each side is given.
+    ///
+    /// # Errors
+    /// Mixed families, no flows or too many of them, addresses that would run past the last one.
+    pub fn across(
+        (source, destination): (IpAddr, IpAddr),
+        ports: (u16, u16),
+        networks: u32,
+        flows: u32,
+    ) -> Result<Self, WireError> {
+        within_limit(flows)?;
+        let networks = networks.max(1);
+        let last = nth_after(source, flows.div_ceil(networks) - 1);
+        let source = EndpointRange::new(source, last, ports.0, ports.0)?;
+        let destination = EndpointRange::new(destination, destination, ports.1, ports.1)?;
+        Ok(Self::over(source, destination, networks)?.with_limit(flows.into()))
+    }
+
+    /// The same flows with other ports.
+    #[must_use]
+    pub fn with_ports(self, ports: Ports) -> Self {
+        FlowSpace { ports, ..self }
+    }
+
+    /// Whether the two ranges alone describe the flows, as they do for programs other than linerate.
+    pub fn is_plain(&self) -> bool {
+        self.networks == 1 && self.ports == Ports::Counted
     }
 
     /// Reads two ranges, in pkt-gen's grammar and some more; see [`EndpointRange`]'s `FromStr`.
@@ -352,14 +485,7 @@ impl FlowSpace {
     /// # Errors
     /// As [`benchmark`](Self::benchmark), and mixed families, and addresses that would run past the last one.
     pub fn benchmark_from(src: IpAddr, dst: IpAddr, flows: u32) -> Result<Self, WireError> {
-        match flows {
-            0 => {
-                let text = format!("a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}");
-                return Err(WireError::new(text));
-            }
-            1..=MAX_FLOWS => {}
-            _ => return Err(too_large("the flow space", flows.into(), MAX_FLOWS.into())),
-        }
+        within_limit(flows)?;
         let (sources, ports) = benchmark_shape(flows);
         let destinations = flows.div_ceil(sources * u32::from(ports));
         let last_port = BENCHMARK_PORT + ports - 1;
@@ -403,18 +529,39 @@ impl FlowSpace {
     /// Flow number `i`; numbers from [`len`](Self::len) on start over.
     #[inline]
     pub fn flow(&self, i: u64) -> Flow {
-        let FlowSpace { source, destination, flows, mirrored } = self;
+        let FlowSpace { source, destination, flows, networks, ports, .. } = self;
         let i = if i < *flows { i } else { i % flows };
+        if *networks > 1 {
+            let (src, dst) = (i / u64::from(*networks), i % u64::from(*networks));
+            return self.flow_of(i, [source.address(src), destination.address(dst)]);
+        }
         let (rest, src_port) = (i / u64::from(source.ports), i % u64::from(source.ports));
         let (rest, src) = (rest / source.addresses, rest % source.addresses);
         let (dst, dst_port) = (rest / u64::from(destination.ports), rest % u64::from(destination.ports));
-        let flow = Flow {
-            src: source.address(src),
-            dst: destination.address(dst),
-            src_port: source.port(src_port),
-            dst_port: destination.port(dst_port),
+        let [src, dst] = [source.address(src), destination.address(dst)];
+        if *ports != Ports::Counted {
+            return self.flow_of(i, [src, dst]);
+        }
+        self.turned(Flow { src, dst, src_port: source.port(src_port), dst_port: destination.port(dst_port) })
+    }
+
+    fn turned(&self, flow: Flow) -> Flow {
+        if self.mirrored { flow.answer() } else { flow }
+    }
+
+    /// A flow whose ports do not follow from its place in the ranges.
+    fn flow_of(&self, i: u64, [src, dst]: [IpAddr; 2]) -> Flow {
+        let [src_port, dst_port] = match self.ports {
+            Ports::Counted => [self.source.first_port, self.destination.first_port],
+            Ports::Random { seed } => {
+                let random = mixed(seed, i);
+                let draw = |half: u32, (first, count): (u16, u32)| {
+                    first + ((u64::from(half) * u64::from(count)) >> 32) as u16
+                };
+                [draw((random >> 32) as u32, RANDOM_PORTS[0]), draw(random as u32, RANDOM_PORTS[1])]
+            }
         };
-        if *mirrored { flow.answer() } else { flow }
+        self.turned(Flow { src, dst, src_port, dst_port })
     }
 
     /// All flows in the order of their numbers.
@@ -438,9 +585,15 @@ impl FlowSpace {
 /// one.
 impl fmt::Display for FlowSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FlowSpace { source, destination, flows, mirrored } = self;
+        let FlowSpace { source, destination, flows, mirrored, networks, ports } = self;
         let arrow = if *mirrored { '<' } else { '>' };
         write!(f, "{source} {arrow} {destination}")?;
+        if *networks > 1 {
+            write!(f, ", {networks} networks")?;
+        }
+        if *ports != Ports::Counted {
+            write!(f, ", {ports} ports")?;
+        }
         let sides = [source, destination].map(|side| side.addresses * u64::from(side.ports));
         if *flows < sides[0] * sides[1] { write!(f, ", the first {flows} flows") } else { Ok(()) }
     }
@@ -461,6 +614,14 @@ fn benchmark_shape(flows: u32) -> (u32, u16) {
 /// Sources and destinations, or the two ends of a range, of different families.
 fn mismatch<T: fmt::Display>((first, family): (T, Family), (second, other): (T, Family)) -> WireError {
     WireError::new(format!("{first} is {family}, {second} is {other}: both must be of one family"))
+}
+
+fn within_limit(flows: u32) -> Result<(), WireError> {
+    match flows {
+        0 => Err(WireError::new(format!("a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}"))),
+        1..=MAX_FLOWS => Ok(()),
+        _ => Err(too_large("the flow space", flows.into(), MAX_FLOWS.into())),
+    }
 }
 
 fn too_large(what: impl fmt::Display, flows: u128, limit: u64) -> WireError {

@@ -205,3 +205,77 @@ proptest! {
         let _ = text.parse::<EndpointRange>();
     }
 }
+
+#[test]
+fn flows_over_256_networks_are_uniform_and_of_the_benchmark_range() {
+    let ends = ("198.18.1.2".parse().unwrap(), "198.19.0.66".parse().unwrap());
+    let space = FlowSpace::across(ends, RFC2544_PORTS, 256, 512).unwrap();
+    let mut networks = [0; 256];
+    for flow in space.iter() {
+        let IpAddr::V4(dst) = flow.dst else { panic!("{flow:?}") };
+        let [198, 19, network, 66] = dst.octets() else { panic!("{dst}") };
+        networks[usize::from(network)] += 1;
+        assert_eq!((flow.src_port, flow.dst_port), (0xc020, 7));
+    }
+    assert_eq!(networks, [2; 256]);
+    assert_eq!(space.iter().collect::<HashSet<_>>().len(), 512);
+    let one = FlowSpace::across(ends, RFC2544_PORTS, 1, 1).unwrap();
+    assert_eq!((one.len(), one.flow(0).dst), (1, ends.1), "a single address pair");
+    let six = ("2001:2:0:10::1".parse().unwrap(), "2001:2:0:8010::1".parse().unwrap());
+    let space = FlowSpace::across(six, RFC2544_PORTS, 256, 256).unwrap();
+    assert_eq!(space.flow(255).dst, "2001:2:0:8010::ff:1".parse::<IpAddr>().unwrap());
+    let past = ("198.18.1.2".parse().unwrap(), "255.255.255.1".parse().unwrap());
+    assert!(FlowSpace::across(past, RFC2544_PORTS, 2, 2).unwrap_err().to_string().contains("run past"));
+}
+
+#[test]
+fn random_ports_are_those_of_rfc_4814_uniform_and_the_same_each_time() {
+    let drawn = |seed| {
+        let space = FlowSpace::benchmark(Family::V4, 100_000).unwrap().with_ports(Ports::Random { seed });
+        space.iter().map(|f| (f.src_port, f.dst_port)).collect::<Vec<_>>()
+    };
+    let ports = drawn(1);
+    assert_eq!(ports, drawn(1));
+    assert_ne!(ports, drawn(2));
+    let count = |of: &dyn Fn(&(u16, u16)) -> usize| {
+        let mut counts = [0u32; 16];
+        ports.iter().for_each(|flow| counts[of(flow)] += 1);
+        // Of 15 degrees of freedom; 1 in 1000 exceeds 37.7.
+        let expected = ports.len() as f64 / 16.0;
+        counts.iter().map(|c| (f64::from(*c) - expected).powi(2) / expected).sum::<f64>()
+    };
+    assert!(ports.iter().all(|(src, dst)| *src >= 1024 && (1..=49_151).contains(dst)));
+    let chi =
+        [count(&|(src, _)| usize::from(src - 1024) / 4032), count(&|(_, dst)| usize::from(dst - 1) / 3072)];
+    assert!(chi.iter().all(|chi| *chi < 37.7), "{chi:?}");
+}
+
+#[test]
+fn spaces_with_networks_and_ports_are_read_again() {
+    let ends = ("198.18.1.2".parse().unwrap(), "198.19.0.66".parse().unwrap());
+    let space = FlowSpace::across(ends, RFC2544_PORTS, 256, 300).unwrap();
+    for space in [space.clone(), space.with_ports(Ports::Random { seed: 7 })] {
+        let text = serde_json::to_string(&space).unwrap();
+        let again: FlowSpace = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, space, "{text}");
+        assert!(!space.is_plain());
+        assert_eq!(again.flow(299), space.flow(299));
+    }
+    assert_eq!("random:7".parse(), Ok(Ports::Random { seed: 7 }));
+    assert!("every".parse::<Ports>().is_err());
+}
+
+proptest! {
+    /// From files and agents.
+    #[test]
+    fn hostile_spaces_do_not_panic(networks in any::<u32>(), flows in any::<u64>(), i in any::<u64>(), six in any::<bool>()) {
+        let ends = if six { ["[ffff::1]:1-[ffff::ff]:9", "[ffff::1]:1"] } else { ["255.0.0.1:1-255.0.0.9:9", "198.18.0.1:1"] };
+        let text = format!(
+            r#"{{"source":"{}","destination":"{}","flows":{flows},"networks":{networks},"ports":"random"}}"#,
+            ends[0], ends[1]
+        );
+        if let Ok(space) = serde_json::from_str::<FlowSpace>(&text) {
+            space.flow(i);
+        }
+    }
+}

@@ -138,13 +138,16 @@ pub struct FrameSpec {
     pub l4_checksum: bool,
     /// Whether the payload starts with a [`crate::Signature`].
     pub signed: bool,
+    /// Whether IPv4 packets may be fragmented on their way, as those of RFC 2544 (appendix C.2.6.4) may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_fragment: bool,
 }
 
 impl FrameSpec {
     /// Untagged, signed frames with all checksums and [`DEFAULT_TTL`].
     pub fn new(dst_mac: MacAddr, src_mac: MacAddr, family: Family, transport: Transport) -> Self {
-        let (vlan, ttl, l4_checksum, signed) = (None, DEFAULT_TTL, true, true);
-        FrameSpec { dst_mac, src_mac, vlan, family, transport, ttl, l4_checksum, signed }
+        let (vlan, ttl, l4_checksum, signed, may_fragment) = (None, DEFAULT_TTL, true, true, false);
+        FrameSpec { dst_mac, src_mac, vlan, family, transport, ttl, l4_checksum, signed, may_fragment }
     }
 
     /// Length of the Ethernet header in bytes: 14, or 18 with a tag.

@@ -37,7 +37,9 @@ pub mod units;
 
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
-pub use flow::{DEFAULT_PORT, EndpointRange, Flow, FlowSpace, MAX_FLOWS, MAX_PARSED_FLOWS};
+pub use flow::{
+    DEFAULT_PORT, EndpointRange, Flow, FlowSpace, MAX_FLOWS, MAX_PARSED_FLOWS, Ports, RFC2544_PORTS,
+};
 pub use frame::{FCS_LEN, Family, FrameSpec, MAX_LEN_FCS, Transport};
 pub use headers::{EtherType, VlanTag};
 pub use lengths::{FrameMix, parse_sizes};

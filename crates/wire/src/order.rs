@@ -96,6 +96,11 @@ impl SplitMix64 {
 /// 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Number `i` of the random numbers of a seed.
+pub(crate) fn mixed(seed: u64, i: u64) -> u64 {
+    mix(seed.wrapping_add(i.wrapping_add(1).wrapping_mul(GOLDEN)))
+}
+
 #[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -95,7 +95,7 @@ impl FrameTemplate {
 
     /// Writes a complete frame without FCS at the start of `buf`; returns its length, [`len`](Self::len).
     ///
-    /// DF is set and the identification 0 (IPv4), TTL is as specified, the length fields fill the frame, and all checksums are
+    /// DF is set unless fragments are allowed, and the identification 0 (IPv4), TTL is as specified, the length fields fill the frame, and all checksums are
     /// right. Behind the signature, or behind the headers without one, the payload counts 0, 1, ... 255, 0, ... (neither all
     /// zeros nor all ones, and counting as in RFC 2544 C.2.6.4). A signed template without a signature writes the default one; an
     /// unsigned template ignores it.
@@ -217,7 +217,7 @@ fn write_headers(spec: &FrameSpec, frame: &mut [u8]) {
             packet[0] = 0x45;
             put_word(packet, 2, len);
             // Identification 0 is right for atomic packets (RFC 6864 section 4.1): those with DF.
-            packet[6] = 0x40;
+            packet[6] = if spec.may_fragment { 0 } else { 0x40 };
             packet[8] = spec.ttl;
             packet[9] = protocol;
         }

@@ -85,6 +85,7 @@ fn any_spec() -> impl Strategy<Value = FrameSpec> {
     let macs = any::<([u8; 6], [u8; 6])>();
     (family, transport, tag, macs, any::<(u8, bool, bool)>()).prop_map(
         |(family, transport, vlan, (dst, src), (ttl, checksum, signed))| FrameSpec {
+            may_fragment: false,
             dst_mac: MacAddr(dst),
             src_mac: MacAddr(src),
             vlan,
@@ -205,4 +206,20 @@ fn udp_writes_ones_for_a_zero_checksum() {
 fn a_foreign_flow_is_refused() {
     let spec = FrameSpec::new(MacAddr::default(), MacAddr::default(), Family::V6, Transport::Udp);
     FrameTemplate::new(&spec, 84).unwrap().fill(&mut [0; 80], &flow(Family::V4, 1, 2, 3, 4), None);
+}
+
+#[test]
+fn the_test_frame_of_rfc_2544() {
+    let nowhere = MacAddr::default();
+    let plain = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
+    let spec = FrameSpec { l4_checksum: false, may_fragment: true, signed: false, ..plain };
+    let (src_port, dst_port) = crate::RFC2544_PORTS;
+    let flow = Flow { src: [198, 18, 1, 2].into(), dst: [198, 19, 1, 2].into(), src_port, dst_port };
+    let mut frame = [0; 60];
+    FrameTemplate::new(&spec, 64).unwrap().fill(&mut frame, &flow, None);
+    // Appendix C.2.6.4, without the addresses and the sum over them.
+    let head = [0x08, 0x00, 0x45, 0x00, 0x00, 0x2e, 0x00, 0x00, 0x00, 0x00, 0x0a, 0x11];
+    assert_eq!(frame[12..24], head);
+    assert_eq!(frame[34..42], [0xc0, 0x20, 0x00, 0x07, 0x00, 0x1a, 0x00, 0x00]);
+    assert!(frame[42..60].iter().copied().eq(0..18), "counting octets");
 }

@@ -1,7 +1,7 @@
 //! The frames that a generator sends, how fast and how long it sends them, and which frames a receiver counts.
 
 use crate::lengths::MAX_PATTERN;
-use crate::{FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, WireError};
+use crate::{Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, WireError};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -34,6 +34,15 @@ pub struct Traffic {
     /// Whether the card, or its driver, is to stamp these frames as well.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub card_stamps: bool,
+    /// One frame in this many goes to the Ethernet broadcast address instead, without a signature, and counts apart (RFC 2544,
+    /// section 11.1); 0: none does.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub broadcast_every: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Traffic {
@@ -49,6 +58,7 @@ impl Traffic {
             first_stream: 0,
             stamp_every: 64,
             card_stamps: false,
+            broadcast_every: 0,
         }
     }
 
@@ -83,6 +93,11 @@ impl Traffic {
             }
             () if self.stamp_every == 0 => {
                 "one frame in 0 cannot carry a time stamp: choose 1 or more".to_string()
+            }
+            () if self.broadcast_every > 0
+                && (self.broadcast_every == 1 || frames == Family::V6 || !self.frame.signed) =>
+            {
+                "one signed IPv4 frame in 2 or more can be a broadcast frame; IPv6 has none".to_string()
             }
             () if flows != frames => format!("the flows are {flows}, the frames {frames}: choose one"),
             () => {
@@ -222,7 +237,6 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Family;
     use crate::Transport;
 
     fn traffic() -> Traffic {
@@ -234,12 +248,13 @@ mod tests {
     #[test]
     fn traffic_that_cannot_be_sent_is_refused() {
         traffic().check().unwrap();
-        let changes: [fn(&mut Traffic); 5] = [
+        let changes: [fn(&mut Traffic); 6] = [
             |t| t.mix.pattern.clear(),
             |t| t.mix.pattern = vec![63],
             |t| t.mix.pattern = vec![64; 5000],
             |t| t.stamp_every = 0,
             |t| t.frame.family = Family::V6,
+            |t| t.broadcast_every = 1,
         ];
         for change in changes {
             let mut traffic = traffic();

@@ -54,7 +54,7 @@ const OF_FREEBSD: [(&str, &str, &str, Try); 2] = [
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let is_drop = |loss: &&Loss| {
         let own = !OF_OTHER_RULES.iter().any(|counter| loss.place.contains(counter));
-        loss.side == Side::Dut && loss.cause != Cause::QueueFull && own
+        loss.side == Side::Dut && matches!(loss.cause, Cause::Dropped | Cause::Unexplained) && own
     };
     let losses: Vec<&Loss> = case.losses()?.iter().filter(is_drop).collect();
     let (sent, lost) = (case.sent().max(1) as f64, losses.iter().map(|loss| loss.frames).sum::<u64>());

@@ -141,7 +141,7 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
     let names = if names.is_empty() { vec!["forwarding"] } else { names };
     let mut text = format!(
         "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n\
-         [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nflows = {}\ndirection = {}\n\
+         [lab]\nmode = \"threaded\"\n[traffic]\nformat = \"rfc2544\"\nfamily = \"{family}\"\nflows = {}\ndirection = {}\n\
          [factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
          [trials]\nmeasure = \"rfc2544\"\nduration = \"60 s\"\n\
          [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"1 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\

@@ -12,7 +12,7 @@ use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement, Stamp
 use linerate_plan::lab::Lab as RealLab;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::{Cpus, Dut, End, Settings};
-use linerate_wire::{Family, FlowSpace, FrameSpec, MacAddr, Traffic};
+use linerate_wire::{Family, FrameSpec, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -159,7 +159,8 @@ impl Prepared {
         let lane = &plan.lanes[cell.lane];
         let cpus = source.cpus.get(number).cloned().unwrap_or_default();
         let kind = self.kind(&plan.kinds[cell.kind], &cpus, source)?;
-        let Traffic { frame, mix, .. } = &self.kinds[kind].traffic;
+        let traffic = &self.kinds[kind].traffic;
+        let Traffic { frame, mix, .. } = traffic;
         let threads = source.threads.unwrap_or(cpus.len());
         let asked_fps = cell
             .rate
@@ -187,6 +188,7 @@ impl Prepared {
             group: lane.group,
             order: plan.kinds[cell.kind].order.to_string(),
             rate: cell.rate.to_string(),
+            traffic: (self.mode != Mode::EndHosts).then(|| Box::new(traffic.clone())),
             known_answer: lane.settings.dut.is_known(),
             path: (self.mode == Mode::EndHosts).then(|| path(&lane.settings, mix.max_len_fcs(), frame)),
             rule_counters: lane.settings.rule_file.as_ref().map(RuleFile::counts),
@@ -198,26 +200,19 @@ impl Prepared {
 
     /// The number of a kind of traffic on these CPUs.
     fn kind(&mut self, kind: &Kind, cpus: &[u32], source: &Source) -> Result<usize> {
-        let nowhere = MacAddr::default();
-        let mut frame = FrameSpec::new(nowhere, nowhere, kind.family, kind.transport);
-        frame.l4_checksum = kind.checksum;
+        let traffic = kind.traffic(source.origins[usize::from(kind.family == Family::V6)])?;
         if let Some(asked) = &kind.asked {
-            let least = frame.min_len_fcs();
+            let (frame, least) = (&traffic.frame, traffic.frame.min_len_fcs());
             self.notes.push(format!(
                 "{} {} frames are at least {least} bytes long where they carry linerate's signature; {asked} was asked for",
                 frame.family, frame.transport
             ));
         }
-        let flows = match source.origins[usize::from(kind.family == Family::V6)] {
-            None => FlowSpace::benchmark(kind.family, kind.flows)?,
-            Some((source, destination)) => FlowSpace::benchmark_from(source, destination, kind.flows)?,
-        };
-        let traffic = Traffic::new(frame, kind.size.clone(), flows);
         let card_stamps = kind.stamps == StampedBy::Hardware;
         if card_stamps && self.mode != Mode::Hosts {
             self.notes.push("the embedded lab has no cards: its frames are stamped in software".into());
         }
-        let traffic = Traffic { order: kind.order, stamp_every: kind.stamp_every, card_stamps, ..traffic };
+        let traffic = Traffic { card_stamps, ..traffic };
         Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec(), direction: kind.direction }))
     }
 

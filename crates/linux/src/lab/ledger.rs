@@ -61,7 +61,8 @@ impl Account {
     /// Whether every frame sent is received or lost at a known place, and every count agrees with its neighbour.
     pub fn balances(&self, generator: &PortCounters, receiver: &PortCounters) -> bool {
         let lost: u64 = self.losses.iter().map(|l| l.frames).sum();
-        generator.frames == receiver.unique() + lost
+        generator.frames + generator.broadcasts
+            == receiver.unique() + receiver.passed_broadcasts(generator) + lost
             && self.second_counts.iter().all(|s| s.frames == s.expected)
     }
 }
@@ -201,6 +202,9 @@ impl Reasons {
 
 const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
 
+/// What a router does with frames to the Ethernet broadcast address.
+const NOT_FORWARDED: &str = "DUT: broadcast frames, which are not forwarded";
+
 /// Where frames wait that were steered to another CPU (`netdev_max_backlog`).
 const BACKLOG: &str = "DUT: backlog of the CPU that frames are steered to full";
 
@@ -221,7 +225,7 @@ fn reconcile(
     let handed_over = grown(tx, &before.generator, &after.generator);
     let mut refused = grown(tx_dropped, &before.generator, &after.generator);
     // Only that ring is between the generator and the DUT's count of received frames: the difference is the ring's.
-    let sent = generator.frames + generator.refused;
+    let sent = generator.frames + generator.broadcasts + generator.refused;
     if shared_queue && handed_over + refused <= sent {
         refused = sent - handed_over;
     }
@@ -239,7 +243,8 @@ fn reconcile(
             second(&mut account, way.arrived, arrived, left);
             full(&mut account, way.receiver_ring, ring_full, Side::Tester);
             // Copies that the DUT made, and frames of its own, left it without having entered.
-            let made = receiver.duplicates() + receiver.foreign_total();
+            let passed = receiver.passed_broadcasts(generator);
+            let made = receiver.duplicates() + receiver.foreign_total() - passed;
             let inside = (entered + made).saturating_sub(left + ring_full);
             // A card counts as dropped all frames that its ring, its program and the backlog had no room for: the first two are
             // known.
@@ -248,6 +253,10 @@ fn reconcile(
             let by_program: u64 = reasons.grown.iter().filter(by_program).map(|(_, n)| n).sum();
             let dropped = grown(|l| l.rx_dropped, &b.inside, &a.inside);
             let ring = grown(tx_dropped, &before.generator, &after.generator);
+            // Those that found a ring full are among its losses.
+            let unforwarded = (generator.broadcasts - passed).min(inside);
+            dropped_inside(&mut account, NOT_FORWARDED.into(), unforwarded, Cause::NotForwarded);
+            let inside = inside - unforwarded;
             let backlog = if card.rps.is_some() { dropped.saturating_sub(ring + by_program) } else { 0 };
             let backlog = backlog.min(inside);
             full(&mut account, BACKLOG, backlog, Side::Dut);
@@ -286,14 +295,17 @@ fn locate_inside(account: &mut Account, variant: &str, lost: u64, reasons: &mut 
     let mut left = lost;
     let known = (format!("dropped by {variant}"), &mut reasons.known_drops);
     let stack = reasons.left.iter_mut().map(|(name, n)| (name.clone(), n));
-    let dropped = |place: String, frames| Loss { place, frames, side: Side::Dut, cause: Cause::Dropped };
     for (reason, explains) in [known].into_iter().chain(stack) {
         let frames = left.min(*explains);
         left -= frames;
         *explains -= frames;
-        lose(account, dropped(format!("DUT: {reason}"), frames));
+        dropped_inside(account, format!("DUT: {reason}"), frames, Cause::Dropped);
     }
-    lose(account, Loss { cause: Cause::Unexplained, ..dropped(UNEXPLAINED.into(), left) });
+    dropped_inside(account, UNEXPLAINED.into(), left, Cause::Unexplained);
+}
+
+fn dropped_inside(account: &mut Account, place: String, frames: u64, cause: Cause) {
+    lose(account, Loss { place, frames, side: Side::Dut, cause });
 }
 
 fn is_reason(counter: &str, known: bool) -> bool {

@@ -56,7 +56,9 @@ struct GeneratorState {
     back_stream: u32,
     back: u32,
     back_flow: u64,
-    pad: [u64; 4],
+    broadcasts: u64,
+    unicasts: u64,
+    pad: [u64; 2],
 }
 
 const _: () = assert!(size_of::<GeneratorState>() == 256);
@@ -205,6 +207,7 @@ fn first_state(traffic: &Traffic, thread: usize, threads: usize) -> GeneratorSta
         random: SplitMix64::new(seed.wrapping_add(thread as u64)).next_u64(),
         stream: traffic.stream(thread).into(),
         back_stream: traffic.stream(threads + thread).into(),
+        unicasts: u64::from(traffic.broadcast_every).saturating_sub(1),
         ..GeneratorState::default()
     }
 }
@@ -234,6 +237,7 @@ fn load(traffic: &Traffic, tables: &Tables, ports: u32, both: bool) -> Result<Eb
         ("L4_CHECKSUM", u32::from(traffic.frame.l4_checksum)),
         ("SIGNED", u32::from(traffic.frame.signed)),
         ("BOTH", both.into()),
+        ("BROADCAST_EVERY", traffic.broadcast_every),
     ];
     let elements = [
         ("states", bpf::possible_cpus() as u32),
@@ -284,7 +288,18 @@ impl Port for LiveFrames {
             let Pacer { rate_mfps, frames_left, step, .. } = Pacer::new(load, thread, self.cpus.len());
             let (step_ns, step_mfps) = step.unwrap_or((u64::MAX, 0));
             let known = self.states.get(*cpu as usize);
-            let GeneratorState { sequence, flow, random, mix, bytes, stream, refused, .. } = known;
+            let GeneratorState {
+                sequence,
+                flow,
+                random,
+                mix,
+                bytes,
+                stream,
+                refused,
+                broadcasts,
+                unicasts,
+                ..
+            } = known;
             let GeneratorState { back_sequence, back_bytes, back_stream, .. } = known;
             let state = GeneratorState {
                 duration_ns: load.duration_ns,
@@ -309,6 +324,8 @@ impl Port for LiveFrames {
                 back_sequence,
                 back_bytes,
                 back_stream,
+                broadcasts,
+                unicasts,
                 ..GeneratorState::default()
             };
             self.states.set(*cpu as usize, state);
@@ -333,6 +350,7 @@ impl Port for LiveFrames {
                     _ => now.bytes - base.bytes,
                 },
                 refused: now.refused - base.refused,
+                broadcasts: now.broadcasts - base.broadcasts,
                 next_sequence: now.sequence,
                 first_ns: now.first_ns,
                 last_ns: now.last_ns,

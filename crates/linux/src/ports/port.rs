@@ -40,6 +40,7 @@ pub struct ThreadCounters {
     pub frames: u64,
     pub bytes: u64,
     pub refused: u64,
+    pub broadcasts: u64,
     pub next_sequence: u64,
     /// CLOCK_MONOTONIC of the first frame; 0: not yet.
     pub first_ns: u64,
@@ -159,8 +160,10 @@ pub(super) fn sum<'a>(
     active_ns: Option<u64>,
 ) -> PortCounters {
     let mut counters = PortCounters { active_ns: active_ns.unwrap_or(0), ..PortCounters::default() };
-    for &ThreadCounters { cpu, queue, stream, frames, bytes, refused, next_sequence, stall_ns, .. } in threads
-    {
+    for thread in threads {
+        let ThreadCounters { cpu, queue, stream, frames, bytes, refused, next_sequence, stall_ns, .. } =
+            *thread;
+        counters.broadcasts += thread.broadcasts;
         counters.frames += frames;
         counters.bytes += bytes;
         counters.refused += refused;

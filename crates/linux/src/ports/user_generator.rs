@@ -513,6 +513,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
     fn threads(&self) -> Vec<ThreadCounters> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let thread = |(queue, Member { cpu, stream, tally, .. }): (u32, &Member<T>)| ThreadCounters {
+            broadcasts: 0,
             cpu: *cpu,
             queue,
             stream: *stream,
