@@ -45,6 +45,7 @@ fn every_experiment_is_there() {
         "a-a",
         "baseline",
         "bridge",
+        "directions",
         "established",
         "families",
         "firewalls",

@@ -411,6 +411,11 @@ pub struct DirectionCounts {
 }
 
 impl TrialRecord {
+    /// Directions that its frames took.
+    pub fn ways(&self) -> usize {
+        self.directions.len().max(1)
+    }
+
     /// When it was over, nanoseconds since the campaign's first trial began.
     pub fn ended_ns(&self) -> u64 {
         self.began_ns + self.took_ns.max(self.timing.load_ns())

@@ -106,6 +106,13 @@ impl Design {
         self.link_speed.map(|speed| line_rate(speed, self.slots[slot].len_fcs))
     }
 
+    /// A trial with rates of each direction, as its load is, on average.
+    fn of_each(&self, trial: &Observed) -> Observed {
+        let ways = self.slots.get(trial.request.slot).map_or(1, |slot| slot.direction.ways().len());
+        let each = |rates: f64| rates / ways as f64;
+        Observed { received: trial.received.map(each), offered: trial.offered.map(each), ..*trial }
+    }
+
     /// The request for a slot's trial as the design has it.
     fn request(&self, block: u32, slot: usize) -> TrialRequest {
         let (load, duration_ns) = (self.slots[slot].load, self.trials.duration_ns);

@@ -1,5 +1,5 @@
 //! Results of the tests of RFC 2544, and of documents after it. All times are nanoseconds unless a name says otherwise, all rates
-//! frames/s.
+//! frames/s; where frames go both ways, those of each direction on average. Counts of frames are those of both.
 
 use crate::experiment::Benchmark;
 use serde::{Deserialize, Serialize};

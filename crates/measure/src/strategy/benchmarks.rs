@@ -233,7 +233,7 @@ impl Strategy for Rfc2544 {
         let course = |course: &Course| course.slot == slot && Some(course.test) == benchmark;
         match self.courses.iter().position(course) {
             Some(at) => {
-                self.courses[at].observe(trial);
+                self.courses[at].observe(&self.design.of_each(trial));
                 self.turn = at + 1;
             }
             None => self.searches.observe(trial),

@@ -156,11 +156,6 @@ impl Searches {
         Some(cell.outcome(cell.goals.first()?))
     }
 
-    /// Directions that frames of a slot take.
-    fn ways(&self, slot: usize) -> f64 {
-        self.design.slots.get(slot).map_or(1.0, |slot| slot.direction.ways().len() as f64)
-    }
-
     fn alone(&self) -> Option<TrialRequest> {
         // Stalls are the machine's, whatever the frames.
         let half = |at: usize| if at == 0 { self.half } else { 0 };
@@ -219,10 +214,7 @@ impl Strategy for Searches {
     fn observe(&mut self, trial: &Observed) {
         self.due = None;
         self.blocks += 1;
-        // Loads are those of each direction, and so are all rates here.
-        let each = |rates: f64| rates / self.ways(trial.request.slot);
-        let (received, offered) = (trial.received.map(each), trial.offered.map(each));
-        let trial = &Observed { received, offered, ..*trial };
+        let trial = &self.design.of_each(trial);
         if let Some(alone) = self.alone.get_mut(&trial.request.slot) {
             alone.failed = if trial.received.is_some() { 0 } else { alone.failed + 1 };
             if trial.request.load.is_some() {
@@ -265,7 +257,7 @@ impl Strategy for Searches {
         let rate = |slot: usize| {
             let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
             let of_each = cell.outcome(cell.goals.first()?).conditional.filter(|rate| *rate > 0.0);
-            of_each.map(|rate| rate * self.ways(slot))
+            of_each.map(|rate| rate * self.design.slots[slot].direction.ways().len() as f64)
         };
         let median = (figure == Figure::Received).then(|| Some(rate(of)? / rate(than)?)).flatten()?;
         Some(Estimate { median, low: None, high: None, n: 1 })

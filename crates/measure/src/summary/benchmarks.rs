@@ -79,12 +79,12 @@ fn throughput(course: &Benched, valid: &[&TrialRecord]) -> Option<Throughput> {
 }
 
 fn at_load(trial: &&TrialRecord, maximum: Maximum) -> Option<AtLoad> {
-    let (load, rates) = (trial.asked_fps?, trial.rates?);
+    let (load, rates, ways) = (trial.asked_fps?, trial.rates?, trial.ways() as f64);
     Some(AtLoad {
         load,
         share: load / maximum.fps,
-        offered: rates.offered,
-        forwarded: rates.received,
+        offered: rates.offered / ways,
+        forwarded: rates.received / ways,
         sent: trial.generator.frames,
         lost: lost(trial),
     })
@@ -174,9 +174,7 @@ fn back_to_back(course: &Benched, maximum: Maximum, valid: &[&TrialRecord]) -> O
     let implied_s = mean / rate;
     let corrected_s = implied_s * (1.0 - throughput / rate).max(0.0);
     let actual = |trial: &&TrialRecord| {
-        // Both directions send a burst each, at the same time.
-        let frames = trial.generator.frames / trial.directions.len().max(1) as u64;
-        let ns = trial.generator.active_ns;
+        let (frames, ns) = (trial.generator.frames / trial.ways() as u64, trial.generator.active_ns);
         (ns > 0 && frames > 1).then(|| (frames - 1) as f64 * 1e9 / ns as f64)
     };
     let actual = median(&valid.iter().filter_map(actual).collect::<Vec<f64>>());

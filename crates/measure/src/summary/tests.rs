@@ -2,7 +2,7 @@ use super::*;
 use crate::audit::{Cause, Evidence, Loss, Side, audit};
 use crate::counters::PortCounters;
 use crate::experiment::{Comparison, Experiment, Interest, System, Trials};
-use crate::record::{Asked, Clocks, LabKind, Planned, Roles};
+use crate::record::{Asked, Clocks, DirectionCounts, LabKind, Planned, Roles};
 use crate::strategy::{Design, Figure, History, Observed, TrialRequest, strategy};
 use crate::trial::Rates;
 use crate::trial::Timing;
@@ -308,4 +308,51 @@ fn the_time_is_that_of_whole_trials_with_their_reboots() {
     (last.took_ns, last.reboots) = (60_000_000_000, 1);
     let summary = summarise(&campaign(), &trials, Stopped::Trials, 0);
     assert_eq!((summary.seconds, summary.reboots), (29.0 * 0.25 + 60.0, 1));
+}
+
+/// A DUT that forwards one direction alone: its rows tell the directions apart, and a link is as full as either.
+#[test]
+fn rows_have_both_directions() {
+    let mut campaign = campaign();
+    campaign.slots[1].direction = Direction::Both;
+    let mut trials = trials(1.5e6);
+    let rates = |received| Some(Rates { offered: 0.75e6, received, seconds: 0.25 });
+    let way = |direction, lost, received| DirectionCounts {
+        direction,
+        sent: 500,
+        received: 500 - lost,
+        lost,
+        rates: rates(received),
+        losses: vec![Loss {
+            place: "DUT: nft's drop rule".into(),
+            frames: lost,
+            side: Side::Dut,
+            cause: Cause::Dropped,
+        }],
+        ..DirectionCounts::default()
+    };
+    let one = summarise(&campaign, &trials, Stopped::Precise, 0);
+    for trial in trials.iter_mut().filter(|trial| trial.slot == 1) {
+        trial.directions = vec![way(Direction::Forward, 0, 0.75e6), way(Direction::Reverse, 500, 0.0)];
+    }
+    let s = summarise(&campaign, &trials, Stopped::Precise, 0);
+    let [forward, reverse] = s.rows[1].directions[..] else { panic!("{:?}", s.rows[1]) };
+    assert_eq!(
+        (forward.direction, forward.loss_ratio, forward.received.median),
+        (Direction::Forward, 0.0, 0.75e6)
+    );
+    assert_eq!(
+        (reverse.direction, reverse.loss_ratio, reverse.received.median),
+        (Direction::Reverse, 1.0, 0.0)
+    );
+    let warned = s.warnings.iter().find(|warning| warning.text.contains("in the reverse direction"));
+    assert!(
+        warned.is_some_and(|warning| warning.text.contains("(DUT: nft's drop rule)")),
+        "{:?}",
+        s.warnings
+    );
+    assert!(s.rows[0].directions.is_empty() && one.rows[1].directions.is_empty());
+    campaign.slots[1].direction = Direction::Forward;
+    let alone = summarise(&campaign, &trials, Stopped::Precise, 0);
+    assert_eq!(2.0 * s.rows[1].line_share["10G"], alone.rows[1].line_share["10G"]);
 }

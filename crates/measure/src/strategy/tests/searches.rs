@@ -14,6 +14,10 @@ fn goal(name: &str, loss: f64) -> WantedGoal {
 
 /// A tester, and behind it so many DUTs.
 fn searches(duts: usize) -> Searches {
+    searches_of(duts, Direction::Forward)
+}
+
+fn searches_of(duts: usize, direction: Direction) -> Searches {
     let trials = Trials {
         measure: Measure::Search,
         goals: vec![goal("ndr", 0.0), goal("pdr", 0.005)],
@@ -23,6 +27,7 @@ fn searches(duts: usize) -> Searches {
     };
     let mut design = design(duts + 1, vec![], trials, 1);
     design.slots[0].tester = true;
+    design.slots.iter_mut().for_each(|slot| slot.direction = direction);
     design.slots[1..].iter_mut().for_each(|slot| slot.ceiling = Some(0));
     Searches::new(design)
 }
@@ -127,4 +132,23 @@ fn the_end_of_the_budget_leaves_the_results_unfinished() {
     let mut it = searches(1);
     assert_eq!(it.next(&at(3600 * SECOND)), Err(Stopped::Budget));
     assert!(it.searches()[0].goals.is_empty() && it.searches()[0].ended.is_none());
+}
+
+/// The tester's rate and the DUT's count both directions; loads are those of each.
+#[test]
+fn loads_are_those_of_each_direction() {
+    let mut it = searches_of(1, Direction::Both);
+    let (mut elapsed, mut most) = (0, 0.0f64);
+    while let Ok(request) = it.next(&at(elapsed)) {
+        let offered = request.load.map_or(CEILING, |load| 2.0 * load);
+        let passed = if request.slot == 0 { offered.min(CEILING) } else { offered.min(4e5) };
+        let (received, loss_ratio) = (Some(passed), 1.0 - passed / offered);
+        let handled = received;
+        it.observe(&Observed { request, valid: true, received, handled, offered: Some(offered), loss_ratio });
+        most = most.max(request.load.unwrap_or(0.0));
+        elapsed += SECOND;
+    }
+    let ndr = it.searches()[0].goals[0].outcome;
+    assert!((0.995 * 2e5..=2e5).contains(&ndr.lower.unwrap()), "{ndr:?}");
+    assert!(most <= 0.95 * CEILING / 2.0, "{most}");
 }

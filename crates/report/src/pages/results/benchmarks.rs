@@ -37,7 +37,7 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     page.say(&departs);
     page.note(medium(all));
     if shown.campaign.slots.iter().any(|slot| slot.direction == Direction::Both) {
-        page.note("Both directions at once: loads, throughput and bursts are those of each direction; forwarded, sent and lost frames are of both together.");
+        page.note("Frames go both ways: loads, rates and lengths of bursts are those of each direction, and all are equal (RFC 2544, section 14); numbers of frames are those of both.");
     }
     for test in &experiment.trials.tests {
         let of_test = all.iter().filter_map(|of| {
