@@ -13,6 +13,9 @@ pub struct Picture {
     pub unit: String,
 }
 
+/// Per cent of the width below which a function is left out of a page.
+const NARROW: f64 = 0.2;
+
 impl Picture {
     fn options(self) -> Options<'static> {
         let mut options = Options::default();
@@ -47,8 +50,32 @@ pub fn differential(before: &Profile, after: &Profile, picture: Picture) -> io::
     draw(&lines, picture)
 }
 
+/// The same as a part of a page: without script, style sheet, title and narrow functions. The names of functions and their shares are
+/// titles of their rectangles.
+///
+/// # Errors
+/// The profile has no samples.
+pub fn flame_graph_part(profile: &Profile) -> io::Result<String> {
+    let picture = Picture { unit: "samples".into(), ..Picture::default() };
+    let mut options = picture.options();
+    (options.min_width, options.no_javascript) = (NARROW, true);
+    let svg = String::from_utf8_lossy(&drawn(&profile.lines(), options)?).into_owned();
+    let between = |from: &str, to: &str| {
+        let at = svg.find(from)?;
+        Some(&svg[at..at + svg[at..].find(to)?])
+    };
+    let size = between("viewBox=", " xmlns").unwrap_or_default();
+    let frames = between("<svg id=\"frames\"", "</svg>").unwrap_or_default();
+    let frames = frames.replacen(" id=\"frames\"", "", 1);
+    Ok(format!("<svg {size}>{frames}</svg></svg>"))
+}
+
 fn draw(lines: &[String], picture: Picture) -> io::Result<Vec<u8>> {
+    drawn(lines, picture.options())
+}
+
+fn drawn(lines: &[String], mut options: Options<'_>) -> io::Result<Vec<u8>> {
     let mut svg = Vec::new();
-    flamegraph::from_lines(&mut picture.options(), lines.iter().map(String::as_str), &mut svg)?;
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)?;
     Ok(svg)
 }

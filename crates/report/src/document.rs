@@ -38,6 +38,8 @@ pub enum Block {
     Strip(Strip),
     /// A picture of figures that the page has in words or in a table as well.
     Chart(Chart),
+    /// A picture that is already drawn, as SVG, whose figures a table has as well.
+    Drawing { title: String, svg: String },
     /// Something else begins.
     Gap,
 }

@@ -8,7 +8,8 @@ use linerate_hosts::configuration::Configuration;
 use linerate_linux::records;
 use linerate_measure::record::Stopped;
 use linerate_measure::summary::summarise;
-use linerate_report::document::Document;
+use linerate_profile::flame_graph_part;
+use linerate_report::document::{Block, Document};
 use linerate_report::format::Style;
 use linerate_report::pages;
 use std::fs;
@@ -17,6 +18,8 @@ use std::process::ExitCode;
 
 /// The file of a page beside the records of its campaign.
 const FILE: &str = "report.html";
+/// Flame graphs on a page at most: each has some hundred kilobytes.
+const MOST_FLAMES: usize = 4;
 
 /// Write campaigns as one page for a browser.
 #[derive(Debug, Args)]
@@ -81,9 +84,17 @@ fn together(pages: Vec<Document>) -> Document {
 /// The page of a campaign, with the configuration of its DUTs.
 fn page(directory: &Path) -> Result<Document> {
     let stored = records::read(directory)?;
+    let stacks = stored.stacks(directory)?;
     let summary =
         stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
     let mut page = pages::report(&stored.campaign, &stored.host, &summary, &stored.trials);
+    for (slot, profile) in stacks.iter().take(MOST_FLAMES) {
+        let title = format!("Flame graph: {}", stored.campaign.name_of(*slot));
+        // A profile without samples has no picture.
+        if let Ok(svg) = flame_graph_part(profile) {
+            page.blocks.push(Block::Drawing { title, svg });
+        }
+    }
     // DUTs that differ in their traffic alone are configured alike.
     let mut shown = Vec::new();
     for facts in &stored.facts {

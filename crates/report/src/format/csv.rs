@@ -22,7 +22,12 @@ impl Format for Csv {
                 Block::Text { text, tone } => said.push(saying(section, *tone, "", text)),
                 Block::Item { mark, text, tone } => said.push(saying(section, *tone, mark, text)),
                 Block::Table(rows) => tables += &format!("\r\n{}", table(section, rows)),
-                Block::Code { .. } | Block::Bars(_) | Block::Strip(_) | Block::Chart(_) | Block::Gap => {}
+                Block::Code { .. }
+                | Block::Bars(_)
+                | Block::Strip(_)
+                | Block::Chart(_)
+                | Block::Drawing { .. }
+                | Block::Gap => {}
             }
         }
         format!("section,tone,text\r\n{}{tables}", said.concat())

@@ -94,6 +94,12 @@ fn block_of(block: &Block) -> Markup {
             pre role="img" { @for line in plots::strip(strip, WIDTH) { (plain(&line)) "\n" } }
         },
         Block::Chart(chart) => picture(chart),
+        Block::Drawing { title, svg } => html! {
+            figure {
+                figcaption { (plain(title)) }
+                div.picture.flames role="img" aria-label=(plain(title)) { (PreEscaped(svg)) }
+            }
+        },
         Block::Gap => html! {},
     }
 }

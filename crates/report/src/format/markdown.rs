@@ -51,7 +51,7 @@ fn block(block: &Block) -> String {
             lines if lines.is_empty() => String::new(),
             lines => fenced(lines),
         },
-        Block::Code { .. } | Block::Gap => String::new(),
+        Block::Code { .. } | Block::Drawing { .. } | Block::Gap => String::new(),
     }
 }
 

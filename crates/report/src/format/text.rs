@@ -105,6 +105,7 @@ impl Page {
             Block::Bars(bars) => self.plot(plots::bars(bars, self.width)),
             Block::Strip(strip) => self.plot(plots::strip(strip, self.width)),
             Block::Chart(chart) => self.plot(plots::chart(chart, self.width)),
+            Block::Drawing { .. } => {}
             Block::Gap => self.gap(),
         }
     }
