@@ -268,6 +268,9 @@ pub struct Slot {
     pub known_answer: bool,
     /// Whether rules of its rule file have counters; `None` without a rule file.
     pub rule_counters: Option<bool>,
+    /// What RFC 6201 calls the event that befalls its DUT in the trials that want one; `None`: its plan has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<EventClass>,
     /// The path between end hosts, where TCP is measured: then a frame is a full segment of TCP.
     pub path: Option<PathOf>,
     /// Where an imported slot comes from.

@@ -88,7 +88,7 @@ impl Design {
             load: slot.asked_fps,
             skipped: !planned.lacking(slot.id).is_empty(),
             tester: slot.is_calibration(),
-            event: false,
+            event: slot.event.is_some(),
             direction: slot.direction,
         };
         let slots = campaign.slots.iter().zip(shortest).map(slot).collect();

@@ -393,6 +393,7 @@ impl Campaign {
             shortest,
             direction: self.kinds[cell.kind].direction,
             group: self.lanes[cell.lane].group,
+            event: self.lanes[cell.lane].settings.event.is_some(),
             ceiling: cell.ceiling,
             tester: self.lanes[cell.lane].settings.dut == super::settings::Dut::TesterBaseline,
             ..DesignSlot::default()

@@ -306,6 +306,11 @@ pub struct Event {
 const EVENT_NS: u64 = 100_000_000;
 
 impl Event {
+    /// Whether it boots the host.
+    pub fn boots(&self) -> bool {
+        matches!(self.what, Befalls::Reboot | Befalls::PowerOff)
+    }
+
     /// Nanoseconds until it is undone.
     pub fn lasts_ns(&self) -> u64 {
         self.for_ns.unwrap_or(EVENT_NS)

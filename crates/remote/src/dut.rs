@@ -8,11 +8,12 @@ use crate::{
 };
 use linerate_hosts::agent::merge::Seen;
 use linerate_hosts::counters;
-use linerate_hosts::dut_changes::Steps;
+use linerate_hosts::dut_changes::{Step, Steps};
 use linerate_hosts::phases::Outcome;
 use linerate_hosts::systems::{Kernel, MOST_BYTES};
 use linerate_linux::process::Job;
 use linerate_plan::lab::Boot;
+use linerate_plan::settings::Befalls;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -184,6 +185,47 @@ impl RemoteDut {
         Ok(())
     }
 
+    /// Carries an event out, under load: makes its steps, and undoes them after their time. A boot is only ordered, and the power turned
+    /// off and on: [`RemoteDut::finish_reboot`] waits for it. Returns everything that was done.
+    pub fn befall(&mut self, what: Befalls, steps: &[Step], lasts: Duration) -> (Result<()>, Vec<String>) {
+        match what {
+            Befalls::Reboot => {
+                // A host that goes down rarely answers.
+                let (before, _) = self.order_reboot();
+                self.going_down = Some(before);
+                (Ok(()), vec!["reboot".into()])
+            }
+            Befalls::PowerOff => {
+                self.reboots += 1;
+                self.going_down = Some(mark(self.place(), self.known.kernel));
+                (self.cycle_power(), vec![self.known.power_cycle.join(" ")])
+            }
+            _ => {
+                let ran = steps.iter().map(|step| step.apply.shown()).collect();
+                let before = self.changes.pending().len();
+                let made = self.changes.make(steps, false, None);
+                std::thread::sleep(if self.changes.pending().len() > before {
+                    lasts
+                } else {
+                    Duration::ZERO
+                });
+                (made.and(self.changes.undo_to(before).map(drop)), ran)
+            }
+        }
+    }
+
+    fn cycle_power(&self) -> Result<()> {
+        let [program, arguments @ ..] = &self.known.power_cycle[..] else {
+            return Err(self.error(Fault::Failed, "its lab file names no power-cycle program"));
+        };
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let job = Job::new(program, &arguments).within(POWER);
+        let run = job.run(|path| Command::new(path), None).map(drop);
+        run.map_err(|error| {
+            self.error(Fault::Failed, format!("its power could not be turned off and on: {error}"))
+        })
+    }
+
     /// Counters of its interfaces and protocols. After a load it may take a while to answer.
     ///
     /// # Errors
@@ -229,6 +271,17 @@ impl RemoteDut {
 
     /// Reboots it, and waits until it forwards again. Changes that do not outlive a boot are then gone.
     fn reboot(&mut self, interrupted: Interrupt<'_>) -> Result<()> {
+        let (before, told) = self.order_reboot();
+        let said = told.unwrap_or_default();
+        let back = self.come_back(&before, &said, interrupted);
+        if back.as_ref().is_err_and(|error| error.fault == Fault::Interrupted) {
+            self.going_down = Some(before);
+        }
+        back
+    }
+
+    /// Orders a reboot. Returns the boot before it, and what the host said.
+    fn order_reboot(&mut self) -> (Option<String>, Result<String>) {
         self.reboots += 1;
         let before = mark(self.place(), self.known.kernel);
         let argv: &[&str] = match self.known.kernel {
@@ -238,16 +291,14 @@ impl RemoteDut {
         let order = Order::program(argv).within(COMMAND).by_sudo(self.known.sudo);
         // The order is sent as a whole despite interrupts: otherwise it would be unknown whether the host goes down.
         let told = self.place().run(&order, None);
-        let said = told.map(|finished| finished.errors()).unwrap_or_default();
-        let back = self.come_back(&before, &said, interrupted);
-        if back.as_ref().is_err_and(|error| error.fault == Fault::Interrupted) {
-            self.going_down = Some(before);
-        }
-        back
+        (before, told.map(|finished| finished.errors()))
     }
 
-    /// Waits for a reboot that an interrupt left under way: settings that are restored on a host that goes down may be lost.
-    fn finish_reboot(&mut self) -> Result<()> {
+    /// Waits for a reboot that is under way: settings that are restored on a host that goes down may be lost.
+    ///
+    /// # Errors
+    /// It does not come back, or does not forward again.
+    pub fn finish_reboot(&mut self) -> Result<()> {
         self.going_down.take().map_or(Ok(()), |before| self.come_back(&before, "", None))
     }
 

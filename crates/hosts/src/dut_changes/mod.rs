@@ -6,6 +6,7 @@
 //! program. The one exception are a plan's own commands, which are shell lines by definition.
 
 mod bsd;
+mod event;
 mod linux;
 mod shared;
 mod single;
@@ -13,6 +14,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use event::event;
 pub use single::{Single, content, content_of};
 
 use crate::configuration::ethtool;

@@ -271,7 +271,7 @@ printf 'flush ruleset\n%s\n' "$was" | nft -c -f - >/dev/null || {
 }
 printf '%s\n' "$was""#;
 /// Restores the rules that [`NFT_READ`] printed, at once.
-const NFT_BACK: &str = r#"{ echo 'flush ruleset'; cat; } | nft -f -"#;
+pub(super) const NFT_BACK: &str = r#"{ echo 'flush ruleset'; cat; } | nft -f -"#;
 /// Prints tables by the program that is the first argument. Unused ones are printed by name alone, empty: otherwise, restoring them
 /// would leave the new rules in place.
 const TABLES_READ: &str = r#"save=$1; shift; for t; do "$save" -t "$t" || exit 1; done"#;

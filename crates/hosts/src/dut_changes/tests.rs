@@ -327,3 +327,33 @@ fn hash_fields_tables_and_interrupts_are_put_back() {
     assert_eq!(back(&pin, "irq 264 mask: 0, 1\n").unwrap().join(" "), "cpuset -l 0,1 -x 264");
     assert_eq!(back(&pin, "cpuset: getaffinity: No such process\n"), None);
 }
+
+#[test]
+fn events_are_steps_that_are_undone() {
+    let of = |system, what: &str, settings: Settings| {
+        let event = serde_json::json!({
+            "what": what, "process": "bird", "run": "start {in}", "undo": "stop {out}", "end": "out",
+        });
+        let rules = settings.rules.as_ref().map(|rules| rules.for_frames(system, &[Family::V4], Some("ix1")));
+        let event = serde_json::from_value(event).unwrap();
+        let steps = super::event(&event, &settings, rules.as_ref(), &[Family::V4], &target(system));
+        steps.map(|steps| lines(&Steps { steps, ..Steps::default() }))
+    };
+    let plain = |system, what| of(system, what, Settings::default()).unwrap();
+    assert_eq!(
+        plain(System::FreeBsd, "forwarding-off"),
+        ["sysctl net.inet.ip.forwarding: sysctl net.inet.ip.forwarding=0 / sysctl net.inet.ip.forwarding=7"]
+    );
+    assert_eq!(plain(System::Linux, "link-down"), ["eth2 down: ip link set dev eth2 down / sh eth2"]);
+    assert!(of(System::OpenBsd, "link-down", Settings::default()).unwrap_err().contains("static routes"));
+    let killed = plain(System::Linux, "process-killed");
+    assert_eq!(killed[0], "process bird killed: pkill -KILL -x bird / stays");
+    assert_eq!(killed.len(), 2, "and started again");
+    assert_eq!(plain(System::Linux, "command").len(), 1);
+    assert_eq!(plain(System::Linux, "reboot"), [""; 0]);
+    let with =
+        |firewall| Settings { rules: Some(RuleSet::new(firewall, Kind::Stateful)), ..Settings::default() };
+    let reloaded = |system, firewall| of(system, "rules-reloaded", with(firewall)).unwrap();
+    assert_eq!(reloaded(System::FreeBsd, Firewall::Pf), ["rule set by pfctl, once more: pfctl -f - / stays"]);
+    assert_eq!(reloaded(System::Linux, Firewall::Nftables), ["rule set by nft, once more: sh / stays"]);
+}

@@ -191,6 +191,7 @@ impl Prepared {
             traffic: (self.mode != Mode::EndHosts).then(|| Box::new(traffic.clone())),
             known_answer: lane.settings.dut.is_known(),
             path: (self.mode == Mode::EndHosts).then(|| path(&lane.settings, mix.max_len_fcs(), frame)),
+            event: lane.settings.event.as_ref().map(|event| event.what.class()),
             rule_counters: lane.settings.rule_file.as_ref().map(RuleFile::counts),
             imported: None,
         });

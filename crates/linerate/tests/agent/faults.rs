@@ -147,7 +147,7 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
             super::common::wait_for("frames", || (hosts.sent() > 500).then_some(()));
             receiver.signal(libc::SIGKILL);
         });
-        trial.run(&AtomicBool::new(false)).unwrap_err()
+        trial.run(&AtomicBool::new(false), &|_| {}).unwrap_err()
     });
     assert!(error.to_string().starts_with("held: lost the agent"), "{error}");
     assert!(began.elapsed() < Duration::from_secs(15), "it did not wait for the end");
@@ -175,7 +175,7 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
             super::common::wait_for("frames", || (hosts.sent() > 100).then_some(()));
             interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
         });
-        trial.run(&interrupted).unwrap()
+        trial.run(&interrupted, &|_| {}).unwrap()
     });
     assert!(flown.generator.frames > 100 && flown.generator.frames < 100_000, "{}", flown.generator.frames);
 }

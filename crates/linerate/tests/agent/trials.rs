@@ -14,7 +14,9 @@ use std::sync::atomic::AtomicBool;
 fn fly(members: &[Member<'_>], rate: Option<f64>, ms: u64) -> Flown {
     let timing = Timing { quiet_ns: 200_000_000, drain_ns: 2_000_000_000, ..Timing::slice(ms * 1_000_000) };
     let load = Load { rate, batch: 8, ..Load::lasting(timing.load()) };
-    Trial { members, timing, load, answer: false, card_stamps: false }.run(&AtomicBool::new(false)).unwrap()
+    Trial { members, timing, load, answer: false, card_stamps: false }
+        .run(&AtomicBool::new(false), &|_| {})
+        .unwrap()
 }
 
 /// Generator and receiver on hosts of their own, a router between them.
@@ -93,7 +95,7 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
     let load = Load { rate: Some(10_000.0), frames: Some(777), batch: 8, ..Load::lasting(timing.load()) };
     let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false };
     for _ in 0..2 {
-        let flown = trial.run(&AtomicBool::new(false)).unwrap();
+        let flown = trial.run(&AtomicBool::new(false), &|_| {}).unwrap();
         assert_eq!((flown.generator.frames, flown.receiver.unique()), (777, 777));
     }
     // The port that takes the place of another of its name detaches its program first.
@@ -149,7 +151,7 @@ fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
         let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(200_000_000) };
         let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
         let trial = Trial { members: &members, timing, load, answer: false, card_stamps };
-        let flown = trial.run(&AtomicBool::new(false)).unwrap();
+        let flown = trial.run(&AtomicBool::new(false), &|_| {}).unwrap();
         let (latency, clocks) = (&flown.receiver.latency, flown.clocks.unwrap());
         let [least, median] = [0.0, 0.5].map(|quantile| latency.quantile(quantile).unwrap());
         println!("{counts}, ahead by {seconds} s: {clocks:?}, least {least}, median {median}");
@@ -206,7 +208,7 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
             ip(&format!("-n {} route {change} blackhole 198.19.0.0/17", hosts.dut)).ok();
         }
         lab.learn(kind, 100, false, &stop).unwrap();
-        let flown = lab.trial(kind, timing, load, false, &stop).unwrap();
+        let flown = lab.trial(kind, timing, load, false, &stop, &|_| {}).unwrap();
         let (sent, received) = (flown.generator.frames, flown.receiver.unique());
         assert!(sent >= 500 && flown.outcome.faults.is_empty(), "{flown:?}");
         assert_eq!(received, if passes { sent } else { 0 });

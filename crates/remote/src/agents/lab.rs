@@ -100,13 +100,13 @@ struct Underway {
 }
 
 impl Trial<'_> {
-    /// Runs it. Ends early when `interrupted` becomes true. Whatever happens, loads that can be reached are stopped; the others
+    /// Runs it. `began` gets the moment of the first frame, by CLOCK_MONOTONIC, once it is certain. Ends early when `interrupted` becomes true. Whatever happens, loads that can be reached are stopped; the others
     /// end by themselves.
     ///
     /// # Errors
     /// An agent is lost, or refuses.
-    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown> {
-        let result = self.fly(interrupted);
+    pub fn run(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<Flown> {
+        let result = self.fly(interrupted, began);
         if result.is_err() {
             for member in self.members.iter().filter(|m| m.agent.lost().is_none()) {
                 let _ = member.agent.stop();
@@ -115,7 +115,7 @@ impl Trial<'_> {
         result
     }
 
-    fn fly(&self, interrupted: &AtomicBool) -> Result<Flown> {
+    fn fly(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<Flown> {
         let offsets = self.compare_clocks()?;
         let apart = self.apart(&offsets);
         let shift_ns = apart.iter().filter_map(|(_, offset)| Some((*offset)?.within_ns)).max().unwrap_or(0);
@@ -138,6 +138,7 @@ impl Trial<'_> {
                 under.load = member.agent.go(under.offset.there(at_ns))?;
             }
         }
+        began(at_ns);
         self.watch(&mut underway, interrupted)?;
         let mut flown = Flown::default();
         (flown.generator, flown.receiver) = self.drain()?;
@@ -473,7 +474,7 @@ impl RealLab {
         let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
         let load =
             Load { rate: Some(50_000.0), frames: Some(frames), batch: 8, ..Load::lasting(timing.load()) };
-        let flown = self.trial(kind, timing, load, answer, interrupted)?;
+        let flown = self.trial(kind, timing, load, answer, interrupted, &|_| {})?;
         Ok([flown.generator.frames, flown.receiver.unique(), flown.generator.answers])
     }
 
@@ -498,11 +499,12 @@ impl RealLab {
         load: Load,
         answer: bool,
         interrupted: &AtomicBool,
+        began: &dyn Fn(u64),
     ) -> Result<Flown> {
         self.prepare(kind)?;
         let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(|n| self.member(n, kind)).collect();
         let card_stamps = self.kinds[kind].card_stamps;
-        Trial { members: &members, timing, load, answer, card_stamps }.run(interrupted)
+        Trial { members: &members, timing, load, answer, card_stamps }.run(interrupted, began)
     }
 
     /// An agent's part in a trial, if it has one.

@@ -10,19 +10,23 @@ pub use site::{Site, folder, prepare, read, state, system};
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts, after_load};
 use super::prepare::Prepared;
-use super::{Request, Testbed, TrialOutcome};
+use super::{Befell, Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::output::tell;
 use anyhow::{Result, anyhow, bail};
 use linerate_hosts::agent::merge::{self, Seen};
-use linerate_hosts::dut_changes::Steps;
+use linerate_hosts::dut_changes::{Step, Steps};
 use linerate_linux::lab::ledger::Account;
+use linerate_linux::trial::under_load;
+use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::collector::{Collectors, grown};
 use linerate_measure::experiment::{Reboot, System};
 use linerate_measure::record::{Connections, LabKind, States};
-use linerate_measure::trial::Timing;
+use linerate_measure::trial::{Shape, Timing};
 use linerate_plan::campaign::{Campaign, Collect};
 use linerate_plan::lab::Host;
+use linerate_plan::names::Named;
+use linerate_plan::settings::{Befalls, Event};
 use linerate_remote::agents::Flown;
 use linerate_remote::dut::RemoteDut;
 use linerate_remote::{Left, RemoteError};
@@ -51,6 +55,8 @@ struct Device {
     reboot: Reboot,
     /// Data to collect in each trial.
     collect: Collect,
+    /// By lane: the steps of its event, or why it cannot be.
+    events: Vec<Result<Vec<Step>, String>>,
 }
 
 impl Device {
@@ -58,7 +64,8 @@ impl Device {
         let reboot = plan.experiment.trials.reboot;
         let (dut, ends) = (site.dut(host, reboot)?, site.ends(host)?.map(|end| end.name.clone()));
         let lanes = site.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
-        Ok(Device { dut, ends, lanes, reboot, collect: plan.collect.clone() })
+        let events = site.events(plan)?;
+        Ok(Device { dut, ends, lanes, reboot, collect: plan.collect.clone(), events })
     }
 
     /// Prepares the collectors of a trial.
@@ -83,6 +90,8 @@ struct HostSlot {
     states: Option<States>,
     /// The command that makes the DUT forget its states.
     forget: Option<&'static str>,
+    /// What befalls the DUT in trials that want an event.
+    event: Option<Event>,
 }
 
 impl HostSlot {
@@ -103,6 +112,7 @@ impl HostSlot {
             flows: if all { flows } else { flows.min(ENOUGH_TO_LEARN) },
             states,
             forget: settings.forget(),
+            event: settings.event.clone(),
         }
     }
 }
@@ -238,9 +248,20 @@ impl Hosts {
         let collectors = self.device.as_ref().map(|device| device.before_trial(request));
         let before = look(&mut self.device)?;
         let began = Instant::now();
-        let flown = self.tester.trial(slot.kind, request)?;
+        let (flown, befell) = self.fly(&slot, request)?;
+        let event = befell.as_ref().and(slot.event.as_ref());
+        if let Some(device) = &mut self.device
+            && event.is_some_and(Event::boots)
+        {
+            // Its settings are gone: it is set up again for the next trial.
+            self.standing = None;
+            device.dut.finish_reboot()?;
+        }
         let after = look(&mut self.device)?;
-        let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
+        let account = match event.filter(|event| event.boots() || event.what == Befalls::LinkDown) {
+            Some(_) => account_of_silence(&flown),
+            None => account(&self.device, &flown, before.as_ref().zip(after.as_ref())),
+        };
         // The device answers again: its counters have been read.
         let found = collectors.map(Collectors::after).unwrap_or_default();
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
@@ -252,7 +273,25 @@ impl Hosts {
             states.map(|states| Connections { states, tracked: None, unanswered: None });
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);
         outcome.record.stamped = stamped;
+        outcome.befell(slot.event.as_ref(), befell);
         Ok(outcome)
+    }
+
+    /// Runs the load; an event befalls the device meanwhile if the trial wants one.
+    fn fly(&mut self, slot: &HostSlot, request: &Request) -> Result<(Flown, Option<Befell>)> {
+        let Shape::Event { after_ns } = request.shape else {
+            return Ok((self.tester.trial(slot.kind, request, &|_| {})?, None));
+        };
+        let (Some(Device { dut, events, .. }), Some(event)) = (&mut self.device, &slot.event) else {
+            bail!("the trial wants an event, and its variant has no [event]");
+        };
+        let steps = events[slot.lane].as_ref().map_err(|why| anyhow!("{}: {why}", event.what.name()))?;
+        let (what, tester) = (event.what, &mut self.tester);
+        let after_ns = request.timing.warm_up_ns + after_ns;
+        let act = || dut.befall(what, steps, Duration::from_nanos(event.lasts_ns()));
+        let (flown, befell) = under_load(after_ns, act, |began| tester.trial(slot.kind, request, began));
+        let befell = befell.map(|((done, ran), times)| (done.map_err(|error| error.to_string()), times, ran));
+        Ok((flown?, befell))
     }
 
     fn is_device(&self, host: &str) -> bool {
@@ -314,6 +353,14 @@ impl Testbed for Hosts {
 
 fn look(device: &mut Option<Device>) -> Result<Option<Seen>, RemoteError> {
     device.as_mut().map(|device| device.dut.look()).transpose()
+}
+
+/// A device that was down, or its link, has counted no frames meanwhile, or has forgotten their number: all that are missing are its.
+fn account_of_silence(flown: &Flown) -> Account {
+    let frames = flown.generator.frames.saturating_sub(flown.receiver.unique());
+    let place = "DUT: down, or its link".into();
+    let loss = Loss { place, frames, side: Side::Dut, cause: Cause::Dropped };
+    Account { losses: Some(loss).filter(|loss| loss.frames > 0).into_iter().collect(), ..Account::default() }
 }
 
 /// Places of lost frames, as far as the device's counters show them.

@@ -6,7 +6,7 @@ use crate::output::{faulty, tell, usage};
 use crate::progress::Progress;
 use crate::testbed::prepare::{Prepared, Source, lacking_of_cells, origins, with_reasons};
 use anyhow::{Context, Result, anyhow, bail};
-use linerate_hosts::dut_changes::{self, Steps, Target};
+use linerate_hosts::dut_changes::{self, Step, Steps, Target};
 use linerate_hosts::preflight::{self, Port, frames, ports};
 use linerate_hosts::systems::{Facts, Interface, Kernel, System as Detected};
 use linerate_linux::net::userns;
@@ -272,6 +272,18 @@ impl Site {
             None => {
                 Err(vec!["there is no device under test in this lab: it would be a tester baseline".into()])
             }
+        };
+        Ok((0..plan.lanes.len()).map(of_lane).collect())
+    }
+
+    /// By lane: the steps of its event, or why it cannot befall this DUT.
+    pub(super) fn events(&self, plan: &Campaign) -> Result<Vec<Result<Vec<Step>, String>>> {
+        let target = self.lab.dut().map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
+        let of_lane = |lane: usize| {
+            let settings = &plan.lanes[lane].settings;
+            let (Some(event), Some(target)) = (&settings.event, &target) else { return Ok(Vec::new()) };
+            let rules = plan.rule_set(lane, Some(&target.outside.name));
+            dut_changes::event(event, settings, rules.as_ref(), &plan.families(lane), target)
         };
         Ok((0..plan.lanes.len()).map(of_lane).collect())
     }

@@ -90,15 +90,21 @@ impl Tester {
         unreachable!("the rounds do not end")
     }
 
-    /// One trial of a kind of traffic through the device as it stands.
-    pub fn trial(&mut self, kind: usize, request: &Request) -> Result<Flown> {
+    /// One trial of a kind of traffic through the device as it stands. `began`: see [`RealLab::trial`].
+    pub fn trial(&mut self, kind: usize, request: &Request, began: &dyn Fn(u64)) -> Result<Flown> {
         let timing = request.timing;
         match &mut self.hosts {
             Hosts::Agents(lab) => {
                 let batch = if request.rate.is_some() { PACED_BATCH } else { BATCH };
-                Ok(lab.trial(kind, timing, request.load(batch), false, &STOP)?)
+                Ok(lab.trial(kind, timing, request.load(batch), false, &STOP, began)?)
             }
             Hosts::Tools(tools) => {
+                if let Some(why) = request.needs_linerate() {
+                    bail!(
+                        "{why} linerate on generator and receiver; this lab has {}",
+                        self.names.join(" and ")
+                    );
+                }
                 let (sent, received) = &tools.tasks[kind];
                 // Every generator sends its share.
                 let rate = request.rate.map(|rate| rate / sent.len() as f64);

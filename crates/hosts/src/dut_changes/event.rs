@@ -1,0 +1,106 @@
+//! What befalls a host while a load runs, as steps that are made and undone as all others.
+
+use super::shared::NFT_BACK;
+use super::{Family, Form, Input, List, Program, Read, Step, Steps, Target, Undo};
+use linerate_measure::experiment::System;
+use linerate_plan::rules::RuleSet;
+use linerate_plan::settings::{Befalls, End, Event, Settings};
+use linerate_wire::Family as IpVersion;
+
+/// The steps that begin an event, of which those that can be are undone after its time. None for a boot and for power, which need no
+/// step.
+///
+/// # Errors
+/// This system has no way for it.
+pub fn event(
+    event: &Event,
+    settings: &Settings,
+    rules: Option<&RuleSet>,
+    families: &[IpVersion],
+    target: &Target,
+) -> Result<Vec<Step>, String> {
+    let mut list = List { target, steps: Steps::default(), unsupported: Vec::new() };
+    let linux = matches!(target.system, System::Linux | System::Vyos);
+    let shell = |line: &String| Program::new(["sh", "-c", &target.fill(line)]);
+    match event.what {
+        Befalls::ForwardingOff => {
+            for family in families {
+                list.sysctl(forwarding(*family, linux), "0");
+            }
+        }
+        Befalls::LinkDown if linux => link_down(&mut list, event.end.unwrap_or(End::In)),
+        Befalls::LinkDown => {
+            let why = "static routes may go with the link: use a command with its own undoing";
+            list.refuse("link-down", why);
+        }
+        Befalls::RulesReloaded => {
+            (Family::of(target.system).firewall)(&mut list, settings.rule_file.as_ref(), rules);
+            list.steps.steps = list.steps.steps.into_iter().filter_map(again).collect();
+        }
+        Befalls::ProcessKilled => {
+            let name = event.process.as_deref().unwrap_or_default();
+            let kill = Program::new(["pkill", "-KILL", "-x", name]);
+            list.add(format!("process {name} killed"), None, kill, Undo::Stays);
+            if let Some(line) = &event.run {
+                list.add(format!("command `{line}`"), None, shell(line), Undo::Stays);
+            }
+        }
+        Befalls::Command => {
+            if let (Some(run), Some(undo)) = (&event.run, &event.undo) {
+                list.with_undo(format!("command `{run}`"), shell(run), shell(undo));
+            }
+        }
+        Befalls::Reboot | Befalls::PowerOff => {}
+    }
+    if list.unsupported.is_empty() { Ok(list.steps.steps) } else { Err(list.unsupported.join("; ")) }
+}
+
+fn forwarding(family: IpVersion, linux: bool) -> &'static str {
+    match (family, linux) {
+        (IpVersion::V4, true) => "net.ipv4.ip_forward",
+        (IpVersion::V6, true) => "net.ipv6.conf.all.forwarding",
+        (IpVersion::V4, false) => "net.inet.ip.forwarding",
+        (IpVersion::V6, false) => "net.inet6.ip6.forwarding",
+    }
+}
+
+/// Prints what the kernel forgets with a link, in the words of ip(8)'s batches.
+const LINK_READ: &str = r#"for f in 4 6; do
+	ip -"$f" -o addr show dev "$1" scope global | while read -r _ _ _ address _; do
+		echo "addr replace $address dev $1"
+	done
+	ip -"$f" neigh show dev "$1" nud permanent | while read -r address _ mac _; do
+		echo "neigh replace $address lladdr $mac dev $1 nud permanent"
+	done
+	ip -"$f" route show dev "$1" | grep -v 'proto kernel' | while read -r route; do
+		echo "route replace ${route%% linkdown*} dev $1"
+	done
+done; exit 0"#;
+/// Takes the link up again, with everything that [`LINK_READ`] printed.
+const LINK_BACK: &str = r#"{ echo "link set dev $1 up"; cat; } | ip -batch -"#;
+
+fn link_down(list: &mut List<'_>, end: End) {
+    let name = list.target.end(end).name.clone();
+    let read = Read { program: Program::script(LINK_READ, [&name]), form: Form::Whole };
+    let down = Program::new(["ip", "link", "set", "dev", &name, "down"]);
+    let up = Program::script(LINK_BACK, [&name]).reading(Input::Was);
+    list.steps.steps.push(Step::change(format!("{name} down"), read, down, up));
+}
+
+/// Rules of ipfw are added to those that there are.
+const IPFW_ANEW: &str = r#"ipfw -q -f flush && exec "$@""#;
+
+/// The loading of a step once more; none if it loads no rules. Sets and modules stay as they are.
+fn again(step: Step) -> Option<Step> {
+    let Program { argv, input } = step.apply;
+    if input == Input::Nothing || argv[0] == "ipset" {
+        return None;
+    }
+    let apply = match argv[0].as_str() {
+        "nft" => Program::script(NFT_BACK, [""; 0]),
+        "ipfw" => Program::script(IPFW_ANEW, argv),
+        _ => Program::new(argv),
+    };
+    let what = format!("{}, once more", step.what);
+    Some(Step { what, read: None, apply: apply.reading(input), undo: Undo::Stays, ..step })
+}
