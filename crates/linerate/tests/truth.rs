@@ -251,12 +251,14 @@ fn several_generator_cpus_account_for_every_frame() {
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
 fn both_directions_account_for_every_frame() {
-    let both = |more: &str| every_frame_is_accounted_for(&format!("--direction both {more}"));
-    both("--variant nft-stateful --variant bridge --variant xdp");
-    both("--mode threaded --rate 20kpps --sizes imix --family 4");
-    both("--port af-packet --family 4");
-    if cpus() > 1 {
-        both("--cpus 0-1 --family 4");
+    let several = if cpus() > 1 { "--cpus 0-1" } else { "" };
+    // Connection tracking looks at the checksums of the answers.
+    for more in [
+        &format!("--family 6 --variant nft-stateful --variant xdp {several}"),
+        "--family 4 --mode threaded --rate 20kpps --sizes imix",
+        "--family 4 --port af-packet",
+    ] {
+        every_frame_is_accounted_for(&format!("--direction both {more}"));
     }
 }
 

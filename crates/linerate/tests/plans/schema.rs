@@ -114,7 +114,11 @@ fn campaigns_as_json_have_one_shape_and_fit_its_schema() {
     let benched = ["bench", "--sizes", "64,imix", "--trials", "2", "--duration", "20ms"];
     let tests = scratch.file("tests");
     let tested = ["rfc2544", "--quick", "--size", "64", "--duration", "100ms", "--test", "latency"];
-    for (words, folder) in [(&benched[..], &bench), (&["run", plan.as_str()], &run), (&tested, &tests)] {
+    let both = scratch.file("both");
+    let of_both = ["bench", "--direction", "both", "--trials", "2", "--duration", "20ms"];
+    let run_it = ["run", plan.as_str()];
+    let all = [(&benched[..], &bench), (&run_it, &run), (&tested, &tests), (&of_both, &both)];
+    for (words, folder) in all {
         let printed =
             linerate(words.iter().chain(&quick).copied().chain([folder.as_str()])).run().no_panic().json();
         assert_eq!(faults(&schema, &printed), Vec::<String>::new(), "{words:?}");
