@@ -6,9 +6,9 @@
 use super::searches::{ATTEMPTS, OF_CEILING};
 use super::{Design, Figure, History, Observed, Searches, Strategy, TrialRequest};
 use crate::experiment::{Benchmark, CURVE_STEP, SEARCH_WIDTH};
-use crate::record::{Searched, Stopped, Why};
+use crate::record::{Ended, Searched, Stopped, Why};
 use crate::trial::Shape;
-use linerate_search::{Bursts, Curve, Search, Trial};
+use linerate_search::{Bursts, Curve, Outcome, Search, Trial};
 use linerate_stats::Estimate;
 
 /// Load of a recovery test, as a share of the throughput (RFC 2544, section 26.5), and the share of that load after it.
@@ -43,9 +43,8 @@ pub struct Benched {
     pub highest: Option<f64>,
     /// What the links carry, in frames/s.
     pub line: Option<f64>,
-    /// The throughput, and whether the highest load lost nothing.
+    /// The throughput, in frames/s.
     pub throughput: Option<f64>,
-    pub at_highest: bool,
     /// The longest burst of each search, in frames.
     pub bursts: Vec<u64>,
     /// Frames of the longest burst that was allowed, and the distance of lengths that ended a search.
@@ -135,10 +134,14 @@ impl Rfc2544 {
         }
     }
 
-    /// Throughput of a slot in frames/s, and whether its highest load lost nothing.
-    fn throughput(&self, slot: usize) -> (Option<f64>, bool) {
-        let bounds = self.searches.bounds(slot);
-        bounds.map_or((None, false), |found| (found.lower, found.lower.is_some() && found.upper.is_none()))
+    /// Throughput of a slot in frames/s, and whether its highest load lost nothing; or why there is none.
+    fn throughput(&self, slot: usize) -> Result<(f64, bool), Why> {
+        match self.searches.bounds(slot) {
+            Some((Outcome { lower: Some(lower), upper, .. }, _)) => Ok((lower, upper.is_none())),
+            Some((_, Some(Ended::Known))) => Err(Why::NoThroughput),
+            Some((_, Some(Ended::Tester))) => Err(Why::Tester),
+            _ => Err(Why::Unfinished),
+        }
     }
 
     fn course(&self, test: Benchmark, slot: usize) -> Course {
@@ -155,8 +158,7 @@ impl Rfc2544 {
             let curve = Curve::new(highest, trials.step.unwrap_or(CURVE_STEP), trials.load_ns(test));
             return Ok(Kind::Curve { curve, max: highest });
         }
-        let (throughput, at_highest) = self.throughput(slot);
-        let throughput = throughput.ok_or(Why::NoThroughput)?;
+        let (throughput, at_highest) = self.throughput(slot)?;
         let after_ns = trials.before_ns(test);
         let (load, shape) = match test {
             Benchmark::BackToBack | Benchmark::Recovery if at_highest => return Err(Why::AtMaximum),
@@ -188,7 +190,7 @@ impl Rfc2544 {
 
     fn benched(&self, test: Benchmark, slot: usize) -> Benched {
         let course = self.courses.iter().find(|course| course.slot == slot && course.test == test);
-        let (throughput, at_highest) = self.throughput(slot);
+        let throughput = self.throughput(slot);
         let bursts = course.and_then(|course| match &course.kind {
             Kind::Bursts(bursts) => Some(bursts),
             _ => None,
@@ -196,8 +198,7 @@ impl Rfc2544 {
         let unfinished = || course.is_none_or(|course| !course.is_over());
         let why = match (test, course.and_then(|course| course.why)) {
             (_, Some(why)) => Some(why),
-            // Its search says itself how it ended.
-            (Benchmark::Throughput, None) => None,
+            (Benchmark::Throughput, None) => throughput.err(),
             (_, None) => unfinished().then_some(Why::Unfinished),
         };
         Benched {
@@ -205,8 +206,7 @@ impl Rfc2544 {
             test,
             highest: self.searches.highest(slot),
             line: self.design.line_rate(slot),
-            throughput,
-            at_highest,
+            throughput: throughput.ok().map(|(fps, _)| fps),
             bursts: bursts.map_or(Vec::new(), |bursts| bursts.found.clone()),
             most: bursts.map_or(0, |bursts| bursts.search.most()),
             step: bursts.map_or(0, |bursts| bursts.step),

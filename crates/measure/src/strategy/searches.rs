@@ -150,10 +150,10 @@ impl Searches {
         self.cells.iter().map(|cell| cell.slot).collect()
     }
 
-    /// The bounds that were found for a slot.
-    pub(super) fn bounds(&self, slot: usize) -> Option<Outcome> {
+    /// The bounds that were found for a slot, and how its search ended.
+    pub(super) fn bounds(&self, slot: usize) -> Option<(Outcome, Option<Ended>)> {
         let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
-        Some(cell.outcome(cell.goals.first()?))
+        Some((cell.outcome(cell.goals.first()?), cell.ended))
     }
 
     fn alone(&self) -> Option<TrialRequest> {

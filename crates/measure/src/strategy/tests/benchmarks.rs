@@ -144,7 +144,15 @@ fn a_dut_that_forwards_nothing_has_no_test_at_its_throughput() {
     let mut it = Rfc2544::new(tests(&[Throughput, Latency, FrameLoss], SECOND));
     let requests = run(&mut it, 0.0, 0, |_| true);
     assert_eq!(why(&it, Latency, 1), Some(Why::NoThroughput));
+    assert_eq!(why(&it, Throughput, 1), Some(Why::NoThroughput));
     assert_eq!(of(&requests, FrameLoss, 1).len(), 10);
+}
+
+#[test]
+fn a_tester_that_keeps_no_load_is_named_and_not_the_dut() {
+    let mut it = Rfc2544::new(tests(&[Throughput, Latency], SECOND));
+    run(&mut it, 1e5, 0, |r| r.load > Some(5e5));
+    assert_eq!((why(&it, Throughput, 1), why(&it, Latency, 1)), (Some(Why::Tester), Some(Why::Tester)));
 }
 
 #[test]

@@ -122,10 +122,7 @@ fn sentence(why: Why) -> &'static str {
 
 /// What limits a throughput that was found.
 fn searched(shown: &Shown<'_>, result: &Result<'_>) -> Option<String> {
-    let Figures::Throughput(found) = &result.tested.figures else {
-        let missing = result.tested.test == Benchmark::Throughput;
-        return missing.then(|| sentence(Why::NoThroughput).to_string());
-    };
+    let Figures::Throughput(found) = &result.tested.figures else { return None };
     let search = shown.summary.searches.iter().find(|search| search.slot == result.slot.id)?;
     let irregular = search.goals.first()?.outcome.irregular?;
     let line = result.maximum.is_some_and(|maximum| maximum.medium && maximum.tester_fps >= maximum.fps);
