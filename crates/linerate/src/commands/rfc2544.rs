@@ -7,11 +7,13 @@ use anyhow::Result;
 use clap::Args;
 use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
 use linerate_measure::record::Mode;
-use linerate_plan::BuiltIn;
 use linerate_plan::campaign::{Campaign, Lab};
+use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
+use linerate_plan::settings::Befalls;
 use linerate_plan::timetable::{Timetable, tests};
 use linerate_plan::units::{Rate, parse_link_speed};
+use linerate_plan::{BuiltIn, duration_text, parse_duration_ns};
 use linerate_report::pages;
 use serde_json::json;
 use std::path::PathBuf;
@@ -27,6 +29,7 @@ use std::time::Duration;
   sudo linerate rfc2544 --test latency --size 64 --size 1518
   sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
+  sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s
   linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     the hosts of a real lab
   linerate rfc2544 --quick --simulate rate=500kpps   no packets at all: a simulated DUT
 
@@ -86,6 +89,11 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub verify: Option<u32>,
 
+    /// What befalls the DUT in the reset test: forwarding-off, link-down or rules-reloaded, for a time: link-down=500ms. Plans can have
+    /// other events
+    #[arg(long, value_name = "EVENT[=TIME]", value_parser = event, conflicts_with = "plan")]
+    pub event: Option<(Befalls, Option<u64>)>,
+
     /// What 100 % of the load is: the speed of the slower link. Without it, in the embedded lab, the tester's own rate
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
     pub link_speed: Option<f64>,
@@ -103,6 +111,12 @@ pub struct Rfc2544 {
 
 /// Frame lengths of RFC 2544, section 9, for Ethernet. RFC 5180 has the same for IPv6.
 const SIZES: [&str; 7] = ["64", "128", "256", "512", "1024", "1280", "1518"];
+
+fn event(text: &str) -> Result<(Befalls, Option<u64>), String> {
+    let (name, time) = text.split_once('=').map_or((text, None), |(name, time)| (name, Some(time)));
+    let what = Befalls::parse_name(name, "an event")?;
+    Ok((what, time.map(parse_duration_ns).transpose()?))
+}
 
 /// Runs the verb.
 ///
@@ -150,8 +164,12 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
         json!(args.direction),
         json!(sizes),
     );
+    let lasting = |ns: u64| format!(", for = {}", json!(duration_text(ns)));
+    let event = args.event.map_or(String::new(), |(what, ns)| {
+        format!("event = {{ what = {}{} }}\n", json!(what.name()), ns.map_or(String::new(), lasting))
+    });
     for name in names {
-        text += &format!("[variants.{}]\nfrom = {}\n", json!(name), json!(name));
+        text += &format!("[variants.{}]\nfrom = {}\n{event}", json!(name), json!(name));
     }
     of_arguments(&text, args.which.quick)
 }
@@ -192,6 +210,10 @@ fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
     };
     if !args.tests.is_empty() {
         trials.tests = Benchmark::ALL.into_iter().filter(|test| args.tests.contains(test)).collect();
+    }
+    let has_event = plan.lanes.iter().any(|lane| lane.settings.event.is_some());
+    if args.tests.is_empty() && has_event && !trials.tests.contains(&Benchmark::Reset) {
+        trials.tests.push(Benchmark::Reset);
     }
     trials.check_goals().map_err(usage)?;
     plan.experiment.trials = trials;

@@ -1,6 +1,7 @@
 //! Results of the tests of RFC 2544, and of documents after it. All times are nanoseconds unless a name says otherwise, all rates
 //! frames/s; where frames go both ways, those of each direction on average. Counts of frames are those of both.
 
+use super::DutEvent;
 use crate::experiment::Benchmark;
 use serde::{Deserialize, Serialize};
 
@@ -184,9 +185,8 @@ pub struct RecoveryRun {
 /// Section 26.6, and RFC 6201.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reset {
-    /// The event, and its class in RFC 6201, or the name that linerate gives where that has none.
-    pub event: String,
-    pub class: String,
+    /// The event of the first run.
+    pub event: DutEvent,
     pub load: f64,
     pub runs: Vec<ResetRun>,
     /// Means over the runs that came back.

@@ -3,8 +3,9 @@
 use crate::counters::Delays;
 use crate::experiment::Benchmark;
 use crate::record::{
-    AtLoad, BackToBack, Benchmarked, DelayVariation, Figures, ForwardingRate, Latency, LatencyRun, Maximum,
-    Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, TrialRecord, VariationRun,
+    AtLoad, BackToBack, Benchmarked, DelayVariation, EventClass, Figures, ForwardingRate, Latency,
+    LatencyRun, Maximum, Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, TrialRecord,
+    VariationRun,
 };
 use crate::strategy::Benched;
 use crate::trial::Shape;
@@ -213,7 +214,12 @@ fn recovery(course: &Benched, valid: &[&TrialRecord]) -> Option<Recovery> {
     (!runs.is_empty()).then(|| Recovery { throughput, overload, reduced, mean_ns: mean(&known), runs })
 }
 
+/// How long the power is off, which is no part of the time that a DUT takes (RFC 6201, section 4.3.1).
+const POWER_OFF_NS: f64 = 15e9;
+
 fn reset(valid: &[&TrialRecord]) -> Option<Reset> {
+    let event = valid.iter().find_map(|trial| trial.event.clone())?;
+    let off_ns = if event.class == EventClass::PowerInterruption { POWER_OFF_NS } else { 0.0 };
     let run = |trial: &&TrialRecord| {
         let rate = trial.rates?.offered;
         let lost = lost(trial);
@@ -222,16 +228,16 @@ fn reset(valid: &[&TrialRecord]) -> Option<Reset> {
         let last = trial.receiver.last_loss_ns.unwrap_or(0);
         Some(ResetRun {
             lost,
-            by_loss_ns: 1e9 * lost as f64 / rate,
-            by_stamps_ns: longest.map(|outage| outage.to_ns.saturating_sub(outage.from_ns)),
+            by_loss_ns: (1e9 * lost as f64 / rate - off_ns).max(0.0),
+            by_stamps_ns: longest
+                .map(|outage| outage.to_ns.saturating_sub(outage.from_ns).saturating_sub(off_ns as u64)),
             back: (last as f64 + 2e9 / rate) < trial.timing.load_ns() as f64,
         })
     };
     let runs: Vec<ResetRun> = valid.iter().filter_map(run).filter(|run| run.by_loss_ns.is_finite()).collect();
     let back = || runs.iter().filter(|run| run.back);
     Some(Reset {
-        event: String::new(),
-        class: String::new(),
+        event,
         load: valid.first()?.asked_fps?,
         by_loss_ns: mean(&back().map(|run| run.by_loss_ns).collect::<Vec<f64>>()),
         by_stamps_ns: mean(&back().filter_map(|run| Some(run.by_stamps_ns? as f64)).collect::<Vec<f64>>()),

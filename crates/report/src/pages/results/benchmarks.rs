@@ -5,7 +5,9 @@ use super::Shown;
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Cell, Document, Table, Tone};
 use linerate_measure::experiment::{Benchmark, Experiment};
-use linerate_measure::record::{AtLoad, Benchmarked, Direction, Figures, Maximum, Slot, Tested, Why};
+use linerate_measure::record::{
+    AtLoad, Benchmarked, Direction, EventClass, Figures, Maximum, Slot, Tested, Why,
+};
 
 /// Loss curves that are listed.
 const MOST: usize = 7;
@@ -117,6 +119,17 @@ fn sentence(why: Why) -> &'static str {
         }
         Why::NoEvent => "the plan has no event: name one with --event",
         Why::NoFrame => "a trial at this load has less than one frame: take longer trials",
+    }
+}
+
+/// The name of an event in RFC 6201, or that it has none.
+fn class(class: EventClass) -> &'static str {
+    match class {
+        EventClass::OsReset => "OS reset (4.2.1)",
+        EventClass::ProcessReset => "process reset (4.2.2)",
+        EventClass::PowerInterruption => "power interruption (4.3.1)",
+        EventClass::Reconfiguration => "reconfiguration, no reset",
+        EventClass::Interruption => "interruption, no reset",
     }
 }
 
@@ -258,8 +271,8 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
         }
         Benchmark::Reset => {
             let table = rows()
-                .column("event", "", figure!(Reset, f, f.event.clone()))
-                .column("class", "", figure!(Reset, f, f.class.clone()))
+                .column("event", "", figure!(Reset, f, f.event.what.clone()))
+                .column("class", "", figure!(Reset, f, class(f.event.class)))
                 .column("load", unit, figure!(Reset, f, fps(f.load)))
                 .column("runs", "", figure!(Reset, f, f.runs.len()))
                 .column("back", "", figure!(Reset, f, f.runs.iter().filter(|run| run.back).count()))
