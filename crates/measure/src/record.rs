@@ -266,9 +266,6 @@ pub struct Slot {
     pub traffic: Option<Box<Traffic>>,
     /// Whether its DUT has a known answer, and may drop every frame.
     pub known_answer: bool,
-    /// What befalls its DUT in trials of its reset, as plans call it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub event: Option<String>,
     /// Whether rules of its rule file have counters; `None` without a rule file.
     pub rule_counters: Option<bool>,
     /// What RFC 6201 calls the event that befalls its DUT in the trials that want one; `None`: its plan has none.

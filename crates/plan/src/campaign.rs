@@ -390,7 +390,6 @@ impl Campaign {
         let shortest = self.experiment.shortest(&cells);
         let slot = |(cell, shortest): (&Cell, bool)| DesignSlot {
             len_fcs: length(cell),
-            event: self.lanes[cell.lane].settings.event.is_some(),
             shortest,
             direction: self.kinds[cell.kind].direction,
             group: self.lanes[cell.lane].group,

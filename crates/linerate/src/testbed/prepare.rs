@@ -10,7 +10,6 @@ use linerate_measure::record::{Direction, Mode, PathOf, Roles, Skipped, Slot};
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement, StampedBy};
 use linerate_plan::lab::Lab as RealLab;
-use linerate_plan::names::Named;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::{Cpus, Dut, End, Settings};
 use linerate_wire::{Family, FrameSpec, Traffic};
@@ -191,7 +190,6 @@ impl Prepared {
             rate: cell.rate.to_string(),
             traffic: (self.mode != Mode::EndHosts).then(|| Box::new(traffic.clone())),
             known_answer: lane.settings.dut.is_known(),
-            event: lane.settings.event.as_ref().map(|event| event.what.name().into()),
             path: (self.mode == Mode::EndHosts).then(|| path(&lane.settings, mix.max_len_fcs(), frame)),
             event: lane.settings.event.as_ref().map(|event| event.what.class()),
             rule_counters: lane.settings.rule_file.as_ref().map(RuleFile::counts),
