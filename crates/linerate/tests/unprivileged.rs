@@ -459,3 +459,18 @@ fn a_report_is_one_page_with_a_picture() {
     assert!(std::fs::read_to_string(format!("{out}-2/report.html")).unwrap().contains("<svg"));
     linerate_line("report /nonexistent").run().fails(1, &["/nonexistent"]);
 }
+
+#[test]
+fn both_ip_versions_are_searched_and_what_is_given_twice_is_refused() {
+    let records = Scratch::new();
+    let found = search("--simulate rate=20kpps --max 50kpps --goal pdr --family both --size 84", &records);
+    let searches = found["summary"]["searches"].as_array().unwrap();
+    let family = |search: &Value| {
+        found["campaign"]["slots"][search["slot"].as_u64().unwrap() as usize]["family"].clone()
+    };
+    assert_eq!(searches.iter().map(family).collect::<Vec<_>>(), ["IPv4", "IPv6"]);
+    linerate_line("search --simulate ok --goal pdr --goal pdr").run().fails(2, &["pdr is given twice"]);
+    linerate_line("search --simulate ok --min 2Mpps --max 1Mpps")
+        .run()
+        .fails(2, &["must be above 0 and below"]);
+}

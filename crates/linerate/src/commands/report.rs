@@ -50,15 +50,21 @@ pub fn run(args: &Report) -> Result<ExitCode> {
     });
     let Some(file) = &args.output else { return all_of(&text) };
     write(file, &text)?;
+    tell(format!("the page is in {}", file.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the page of a campaign beside its records.
+/// Writes the page of a campaign beside its records; `quiet`: without a word.
 ///
 /// # Errors
 /// It cannot be written.
-pub fn beside(directory: &Path) -> Result<()> {
-    write(&directory.join(FILE), &drawn(page(directory)?))
+pub fn beside(directory: &Path, quiet: bool) -> Result<()> {
+    let file = directory.join(FILE);
+    write(&file, &drawn(page(directory)?))?;
+    if !quiet {
+        tell(format!("the page is in {}", file.display()));
+    }
+    Ok(())
 }
 
 fn drawn(page: Document) -> String {
@@ -66,9 +72,7 @@ fn drawn(page: Document) -> String {
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {
-    fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
-    tell(format!("the page is in {}", file.display()));
-    Ok(())
+    fs::write(file, text).with_context(|| format!("writing {}", file.display()))
 }
 
 /// One page of several, each below its title.

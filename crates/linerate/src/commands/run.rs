@@ -24,6 +24,7 @@ use linerate_measure::record::{
 };
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign as Plan, Lab, PROFILE_NS};
+use linerate_plan::rules::Families;
 use linerate_plan::timetable::Timetable;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -159,7 +160,7 @@ impl Session {
         *seed = Some(seed.map_or_else(drawn, Ok).context("reading the clock")?);
         let consent = if args.allow_host_changes { Consent::Allowed } else { Consent::Refused };
         let mut _reserved = None;
-        let prepared = match &plan.lab {
+        let mut prepared = match &plan.lab {
             Lab::File { .. } => hosts::prepare(&plan, site.as_ref())?,
             Lab::Embedded { .. } if simulated.is_some() => prepare(&plan, consent, true, None)?,
             Lab::Embedded { mode, port, .. } => {
@@ -170,6 +171,9 @@ impl Session {
                 prepare(&plan, consent, false, no_xdp)?
             }
         };
+        // A campaign that was stopped is resumed with the same DUT alone.
+        let dut = args.simulate.iter().map(|dut| ("the simulated DUT".to_owned(), dut.clone()));
+        prepared.standing.extend(dut);
         let facts = site.as_ref().map_or_else(|| host::facts(Path::new("/")), Site::host_facts);
         Ok(Session { file, prepared, facts, simulated, site, earlier: None, _reserved })
     }
@@ -190,12 +194,12 @@ impl Session {
             bail_usage!(
                 "this campaign came to its end ({}): `linerate show {shown}` prints it, `linerate {}` begins a new one",
                 serde_json::to_value(stopped)?.as_str().unwrap_or_default(),
-                file.as_ref().map_or("bench".into(), |file| format!("run {file}"))
+                file.as_ref().map_or(verb(&stored.campaign).into(), |file| format!("run {file}"))
             );
         }
         let simulated = args.campaign.simulate.is_some();
         if simulated != (stored.campaign.asked.lab == LabKind::Simulated) {
-            bail_usage!("resume a simulated campaign with the same --simulate, and others without it");
+            bail_usage!("a simulated campaign is resumed with its --simulate, and others without it");
         }
         if let Some(file) = &file {
             check_unchanged_plan(Path::new(file), &plan)?;
@@ -393,6 +397,24 @@ pub fn of_arguments(text: &str, quick: bool) -> Result<Plan> {
     Ok(campaign)
 }
 
+/// The IP version of a plan's traffic, and the factor that sweeps both if both are wanted.
+pub fn family(wanted: Families) -> (&'static str, &'static str) {
+    match wanted {
+        Families::Ipv4 => ("IPv4", ""),
+        Families::Ipv6 => ("IPv6", ""),
+        Families::Both => {
+            ("IPv4", "[factors.family]\nsets = \"traffic.family\"\nlevels = [\"IPv4\", \"IPv6\"]\n")
+        }
+    }
+}
+
+/// The verb that a campaign without a plan's file was begun by.
+fn verb(campaign: &Campaign) -> &str {
+    let verbs = ["bench", "search", "rfc2544"];
+    let begun = campaign.asked.command.iter().find(|word| verbs.contains(&word.as_str()));
+    begun.map_or("bench", String::as_str)
+}
+
 /// The hosts of a plan's lab file, which is the one that the command line names, or beside the plan.
 fn open_site(args: &Which, file: &Path, named: &str, plan: &Plan) -> Result<Site> {
     let lab = args.lab.clone().unwrap_or_else(|| hosts::folder(file).join(named));
@@ -524,13 +546,14 @@ fn report(
         print_place(&args.printed, &directory);
     }
     if args.report {
-        super::report::beside(&directory)?;
+        super::report::beside(&directory, args.quiet)?;
     }
     if let Some(failure) = failure {
         return Err(failure);
     }
     if summary.stopped == Stopped::Interrupted {
-        tell(format!("stopped; to resume: linerate run --resume {}", directory.display()));
+        let simulate = args.simulate.as_ref().map_or(String::new(), |dut| format!(" --simulate {dut}"));
+        tell(format!("stopped; to resume: linerate run --resume {}{simulate}", directory.display()));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let missed = missed(args, &summary);

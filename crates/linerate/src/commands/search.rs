@@ -60,7 +60,7 @@ pub struct Search {
     #[arg(long, value_name = "SIZE", default_value = "64")]
     pub size: String,
 
-    /// IP version: 4 or 6
+    /// IP version: 4, 6 or both
     #[arg(long, value_parser = families(), default_value = "4")]
     pub family: Families,
 
@@ -73,7 +73,7 @@ pub struct Search {
     #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
     pub direction: String,
 
-    /// What to search for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED; may be repeated [default: ndr and pdr]
+    /// What to search for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED; may be repeated [default: ndr and pdr; ndr for bisection]
     #[arg(long = "goal", value_name = "GOAL", value_parser = wanted)]
     pub goals: Vec<WantedGoal>,
 
@@ -154,14 +154,14 @@ pub fn run(args: &Search) -> Result<ExitCode> {
 
 /// The plan of arguments alone.
 fn own(args: &Search) -> Result<Campaign> {
-    let family = if args.family == Families::Ipv6 { "IPv6" } else { "IPv4" };
+    let (family, factor) = run::family(args.family);
     let bytes = args.size.parse::<u32>().map_or(args.size.clone(), |bytes| format!("{bytes} B"));
     let names: Vec<&str> = args.variants.iter().map(|variant| variant.name.as_str()).collect();
     let names = if names.is_empty() { vec!["forwarding"] } else { names };
     let mut text = format!(
         "title = \"linerate search\"\nquestion = \"What is the highest load that meets the goals?\"\n\
          [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nsize = {}\nflows = {}\ndirection = {}\n\
-         [trials]\nduration = \"1 s\"\nblocks = 10\n",
+         {factor}[trials]\nduration = \"1 s\"\nblocks = 10\n",
         json!(bytes),
         args.flows,
         json!(args.direction),
@@ -192,7 +192,9 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
     let own_measure = own.measure;
     // The goals of a plan come before the usual ones.
     let goals = [&args.goals, &own.goals].into_iter().find(|goals| !goals.is_empty());
-    let usual = || ["ndr", "pdr"].iter().filter_map(|name| goal::parse(name).ok()).collect();
+    // Bisection is for one goal.
+    let usual = if args.method == Method::Bisection { &["ndr"][..] } else { &["ndr", "pdr"] };
+    let usual = || usual.iter().filter_map(|name| goal::parse(name).ok()).collect();
     let goals = if args.loss_curve { Vec::new() } else { goals.cloned().unwrap_or_else(usual) };
     let trials = Trials {
         duration_ns: args.duration.as_nanos() as u64,
@@ -209,6 +211,9 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
         max_fps: args.max.or(own.max_fps),
         ..Trials::default()
     };
+    if let Some(twice) = (1..trials.goals.len()).find(|at| trials.goals[..*at].contains(&trials.goals[*at])) {
+        bail_usage!("--goal {} is given twice", trials.goals[twice].name);
+    }
     if let (Method::Bisection, [_, second, ..]) = (trials.method, &trials.goals[..]) {
         bail_usage!(
             "bisection finds the rate of one goal, and not also {}: name one with --goal",

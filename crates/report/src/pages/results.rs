@@ -121,14 +121,14 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
         tables::expectations(page, shown);
         warnings(page, shown);
         measured::measured(page, shown);
-        return;
+        return repeat(page, shown);
     }
     if !shown.summary.searches.is_empty() {
         searches::searches(page, shown);
         tables::expectations(page, shown);
         warnings(page, shown);
         measured::measured(page, shown);
-        return;
+        return repeat(page, shown);
     }
     answer::answer(page, shown);
     pictures::cells(page, shown);
@@ -164,6 +164,8 @@ fn repeat(page: &mut Document, shown: &Shown<'_>) {
         return;
     }
     page.heading("To repeat it");
+    page.fact("begun", &shown.campaign.started);
+    page.fact("linerate", &shown.campaign.linerate);
     page.code(&shown.campaign.asked.command.join(" "), Tone::Plain);
     if let Ok(plan) =
         linerate_plan::campaign::Campaign::joined(&shown.planned.experiment, shown.planned.plan.clone())

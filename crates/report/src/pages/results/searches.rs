@@ -62,7 +62,10 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     }
     page.note("A load counts as offered where the tester kept it within 0.5 %.");
     if searches.iter().any(|search| !search.goals.is_empty()) {
-        page.note("Bounds are loads; conditional throughput is the lower bound less the loss there. The interval is of the load from which the goal is missed, by all full trials: another search would end within it, unless the machine has changed.");
+        page.note("Bounds are loads; conditional throughput is the lower bound less the loss there.");
+    }
+    if searches.iter().flat_map(|search| &search.goals).any(|goal| goal.interval != [None; 2]) {
+        page.note("By all full trials, the load where the goal begins to fail lies in the 95 % interval: another search would end there, unless the machine has changed.");
     }
     searches.iter().take(MOST).for_each(|search| loads(page, shown, search));
 }
@@ -138,7 +141,7 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
             words(rate, 4),
             words(low, 4),
             words(high, 4),
-            chance(goal, high - low)
+            chance(search, goal, high - low)
         ),
         (Some(_), Some(rate), ..) => {
             format!("{who}: at least {} frames a second; {}.", words(rate, 4), why(search, goal))
@@ -151,7 +154,7 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
 }
 
 /// How far apart searches end by chance, if that is more than the bounds are.
-fn chance(goal: &SearchedGoal, apart: f64) -> String {
+fn chance(search: &Searched, goal: &SearchedGoal, apart: f64) -> String {
     let said = "; but trials vary by chance, and another search could end";
     match goal.interval {
         [Some(low), Some(high)] if high - low <= 2.0 * apart => String::new(),
@@ -159,7 +162,7 @@ fn chance(goal: &SearchedGoal, apart: f64) -> String {
             format!("{said} anywhere between {} and {}", words(low, 3), words(high, 3))
         }
         // A single trial decides.
-        _ if goal.goal.exceed == 0 => String::new(),
+        _ if goal.goal.exceed == 0 || search.loads.iter().all(|load| load.trials < 2) => String::new(),
         [Some(low), None] => format!("{said} anywhere above {}", words(low, 3)),
         [None, Some(high)] => format!("{said} anywhere below {}", words(high, 3)),
         [None, None] => format!("{said} elsewhere"),
