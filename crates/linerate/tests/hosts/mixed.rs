@@ -95,3 +95,44 @@ fn a_counter_of_another_kind_counts_what_linerate_sends() {
     lab.ssh.hosts[2].stand_in("pkt-gen", COUNTER);
     measures(&lab, "linerate", "pkt-gen");
 }
+
+/// The kernel of a router forwards nothing for a while, under load; afterwards all is as before.
+#[test]
+#[ignore = "needs root, openssh-server and trafgen"]
+fn takes_minutes_an_event_befalls_a_host_under_load_and_is_undone() {
+    let lab = RealLab::new();
+    let plan = r#"
+title = "An interruption"
+question = "How long?"
+
+[lab]
+file = "LAB.toml"
+systems = ["linux"]
+link-speed = "1 Gbit/s"
+
+[variants.forwarding]
+event = { what = "forwarding-off", for = "100 ms" }
+
+[trials]
+duration = "1 s"
+measure = "rfc2544"
+tests = ["throughput", "reset"]
+repeats = 1
+drain = "20 ms"
+settle = "1 ms"
+method = "bisection"
+width = "50 %"
+min-load = "2 kpps"
+max-load = "4 kpps"
+"#;
+    let ended = lab.run(plan, &[]);
+    let all = trials(&lab.records());
+    let reset: Vec<_> = all.iter().filter(|trial| trial["benchmark"] == "reset").collect();
+    let last = reset.last().unwrap_or_else(|| panic!("{}{}", ended.stdout, ended.stderr));
+    let ns = |value: &serde_json::Value| value.as_u64().unwrap();
+    let (event, outage) = (&last["event"], &last["receiver"]["outages"][0]);
+    assert_eq!(event["class"], "interruption", "{last:#}");
+    let lasted = ns(&event["ended_ns"]) - ns(&event["began_ns"]);
+    let out = ns(&outage["to_ns"]) - ns(&outage["from_ns"]);
+    assert!((100_000_000..=lasted).contains(&out), "{out} ns within {lasted} ns: {last:#}");
+}
