@@ -98,7 +98,7 @@ fn a_counter_of_another_kind_counts_what_linerate_sends() {
 
 /// The kernel of a router forwards nothing for a while, under load; afterwards all is as before.
 #[test]
-#[ignore = "needs root, openssh-server and trafgen"]
+#[ignore = "needs root and openssh-server"]
 fn takes_minutes_an_event_befalls_a_host_under_load_and_is_undone() {
     let lab = RealLab::new();
     let plan = r#"
