@@ -105,7 +105,7 @@ fn a_simulation_goes_on_as_a_simulation() {
     let experiment = stopped();
     linerate(["run", "--resume", experiment.records().to_str().unwrap()])
         .run()
-        .fails(2, &["resume a simulated campaign with the same --simulate"]);
+        .fails(2, &["a simulated campaign is resumed with its --simulate"]);
     let plan = experiment.plan();
     linerate(["run", "--simulate", "nothing", plan.to_str().unwrap()])
         .run()
