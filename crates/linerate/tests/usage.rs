@@ -37,7 +37,7 @@ const REFUSED: [(&str, &[&str]); 47] = [
     ("bench --simulate rate=10%", &["--simulate", "500kpps"]),
     ("search --goal nrd", &["--goal", "'nrd' is not a goal", "ndr", "LOSS:FINAL:SUM:EXCEED"]),
     ("search --goal ndr --goal rfc2544", &["1 s and of 60 s", "one duration for all goals"]),
-    ("search --min 2Mpps --max 1Mpps", &["2000000 to 1000000", "below the largest"]),
+    ("search --min 2Mpps --max 1Mpps", &["2000000 frames/s", "must be above 0 and below the highest"]),
     ("search --width 0%", &["width 0 is not above 0"]),
     ("search --min 1pps --duration 100ms", &["less than one frame", "longer trials"]),
     ("search --max 1Gbit/s:l1", &["--max", "500kpps"]),

@@ -33,9 +33,9 @@ use std::time::Duration;
   linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     the hosts of a real lab
   linerate rfc2544 --quick --simulate rate=500kpps   no packets at all: a simulated DUT
 
-Tests that are made at the throughput search for it first. The whole suite takes more than a day: choose tests and
-sizes, and look at the estimate. Sizes, times, repeats and waits are RFC 2544's; each page names the sections that a
-run departs from. docs/rfc2544.md has the methods.
+Latency, back-to-back and recovery need the throughput: linerate searches for it first. The whole suite takes some 20
+hours: choose tests and sizes, and look at the estimate. Sizes, times, repeats and waits are RFC 2544's; each page
+names the sections that a run departs from. docs/rfc2544.md has the methods.
 
 Exit status: 0 measured, also where a result is marked; 1 an error; 2 bad arguments; 4 everything is skipped; 130
 interrupted (`linerate run --resume DIR` continues).")]
@@ -56,7 +56,7 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "SIZE")]
     pub size: Vec<String>,
 
-    /// IP version: 4 or 6
+    /// IP version: 4, 6 or both
     #[arg(long, value_parser = families(), default_value = "4")]
     pub family: Families,
 
@@ -69,7 +69,7 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
     pub direction: String,
 
-    /// Length of the trials of throughput and frame loss; those of the other tests keep their share of it [default: 60s]
+    /// Length of the trials of throughput and frame loss. Trials of the other tests become shorter or longer with it [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
 
@@ -94,7 +94,7 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "EVENT[=TIME]", value_parser = event, conflicts_with = "plan")]
     pub event: Option<(Befalls, Option<u64>)>,
 
-    /// What 100 % of the load is: the speed of the slower link. Without it, in the embedded lab, the tester's own rate
+    /// Speed of the slower link, which is 100 % of the load. Without it, in the embedded lab, the tester's own rate is
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
     pub link_speed: Option<f64>,
 
@@ -134,7 +134,9 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
         result(&args.campaign.printed, || &times, || pages::estimate(&plan, &times))?;
         return Ok(ExitCode::SUCCESS);
     }
-    tell(pages::estimate_line(&Timetable::new(&plan), &tests(&plan)));
+    if !args.campaign.quiet {
+        tell(pages::estimate_line(&Timetable::new(&plan), &tests(&plan)));
+    }
     let campaign = CampaignArgs {
         name: Some(args.campaign.name.clone().unwrap_or("rfc2544".into())),
         ..args.campaign.clone()
@@ -144,7 +146,7 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
 
 /// The plan of arguments alone.
 fn own(args: &Rfc2544) -> Result<Campaign> {
-    let family = if args.family == Families::Ipv6 { "IPv6" } else { "IPv4" };
+    let (family, factor) = run::family(args.family);
     let bytes = |size: &str| size.parse::<u32>().map_or(size.to_string(), |bytes| format!("{bytes} B"));
     let sizes: Vec<String> = match args.size.is_empty() {
         true => SIZES.iter().map(|size| bytes(size)).collect(),
@@ -156,7 +158,7 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
     let mut text = format!(
         "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n\
          [lab]\nmode = \"threaded\"\n[traffic]\nformat = \"rfc2544\"\nfamily = \"{family}\"\nflows = {}\ndirection = {}\n\
-         [factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
+         {factor}[factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
          [trials]\nmeasure = \"rfc2544\"\nduration = \"60 s\"\n\
          [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"1 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
          {quick}",

@@ -211,7 +211,7 @@ const SEARCHES: [(&str, &str, &str, &str); 18] = [
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"0:1s:21s:1.5\"]", "the exceed ratio", "EXCEED"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"0:1s:never:0.5\"]", "'never' is not a duration", "SUM"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"ndr\", \"rfc2544\"]", "one duration for all goals", ""),
-    ("lab.mode = \"threaded\"", "measure = \"search\"\nmin-load = \"2 Mpps\"\nmax-load = \"1 Mpps\"", "below the largest", ""),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\nmin-load = \"2 Mpps\"\nmax-load = \"1 Mpps\"", "below the highest", ""),
     ("lab.mode = \"threaded\"\ntraffic.rate = \"1 kpps\"", "measure = \"search\"", "a search chooses the load", "min-load"),
     ("", "blocks = 5\ntests = [\"latency\"]", "this is for measure = \"rfc2544\" alone", "measure = \"rfc2544\""),
     ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\ntests = [\"latenzy\"]", "latenzy", "latency"),
