@@ -1,9 +1,9 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    advise, agent, apply, bench, calc, compare, conduct, documents, explain, facts, flame, history, import,
-    lab, plan_file, profile, receive, report, reproduce, rfc2544, rules, run, search, send, show, stat, tune,
-    watch,
+    advise, agent, apply, bench, calc, compare, conduct, conformance, documents, explain, facts, flame,
+    history, import, lab, plan_file, profile, receive, report, reproduce, rfc2544, rules, run, search, send,
+    show, stat, tune, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -111,6 +111,10 @@ pub enum Command {
     /// its mechanism, the commands that change it and undo the change, and the gain to expect. A cause that could not be looked for
     /// is listed as not examined.
     Explain(explain::Explain),
+    /// Say which requirements of RFC 2544 and of later documents a campaign met
+    ///
+    /// Checks each requirement against the records of a campaign and gives its evidence. What each test may claim follows from it.
+    Conformance(conformance::Conformance),
     /// Show what matters for forwarding in a host's configuration
     ///
     /// Asks this machine, a network namespace or a host over ssh about CPUs, cards, queues, interrupts, offloads, sysctls, packet filters,
@@ -206,6 +210,7 @@ impl Command {
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Stat(args) => stat::run(&args),
             Command::Explain(args) => explain::run(&args),
+            Command::Conformance(args) => conformance::run(&args),
             Command::Facts(args) => facts::run(&args),
             Command::Advise(args) => advise::run(&args),
             Command::Flame(args) => flame::run(&args),

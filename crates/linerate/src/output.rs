@@ -1,9 +1,12 @@
 //! Standard output and standard error: how all verbs print.
 
 use crate::args::Printed;
+use crate::commands::conformance;
 use anyhow::Result;
 use linerate_hosts::configuration::Configuration;
 use linerate_linux::files::stdout_was_writable;
+use linerate_linux::records;
+use linerate_measure::experiment::Measure;
 use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary};
 use linerate_plan::Diagnostic;
 use linerate_report::document::Document;
@@ -133,6 +136,15 @@ pub fn result<R: Serialize>(
     Ok(ExitCode::SUCCESS)
 }
 
+/// What the tests of a campaign may claim, if it made tests of a standard.
+fn claims(directory: &Path, campaign: &Campaign) -> Option<String> {
+    let planned = campaign.planned.as_ref()?;
+    if planned.experiment.trials.measure == Measure::Rate {
+        return None;
+    }
+    conformance::of(&records::read(directory).ok()?).map(|found| found.line())
+}
+
 /// Prints a record as JSON.
 ///
 /// # Errors
@@ -162,7 +174,14 @@ pub fn print_campaign(
             "configurations": configurations,
         })
     };
-    result(how, record, || pages::summary(campaign, host, summary))
+    let page = || {
+        let mut page = pages::summary(campaign, host, summary);
+        if let Some(claims) = claims(directory, campaign) {
+            page.note(format!("{claims}. `linerate conformance {}` has the rows.", directory.display()));
+        }
+        page
+    };
+    result(how, record, page)
 }
 
 /// Says where a campaign's records are.

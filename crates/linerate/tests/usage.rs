@@ -253,3 +253,33 @@ fn the_documents_of_make_install_are_written() {
         assert!(std::fs::metadata(scratch.path().join(file)).unwrap().len() > 100, "{file}");
     }
 }
+
+#[test]
+fn conformance_is_computed_from_records_and_needs_a_claim() {
+    let scratch = Scratch::new();
+    let made = |line: &str, out: &str| {
+        linerate_line(&format!("{line} --simulate rate=500kpps --out {out}"))
+            .dir(scratch.path())
+            .within(60)
+            .run()
+            .ok();
+    };
+    made("search --loss-curve --duration 20ms", "curve");
+    let said = ["RFC 2544 frame-loss: not compliant (2544-6)", "2544-26.3a  S", "2544-24a", "08 00 45 00"];
+    let ended = linerate_line("conformance curve").dir(scratch.path()).run().fails(3, &[]);
+    for part in said {
+        assert!(ended.stdout.contains(part), "no {part} in {}", ended.stdout);
+    }
+    let json = linerate_line("conformance curve --json").dir(scratch.path()).run().fails(3, &[]).stdout;
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(found["rows"].as_array().unwrap().len(), 105);
+    let row =
+        |id: &str| found["rows"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap().clone();
+    assert_eq!(row("2544-26.3a")["status"], "met", "{}", row("2544-26.3a"));
+    assert_eq!(row("2544-24a")["status"], "deviation");
+    made("bench --duration 20ms --trials 2", "rates");
+    linerate_line("conformance rates")
+        .dir(scratch.path())
+        .run()
+        .fails(1, &["rates claims no standard", "linerate rfc2544"]);
+}

@@ -445,6 +445,16 @@ impl FlowSpace {
         FlowSpace { ports, ..self }
     }
 
+    /// Networks that successive flows go to; 1: the destinations are a range.
+    pub fn networks(&self) -> u32 {
+        self.networks
+    }
+
+    /// How its ports are chosen.
+    pub fn ports(&self) -> Ports {
+        self.ports
+    }
+
     /// Whether the two ranges alone describe the flows, as they do for programs other than linerate.
     pub fn is_plain(&self) -> bool {
         self.networks == 1 && self.ports == Ports::Counted

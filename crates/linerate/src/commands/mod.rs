@@ -7,6 +7,7 @@ pub mod bench;
 pub mod calc;
 pub mod compare;
 pub mod conduct;
+pub mod conformance;
 pub mod documents;
 pub mod explain;
 pub mod facts;

@@ -54,6 +54,10 @@ static HOST: Table = Table {
         ),
         key("console", Kind::List(&Kind::Line))
             .about("A program of this machine, with its arguments, that shows its console."),
+        key("statement", Kind::Line).about(
+            "dut: the operator's statement that it is set up as its instructions say (RFC 2544, \
+                section 7); `linerate conformance` cites it.",
+        ),
         key("config-save", Kind::Line).about(
             "The command that makes changes outlive a reboot, where its root is read-only. Default: \
                 \"config save\" on bsdrp.",

@@ -119,6 +119,8 @@ pub struct Host {
     pub power_cycle: Vec<String>,
     /// A program of this machine, with its arguments, that shows the host's console; empty without one.
     pub console: Vec<String>,
+    /// The operator's statement about its set-up.
+    pub statement: Option<String>,
     /// The command that makes changes outlive a reboot, if its root is read-only.
     pub config_save: Option<String>,
 }

@@ -260,7 +260,9 @@ impl Site {
             parts.extend(ports(&self.lab, host).iter().filter_map(end));
             (format!("{} ({})", host.name, roles.join(", ")), parts.join(", "))
         };
-        self.lab.hosts.iter().map(one).collect()
+        let statement = self.lab.dut().and_then(|dut| dut.statement.clone());
+        let said = statement.map(|said| (linerate_standards::STATEMENT.to_string(), said));
+        self.lab.hosts.iter().map(one).chain(said).collect()
     }
 
     /// The steps of every lane on the DUT, or the reasons why it cannot be set up.

@@ -1,0 +1,61 @@
+//! `linerate conformance`: which requirements of the RFCs a campaign met.
+
+use crate::args::Printed;
+use crate::output::result;
+use anyhow::{Result, bail};
+use clap::Args;
+use linerate_linux::records::{self, StoredCampaign};
+use linerate_report::pages;
+use linerate_standards::{Conformance as Found, Records};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exit status where a test is not compliant.
+const NOT_COMPLIANT: u8 = 3;
+
+/// Check a campaign's records against the requirements of the RFCs.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate conformance linerate-results/20260101T120000Z-rfc2544
+  linerate conformance DIR --json | jq '.rows[] | select(.status == \"violated\")'
+  linerate conformance DIR --format markdown > conformance.md
+
+For campaigns of `linerate rfc2544`, loss curves, and searches with the goal rfc2544. Each row of RFC 2544, 6201, 6815,
+9004, 9971, 8219, 4814 and 2889 is met, a deviation (SHOULD), violated (MUST), not-applicable or not-run, with the
+figures that say so. All of it is computed from the records; no status is written by hand. A row that the records
+cannot answer is not-run, and rows that need a medium are not-applicable on virtual links.
+
+Claims, for each test that was made (RFC 2544, section 5): unconditionally compliant if every MUST and SHOULD is met,
+conditionally if every MUST is, else not compliant, with the rows that decide. docs/conformance.md has the rows that
+linerate never meets, and why.
+
+Exit status: 0 every claim is at least conditional; 1 no such campaign, or one that claims no standard; 2 bad
+arguments; 3 a test is not compliant.")]
+pub struct Conformance {
+    /// The campaign's directory
+    pub directory: PathBuf,
+    #[command(flatten)]
+    pub printed: Printed,
+}
+
+/// Judges stored records.
+pub fn of(stored: &StoredCampaign) -> Option<Found> {
+    let StoredCampaign { campaign, host, trials, facts, summary, .. } = stored;
+    linerate_standards::conformance(&Records { campaign, host, trials, facts, summary: summary.as_ref() })
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// The directory is no record, or its campaign claims no standard.
+pub fn run(args: &Conformance) -> Result<ExitCode> {
+    let stored = records::read(&args.directory)?;
+    let Some(found) = of(&stored) else {
+        bail!(
+            "{} claims no standard: it has none of the tests of RFC 2544; measure with `linerate rfc2544`, or with `linerate search --goal rfc2544`",
+            args.directory.display()
+        );
+    };
+    result(&args.printed, || &found, || pages::conformance(&args.directory.display().to_string(), &found))?;
+    Ok(if found.holds() { ExitCode::SUCCESS } else { ExitCode::from(NOT_COMPLIANT) })
+}

@@ -1,0 +1,51 @@
+//! Which requirements of the RFCs a campaign met.
+
+use super::numbers::counted;
+use crate::document::{Document, Tone};
+use linerate_standards::{Compliance, Conformance, Judged, Level, Status};
+
+/// The claims, the rows that stand against them, and all rows with their evidence.
+pub fn conformance(name: &str, found: &Conformance) -> Document {
+    let mut page = Document::default();
+    page.heading(format!("Conformance of {name}"));
+    for claim in &found.claims {
+        let tone = if claim.compliance == Compliance::NotCompliant { Tone::Warning } else { Tone::Strong };
+        page.paragraph(claim.to_string(), tone);
+    }
+    let of = |status: Status| found.rows.iter().filter(|row| row.status == status).count();
+    let statuses = [Status::Met, Status::Deviation, Status::Violated, Status::NotApplicable, Status::NotRun];
+    let counts: Vec<String> = statuses.iter().map(|status| format!("{} {status}", of(*status))).collect();
+    page.note(format!("{}: {}.", counted(found.rows.len(), "row"), counts.join(", ")));
+    let level = |row: &Judged| match row.level {
+        Level::Must => "M",
+        Level::Should => "S",
+        Level::Procedure => "P",
+    };
+    for status in [Status::Violated, Status::Deviation, Status::NotRun, Status::NotApplicable, Status::Met] {
+        let rows = found.rows.iter().filter(|row| row.status == status && !found.is_absent(row));
+        page.each(&status.to_string(), rows, |page, row| {
+            let mark = format!("{:<11} {}  ", row.id, level(row));
+            page.item(&mark, format!("{}: {}", row.requirement, row.because), Tone::Plain);
+        });
+    }
+    let absent: Vec<&str> = found.rows.iter().filter(|row| found.is_absent(row)).map(|row| row.id).collect();
+    if !absent.is_empty() {
+        page.gap();
+        page.note(format!("Of tests that are not part of this campaign: {}.", absent.join(", ")));
+    }
+    page.each("Test frames", &found.frames, |page, frame| {
+        page.fact(
+            &format!("{} B", frame.length_fcs),
+            "without FCS; the Ethernet addresses are those of the links",
+        );
+        page.code(&wrapped(&frame.octets), Tone::Note);
+    });
+    page.note("M: MUST, S: SHOULD, P: a step of a procedure. A claim needs every MUST that concerns its test to be met (RFC 2544, section 5).");
+    page
+}
+
+/// 32 octets in a line.
+fn wrapped(octets: &str) -> String {
+    let octets: Vec<&str> = octets.split(' ').collect();
+    octets.chunks(32).map(|line| line.join(" ")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,226 @@
+//! The records of a campaign, as the checks look at them.
+
+use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
+use linerate_measure::record::{
+    Benchmarked, Campaign, Direction, Figures, HostFacts, LabKind, Searched, Slot, SlotFacts, Summary,
+    Tested, TrialRecord, Why,
+};
+use linerate_wire::{Ports, Traffic};
+use serde::Serialize;
+
+/// The records of a campaign.
+#[derive(Debug, Clone, Copy)]
+pub struct Records<'a> {
+    pub campaign: &'a Campaign,
+    pub host: &'a HostFacts,
+    pub trials: &'a [TrialRecord],
+    pub facts: &'a [SlotFacts],
+    pub summary: Option<&'a Summary>,
+}
+
+/// What a check finds.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    Met(String),
+    Fails(String),
+    NotApplicable(String),
+    NotRun(String),
+}
+
+/// Met or not, with the same figures.
+pub fn holds(met: bool, found: impl Into<String>) -> Outcome {
+    if met { Outcome::Met(found.into()) } else { Outcome::Fails(found.into()) }
+}
+
+pub fn not_run(why: &str) -> Outcome {
+    Outcome::NotRun(why.into())
+}
+
+/// The name of a test in plans.
+pub fn name(test: Benchmark) -> String {
+    struct Name(Benchmark);
+    impl std::fmt::Display for Name {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            self.0.serialize(f)
+        }
+    }
+    Name(test).to_string()
+}
+
+pub const SECOND: u64 = 1_000_000_000;
+/// Frame lengths that RFC 2544 recommends for Ethernet.
+pub const SIZES: [u16; 7] = linerate_wire::lengths::RFC2544_LENGTHS;
+/// Of a test that was not asked for.
+pub const ABSENT: &str = "is not part of this campaign";
+pub const VIRTUAL: &str = "virtual link";
+
+/// The records with all that several checks need.
+pub struct Case<'a> {
+    pub campaign: &'a Campaign,
+    pub host: &'a HostFacts,
+    pub facts: &'a [SlotFacts],
+    /// The slots with a DUT.
+    pub slots: Vec<&'a Slot>,
+    /// Valid trials of these slots.
+    pub trials: Vec<&'a TrialRecord>,
+    /// All trials.
+    pub all_trials: &'a [TrialRecord],
+    pub design: &'a Trials,
+    /// The tests that were asked for.
+    pub tests: Vec<Benchmark>,
+    pub benchmarks: &'a [Benchmarked],
+    /// By MLRsearch.
+    pub searches: &'a [Searched],
+    /// By any method.
+    found: &'a [Searched],
+    pub simulated: bool,
+}
+
+impl<'a> Case<'a> {
+    /// `None`: no test of a standard.
+    pub fn new(records: &Records<'a>) -> Option<Case<'a>> {
+        let Records { campaign, host, trials, facts, summary } = *records;
+        let design = &campaign.planned.as_ref()?.experiment.trials;
+        let tests = match design.measure {
+            Measure::Rfc2544 => {
+                let mut tests = design.tests.clone();
+                if tests.iter().any(|test| test.needs_throughput()) && !tests.contains(&Benchmark::Throughput)
+                {
+                    tests.insert(0, Benchmark::Throughput);
+                }
+                tests
+            }
+            Measure::Search if design.goals.iter().any(|goal| goal.loss == 0.0 && goal.exceed == 0) => {
+                vec![Benchmark::Throughput]
+            }
+            Measure::LossCurve => vec![Benchmark::FrameLoss],
+            _ => return None,
+        };
+        let searched = summary.map_or(&[][..], |summary| &summary.searches);
+        let by_mlrsearch = design.method == Method::Mlrsearch && design.measure != Measure::LossCurve;
+        let is_dut = |slot: &&Slot| !slot.is_calibration() && slot.plan_variant != "tester-baseline";
+        let slots: Vec<&Slot> = campaign.slots.iter().filter(is_dut).collect();
+        let of_dut =
+            |trial: &&TrialRecord| trial.audit.valid && slots.iter().any(|slot| slot.id == trial.slot);
+        Some(Case {
+            campaign,
+            host,
+            facts,
+            trials: trials.iter().filter(of_dut).collect(),
+            all_trials: trials,
+            design,
+            tests,
+            benchmarks: summary.map_or(&[], |summary| &summary.benchmarks),
+            searches: if by_mlrsearch { searched } else { &[] },
+            found: searched,
+            simulated: campaign.asked.lab == LabKind::Simulated,
+            slots,
+        })
+    }
+
+    /// Why a test has no figures; `None` where it has some.
+    pub fn test(&self, test: Benchmark) -> Option<Outcome> {
+        if !self.tests.contains(&test) {
+            return Some(Outcome::NotRun(format!("{} {ABSENT}", name(test))));
+        }
+        if self.design.measure != Measure::Rfc2544 {
+            return None;
+        }
+        let tested: Vec<&Tested> = self.tested(test).map(|(_, tested)| tested).collect();
+        if tested.iter().any(|tested| tested.figures != Figures::None) {
+            return None;
+        }
+        let whys: Vec<Why> = tested.iter().filter_map(|tested| tested.why).collect();
+        Some(match whys.as_slice() {
+            [first, ..] if whys.iter().all(|why| why == first && *why == Why::AtMaximum) => {
+                Outcome::NotApplicable("the highest load loses nothing".into())
+            }
+            [Why::NoEvent, ..] => not_run("the plan has no event"),
+            [Why::NoThroughput, ..] => not_run("no load passes without loss"),
+            [Why::Tester, ..] => not_run("the tester could not keep the load"),
+            _ => not_run("it has no figures"),
+        })
+    }
+
+    /// The results of a test, each with its slot's.
+    pub fn tested(&self, test: Benchmark) -> impl Iterator<Item = (&'a Benchmarked, &'a Tested)> {
+        let benchmarks = self.benchmarks;
+        let of_slot = move |of: &'a Benchmarked| of.tests.iter().map(move |tested| (of, tested));
+        benchmarks.iter().flat_map(of_slot).filter(move |(_, tested)| tested.test == test)
+    }
+
+    /// Valid trials of a test. In a search, all are of its one test.
+    pub fn of(&self, test: Benchmark) -> Vec<&'a TrialRecord> {
+        let own = |trial: &&&TrialRecord| match self.design.measure {
+            Measure::Rfc2544 => trial.benchmark == Some(test),
+            _ => self.tests.contains(&test),
+        };
+        self.trials.iter().filter(own).copied().collect()
+    }
+
+    pub fn slot(&self, id: usize) -> Option<&'a Slot> {
+        self.slots.iter().find(|slot| slot.id == id).copied()
+    }
+
+    /// Throughput by slot, in frames/s.
+    pub fn throughput(&self, slot: usize) -> Option<f64> {
+        let figure = self.tested(Benchmark::Throughput).find(|(of, _)| of.slot == slot);
+        match figure.map(|(_, tested)| &tested.figures) {
+            Some(Figures::Throughput(found)) => Some(found.fps),
+            _ => self.found.iter().find(|of| of.slot == slot)?.throughput(),
+        }
+    }
+
+    pub fn traffics(&self) -> impl Iterator<Item = &'a Traffic> {
+        self.slots.iter().filter_map(|slot| slot.traffic.as_deref())
+    }
+
+    /// Frame lengths that were measured alone, in ascending order.
+    pub fn sizes(&self) -> Vec<u16> {
+        let single = |slot: &&Slot| match slot.lengths_fcs.as_slice() {
+            [length] => Some(*length),
+            _ => None,
+        };
+        let mut sizes: Vec<u16> = self.slots.iter().filter_map(single).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Whether the links are virtual, so that nothing limits them but the tester.
+    pub fn is_virtual(&self) -> bool {
+        self.campaign.asked.lab != LabKind::Hosts
+    }
+
+    /// Refers a check that needs a medium to it.
+    pub fn with_medium(&self, check: impl FnOnce() -> Outcome) -> Outcome {
+        match self.benchmarks.iter().filter_map(|of| of.maximum).all(|maximum| maximum.medium) {
+            _ if self.is_virtual() => Outcome::NotApplicable(VIRTUAL.into()),
+            true if !self.benchmarks.is_empty() => check(),
+            _ => not_run("the speed of the links is not known"),
+        }
+    }
+
+    pub fn both_ways(&self) -> bool {
+        self.slots.iter().any(|slot| slot.direction == Direction::Both)
+    }
+
+    pub fn random_ports(&self) -> bool {
+        self.traffics().any(|traffic| traffic.flows.ports() != Ports::Counted)
+    }
+
+    /// Judges each of some figures: the first that fails is the reason, else the evidence is of all.
+    pub fn each<T>(
+        &self,
+        of: impl IntoIterator<Item = T>,
+        fails: impl Fn(&T) -> Option<String>,
+        met: &str,
+    ) -> Outcome {
+        let all: Vec<T> = of.into_iter().collect();
+        match all.iter().find_map(fails) {
+            Some(why) => Outcome::Fails(why),
+            None if all.is_empty() => not_run("it has no figures"),
+            None => Outcome::Met(format!("{}: {met}", all.len())),
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What each RFC asks of a benchmark, and whether a campaign met it: computed from its records alone.
+//!
+//! [`rows`] has one entry for each requirement, with its check. A check looks at records and gives a status with its evidence; from the
+//! statuses follows the claim of each test (RFC 2544, section 5).
+
+mod case;
+mod rows;
+
+pub use case::Records;
+
+use case::{Case, Outcome};
+use linerate_measure::experiment::Benchmark;
+use linerate_wire::FrameTemplate;
+use serde::Serialize;
+use std::fmt;
+
+/// The operator's statement that the DUT is set up as its instructions say, among a campaign's standing facts.
+pub const STATEMENT: &str = "statement";
+
+/// How strongly a document asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// MUST.
+    Must,
+    /// SHOULD, or RECOMMENDED.
+    Should,
+    /// A step of a procedure without such a word: judged as SHOULD.
+    Procedure,
+}
+
+/// The tests that a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// All of its document.
+    All,
+    Test(Benchmark),
+    /// Searches by MLRsearch.
+    Searches,
+    /// Something beside the tests that a claim is made for.
+    Beside(&'static str),
+}
+
+/// A requirement with its check.
+struct Row {
+    id: &'static str,
+    level: Level,
+    part: Part,
+    asks: &'static str,
+    check: fn(&Case<'_>) -> Outcome,
+}
+
+impl Row {
+    /// The document that it is of, by its number.
+    fn document(&self) -> &'static str {
+        self.id.split_once('-').map_or(self.id, |(document, _)| document)
+    }
+}
+
+/// Whether a requirement is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    Met,
+    /// A SHOULD that is not met.
+    Deviation,
+    /// A MUST that is not met.
+    Violated,
+    /// It does not concern this campaign.
+    NotApplicable,
+    /// The records do not tell.
+    NotRun,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// A row, judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Judged {
+    pub id: &'static str,
+    pub level: Level,
+    /// `all`, or the test that it is about.
+    pub test: String,
+    pub requirement: &'static str,
+    pub status: Status,
+    /// The evidence, or the reason.
+    pub because: String,
+}
+
+/// A claim of RFC 2544, section 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compliance {
+    /// Every MUST and every SHOULD is met.
+    Unconditionally,
+    /// Every MUST is met.
+    Conditionally,
+    NotCompliant,
+}
+
+impl fmt::Display for Compliance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Compliance::Unconditionally => "unconditionally compliant",
+            Compliance::Conditionally => "conditionally compliant",
+            Compliance::NotCompliant => "not compliant",
+        })
+    }
+}
+
+/// The claim of a test by a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Claim {
+    /// `RFC 2544`.
+    pub document: String,
+    pub test: String,
+    pub compliance: Compliance,
+    /// The rows that decide: of MUSTs if any is not shown to be met, else of SHOULDs.
+    pub rows: Vec<&'static str>,
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.document, self.test, self.compliance)?;
+        if self.rows.is_empty() { Ok(()) } else { write!(f, " ({})", self.rows.join(", ")) }
+    }
+}
+
+/// A test frame, as a claim needs it (RFC 2544, section 8).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Octets {
+    pub length_fcs: u16,
+    /// In hexadecimal, without FCS; Ethernet addresses are those of the links.
+    pub octets: String,
+}
+
+/// All rows of a campaign that claims a standard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Conformance {
+    pub claims: Vec<Claim>,
+    pub rows: Vec<Judged>,
+    pub frames: Vec<Octets>,
+}
+
+impl Conformance {
+    /// Whether no test is less than conditionally compliant.
+    pub fn holds(&self) -> bool {
+        self.claims.iter().all(|claim| claim.compliance != Compliance::NotCompliant)
+    }
+
+    /// Whether a row is of a test that this campaign does not have.
+    pub fn is_absent(&self, row: &Judged) -> bool {
+        row.status == Status::NotRun && row.because.ends_with(case::ABSENT)
+    }
+
+    /// In one line.
+    pub fn line(&self) -> String {
+        let claims: Vec<String> = self.claims.iter().map(Claim::to_string).collect();
+        claims.join("; ")
+    }
+}
+
+/// Judges all rows by the records of a campaign. `None`: it claims no standard, for it made none of the tests.
+pub fn conformance(records: &Records<'_>) -> Option<Conformance> {
+    let case = Case::new(records)?;
+    let mut rows: Vec<Judged> = rows::all().map(|row| judged(&case, row)).collect();
+    // RFC 9004 changes nothing else of RFC 2544: its row is as the others' MUSTs.
+    let broken: Vec<&str> = musts_broken(&rows).collect();
+    let found = match broken.is_empty() {
+        true => Outcome::Met("every MUST of RFC 2544 that concerns all tests is met".into()),
+        false => Outcome::Fails(format!("RFC 2544 is not kept: {}", broken.join(", "))),
+    };
+    let tested = case.tests.contains(&Benchmark::BackToBack);
+    for row in rows.iter_mut().filter(|row| tested && row.id == "9004-5a" && row.status == Status::Met) {
+        (row.status, row.because) = status(row.level, found.clone());
+    }
+    Some(Conformance { claims: claims(&case, &rows), frames: frames(&case), rows })
+}
+
+fn musts_broken(rows: &[Judged]) -> impl Iterator<Item = &'static str> {
+    rows.iter()
+        .filter(|row| row.id.starts_with("2544") && row.test == "all" && row.status == Status::Violated)
+        .map(|row| row.id)
+}
+
+fn judged(case: &Case<'_>, row: &Row) -> Judged {
+    let outcome = match row.part {
+        Part::Test(test) => case.test(test).unwrap_or_else(|| (row.check)(case)),
+        Part::Searches if case.searches.is_empty() => {
+            Outcome::NotRun("no search by MLRsearch was made".into())
+        }
+        _ => (row.check)(case),
+    };
+    let (status, because) = status(row.level, outcome);
+    let test = match row.part {
+        Part::All => "all".into(),
+        Part::Test(test) => case::name(test),
+        Part::Searches => "MLRsearch".into(),
+        Part::Beside(name) => name.into(),
+    };
+    Judged { id: row.id, level: row.level, test, requirement: row.asks, status, because }
+}
+
+fn status(level: Level, outcome: Outcome) -> (Status, String) {
+    match outcome {
+        Outcome::Met(found) => (Status::Met, found),
+        Outcome::Fails(why) if level == Level::Must => (Status::Violated, why),
+        Outcome::Fails(why) => (Status::Deviation, why),
+        Outcome::NotApplicable(why) => (Status::NotApplicable, why),
+        Outcome::NotRun(why) => (Status::NotRun, why),
+    }
+}
+
+/// The claims of the tests that were made.
+fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
+    use Benchmark::{BackToBack, DelayVariation, ForwardingRate, Latency, Reset};
+    let mut wanted: Vec<(&str, String)> = Vec::new();
+    for &test in &case.tests {
+        if !matches!(test, DelayVariation | ForwardingRate) {
+            wanted.push(("2544", case::name(test)));
+        }
+        wanted.extend(match test {
+            BackToBack => Some(("9004", case::name(test))),
+            Reset => Some(("6201", case::name(test))),
+            Latency | DelayVariation => Some(("8219", case::name(test))),
+            ForwardingRate => Some(("2889", case::name(test))),
+            _ => None,
+        });
+    }
+    wanted.extend((!case.searches.is_empty()).then(|| ("9971", "MLRsearch".into())));
+    wanted.extend(case.random_ports().then(|| ("4814", "random ports".into())));
+    let claim = |(document, test): (&'static str, String)| {
+        let of = |row: &&Judged| {
+            let own = row.id.split_once('-').is_some_and(|(of, _)| of == document)
+                || document == "2544" && row.id == "6815-5";
+            own && (row.test == "all" || row.test == test)
+        };
+        let concerned: Vec<&Judged> = rows.iter().filter(of).collect();
+        let open = |must: bool| -> Vec<&'static str> {
+            let open = |row: &&&Judged| {
+                (row.level == Level::Must) == must
+                    && !matches!(row.status, Status::Met | Status::NotApplicable)
+            };
+            concerned.iter().filter(open).map(|row| row.id).collect()
+        };
+        let (musts, shoulds) = (open(true), open(false));
+        let (compliance, rows) = match (musts.is_empty(), shoulds.is_empty()) {
+            _ if case.simulated => (Compliance::NotCompliant, vec!["2544-6"]),
+            (false, _) => (Compliance::NotCompliant, musts),
+            (true, false) => (Compliance::Conditionally, shoulds),
+            (true, true) => (Compliance::Unconditionally, Vec::new()),
+        };
+        Claim { document: format!("RFC {document}"), test, compliance, rows }
+    };
+    wanted.into_iter().map(claim).collect()
+}
+
+/// A frame of each length.
+fn frames(case: &Case<'_>) -> Vec<Octets> {
+    let mut all: Vec<Octets> = Vec::new();
+    for traffic in case.traffics() {
+        for length in &traffic.mix.pattern {
+            let Ok(template) = FrameTemplate::new(&traffic.frame, *length) else { continue };
+            let flow = traffic.flows.flow(0);
+            if all.iter().any(|known| known.length_fcs == *length) || flow.family() != traffic.frame.family {
+                continue;
+            }
+            let mut frame = vec![0; template.len()];
+            template.fill(&mut frame, &flow, None);
+            let octets: Vec<String> = frame.iter().map(|octet| format!("{octet:02x}")).collect();
+            all.push(Octets { length_fcs: *length, octets: octets.join(" ") });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

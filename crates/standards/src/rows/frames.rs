@@ -1,0 +1,237 @@
+//! Test frames, modifiers, and what the receiver counts.
+
+use super::row;
+use crate::Level::{Must, Should};
+use crate::Part::{All, Beside};
+use crate::Row;
+use crate::case::{Case, Outcome, holds, not_run};
+use linerate_measure::record::{Slot, TrialRecord};
+use linerate_wire::{Family, FlowOrder, Ports, RFC2544_PORTS, Traffic};
+
+pub const ROWS: &[&Row] = &[
+    &row("2544-8a", Should, All, "test frames exactly as appendix C has them", |case| {
+        let differs = |traffic: &&Traffic| {
+            let (frame, flow) = (&traffic.frame, traffic.flows.flow(0));
+            let format = frame.ttl == 10
+                && (frame.family == Family::V6 || frame.may_fragment && !frame.l4_checksum)
+                && (flow.src_port, flow.dst_port) == RFC2544_PORTS;
+            match (format, frame.signed) {
+                (true, false) => None,
+                (true, true) => Some(
+                    "as appendix C, but the signature takes the place of the first 18 octets of data".into(),
+                ),
+                (false, _) => {
+                    Some(format!("{} from port {} to {}", frame.transport, flow.src_port, flow.dst_port))
+                }
+            }
+        };
+        case.each(case.traffics(), differs, "kinds of frames as appendix C has them")
+    }),
+    &row("2544-8b", Must, All, "the report has the formats of the frames", |case| {
+        let lacks = |slot: &&Slot| slot.traffic.is_none().then(|| format!("no frames of {}", slot.name));
+        case.each(case.slots.iter().copied(), lacks, "slots whose frames are listed below, to the octet")
+    }),
+    &row("2544-10a", Should, All, "only forwarded test frames are counted", |case| {
+        let unsigned =
+            |slot: &&Slot| (!slot.signed).then(|| format!("frames of {} carry no signature", slot.name));
+        let others: u64 = case.trials.iter().map(|trial| trial.receiver.foreign_total()).sum();
+        case.each(
+            case.slots.iter().copied(),
+            unsigned,
+            &format!("kinds of signed frames; {others} other frames were not counted"),
+        )
+    }),
+    &row("2544-10b", Should, All, "the length of received frames is checked", |case| {
+        let wrong = |trial: &&TrialRecord| {
+            let [length] = case.slot(trial.slot)?.lengths_fcs[..] else { return None };
+            let expected = u128::from(trial.receiver.frames) * u128::from(length.saturating_sub(4));
+            let bytes = u128::from(trial.receiver.bytes);
+            (bytes != expected)
+                .then(|| format!("trial {}: {bytes} octets instead of {expected}", trial.trial))
+        };
+        case.each(case.trials.clone(), wrong, "trials whose octets are those of the frames")
+    }),
+    &row(
+        "2544-10c",
+        Should,
+        All,
+        "sequence numbers: lost, reordered and duplicate frames are reported",
+        |case| {
+            let blind = |trial: &&TrialRecord| {
+                let blind = trial.receiver.streams.is_empty() && trial.receiver.frames > 0;
+                blind.then(|| format!("trial {}: the receiver tells no frames apart", trial.trial))
+            };
+            let sum = |of: fn(&TrialRecord) -> u64| case.trials.iter().map(|trial| of(trial)).sum::<u64>();
+            let (duplicates, reordered) = (sum(|t| t.receiver.duplicates()), sum(|t| t.receiver.reordered()));
+            case.each(
+                case.trials.clone(),
+                blind,
+                &format!("trials; {duplicates} duplicate and {reordered} reordered frames"),
+            )
+        },
+    ),
+    &row("2544-11", Should, Beside("modifiers"), "first without modifiers, then each alone", |case| {
+        let modifiers = |slot: &&Slot| {
+            let Some(traffic) = slot.traffic.as_deref() else { return 0 };
+            usize::from(traffic.broadcast_every > 0) + usize::from(filters(case, slot.id).is_some())
+        };
+        let counts: Vec<usize> = case.slots.iter().map(modifiers).collect();
+        match counts.iter().max() {
+            None | Some(0) => not_run("no modifiers in this campaign"),
+            Some(most) => holds(
+                *most == 1 && counts.contains(&0),
+                format!(
+                    "{} of {} slots have a modifier",
+                    counts.iter().filter(|n| **n > 0).count(),
+                    counts.len()
+                ),
+            ),
+        }
+    }),
+    &row(
+        "2544-11.1",
+        Should,
+        Beside("modifiers"),
+        "1 % of broadcast frames, evenly spread; their real share is reported",
+        |case| {
+            let with = case.trials.iter().filter(|trial| {
+                case.slot(trial.slot)
+                    .and_then(|slot| slot.traffic.as_ref())
+                    .is_some_and(|traffic| traffic.broadcast_every > 0)
+            });
+            let shares: Vec<f64> = with
+                .map(|trial| {
+                    let sent = &trial.generator;
+                    sent.broadcasts as f64 / (sent.frames + sent.broadcasts).max(1) as f64
+                })
+                .collect();
+            let (least, most) = shares
+                .iter()
+                .fold((f64::INFINITY, 0.0), |(least, most), share| (share.min(least), share.max(most)));
+            match shares.len() {
+                0 => not_run("no broadcast frames in this campaign"),
+                _ => holds(
+                    least >= 0.0095 && most <= 0.0105,
+                    format!("{:.2} to {:.2} % of the frames", 100.0 * least, 100.0 * most),
+                ),
+            }
+        },
+    ),
+    &row("2544-11.2", Should, Beside("modifiers"), "an SNMP query as the first frame of each second", |_| {
+        not_run("linerate sends no SNMP queries")
+    }),
+    &row("2544-11.3a", Should, Beside("modifiers"), "routing updates at the protocol's interval", |_| {
+        not_run("linerate sends no routing updates")
+    }),
+    &row("2544-11.3b", Must, Beside("modifiers"), "routing updates A and B alternate", |_| {
+        not_run("linerate sends no routing updates")
+    }),
+    &row(
+        "2544-11.4",
+        Should,
+        Beside("filters"),
+        "1 filter, then 25: 24 that miss, and the one that permits",
+        |case| {
+            let rules: Vec<u64> = case.slots.iter().filter_map(|slot| filters(case, slot.id)).collect();
+            match rules.is_empty() {
+                true => not_run("no filters in this campaign"),
+                false => holds(
+                    rules.contains(&0) && rules.contains(&24),
+                    format!("rules before the one that permits: {rules:?}"),
+                ),
+            }
+        },
+    ),
+    &row(
+        "2544-12",
+        Should,
+        All,
+        "one pair of addresses first, then random destinations over 256 networks",
+        |case| {
+            let single = case.traffics().any(|traffic| traffic.flows.len() == 1);
+            let many = case.traffics().any(|traffic| {
+                traffic.flows.networks() >= 256 && matches!(traffic.order, FlowOrder::Random { .. })
+            });
+            let found = match (single, many) {
+                (true, true) => "both were measured",
+                (true, false) => "one pair alone",
+                (false, true) => "256 networks alone",
+                (false, false) => "neither one pair nor 256 networks",
+            };
+            holds(single && many, found)
+        },
+    ),
+    &row("4814-4.2", Should, All, "random Ethernet addresses", |_| {
+        Outcome::NotApplicable("a router sees the addresses of its neighbour alone".into())
+    }),
+    &row("4814-4.4", Should, All, "random addresses where the DUT hashes them", |case| {
+        let networks = |traffic: &&Traffic| {
+            let networks = traffic.flows.networks().max(1) as usize;
+            let mut counts = vec![0u64; networks];
+            let drawn = traffic.flows.len().min(MOST_FLOWS);
+            (0..drawn).for_each(|i| counts[i as usize % networks] += 1);
+            let random = matches!(traffic.order, FlowOrder::Random { .. });
+            let even = is_even(&counts);
+            (!(random && even && networks > 1))
+                .then(|| format!("{} networks, {} order", networks, traffic.order))
+        };
+        case.each(random(case), networks, "sets of flows, uniform over their networks")
+    }),
+    &row(
+        "4814-4.5",
+        Should,
+        All,
+        "random ports, uniform: source 1024 to 65535, destination 1 to 49151",
+        |case| {
+            let skewed = |traffic: &&Traffic| {
+                let (mut sources, mut destinations) = ([0u64; 16], [0u64; 16]);
+                for i in 0..traffic.flows.len().min(MOST_FLOWS) {
+                    let flow = traffic.flows.flow(i);
+                    if flow.src_port < 1024 || !(1..=49_151).contains(&flow.dst_port) {
+                        return Some(format!("port {} or {} is outside", flow.src_port, flow.dst_port));
+                    }
+                    sources[usize::from(flow.src_port - 1024) / 4032] += 1;
+                    destinations[usize::from(flow.dst_port - 1) / 3072] += 1;
+                }
+                (!is_even(&sources) || !is_even(&destinations))
+                    .then(|| "they are not uniform by chi-square".into())
+            };
+            case.each(random(case), skewed, "sets of flows with random ports, uniform by chi-square")
+        },
+    ),
+    &row(
+        "2889-4",
+        Must,
+        All,
+        "the signature is in the data of UDP; frames of the DUT's own are not counted",
+        |case| {
+            let fails = |slot: &&Slot| {
+                (!slot.signed || slot.transport != "UDP")
+                    .then(|| format!("{}: {}", slot.name, slot.transport))
+            };
+            case.each(case.slots.iter().copied(), fails, "kinds of signed UDP frames")
+        },
+    ),
+];
+
+/// Flows that a check looks at.
+const MOST_FLOWS: u64 = 100_000;
+
+fn random<'c>(case: &'c Case<'_>) -> impl Iterator<Item = &'c Traffic> {
+    case.traffics().filter(|traffic| traffic.flows.ports() != Ports::Counted)
+}
+
+/// Whether counts are as even as chance makes them: chi-square below five standard deviations beyond its mean.
+fn is_even(counts: &[u64]) -> bool {
+    let expected = counts.iter().sum::<u64>() as f64 / counts.len().max(1) as f64;
+    let chi: f64 = counts.iter().map(|count| (*count as f64 - expected).powi(2) / expected.max(1e-9)).sum();
+    let freedom = counts.len().saturating_sub(1) as f64;
+    chi <= freedom + 5.0 * (2.0 * freedom).sqrt()
+}
+
+/// Rules before the one that permits, of a slot whose DUT filters.
+fn filters(case: &Case<'_>, slot: usize) -> Option<u64> {
+    let plan = &case.campaign.planned.as_ref()?.plan;
+    let lane = plan.get("cells")?.get(slot)?.get("lane")?.as_u64()?;
+    plan.get("lanes")?.get(lane as usize)?.get("settings")?.get("rules")?.get("rules-before")?.as_u64()
+}

@@ -1,0 +1,298 @@
+//! The DUT, the tester and the trials, of all tests.
+
+use super::row;
+use crate::Level::{Must, Procedure, Should};
+use crate::Part::{All, Beside, Test};
+use crate::case::{Case, Outcome, SECOND, SIZES, holds, not_run};
+use crate::{Row, STATEMENT};
+use linerate_hosts::configuration::Configuration;
+use linerate_measure::experiment::Benchmark::{FrameLoss, Reset, Throughput};
+use linerate_measure::record::LabKind;
+use std::collections::BTreeMap;
+
+pub const ROWS: &[&Row] = &[
+    &row(
+        "2544-6",
+        Procedure,
+        All,
+        "one tester on both sides of the DUT, or a sender and a receiver under one control",
+        |case| {
+            let asked = &case.campaign.asked;
+            match asked.lab {
+                LabKind::Simulated => not_run("simulated: there is no tester and no DUT"),
+                LabKind::Imported => not_run("linerate did not make these trials"),
+                _ => Outcome::Met(format!(
+                    "{} sends, {} receives, linerate controls both",
+                    asked.generator, asked.receiver
+                )),
+            }
+        },
+    ),
+    &row("2544-7a", Must, All, "the DUT is set up as its instructions say", |case| {
+        match case.campaign.standing.get(STATEMENT) {
+            Some(said) => Outcome::Met(format!("the lab file states: {said}")),
+            None => not_run("only the operator knows: `statement` of [dut] in the lab file"),
+        }
+    }),
+    &row("2544-7b", Must, All, "nothing changes between tests but what the test needs", unchanged),
+    &row("2544-7c", Must, All, "the report has the DUT's software and exact configuration", configured),
+    &row("2544-7d", Should, All, "routing updates and keepalives at their usual intervals", |_| {
+        Outcome::Fails("routes and neighbours are static: there are no updates".into())
+    }),
+    &row("2544-9a", Should, All, "the smallest and the largest legal frame are among the sizes", |case| {
+        let sizes = case.sizes();
+        let (first, last) = (sizes.first().copied().unwrap_or(0), sizes.last().copied().unwrap_or(0));
+        holds(first == 64 && last >= 1518, format!("from {first} to {last} B"))
+    }),
+    &row("2544-9b", Should, All, "at least five frame sizes", |case| {
+        holds(case.sizes().len() >= 5, format!("{} sizes", case.sizes().len()))
+    }),
+    &row("2544-9.4", Should, All, "links of unequal MTU: the sizes of the larger one", |case| {
+        let mtus = case
+            .facts
+            .iter()
+            .filter_map(Configuration::recorded)
+            .map(|of| of.cards.iter().filter_map(|card| card.mtu).collect::<Vec<_>>());
+        let mtus: Vec<Vec<u32>> = mtus.filter(|mtus| mtus.len() > 1).collect();
+        match mtus.iter().find(|mtus| mtus.iter().any(|mtu| *mtu != mtus[0])) {
+            _ if mtus.is_empty() => not_run("the records have no MTUs of both links"),
+            None => Outcome::NotApplicable("both links have one MTU".into()),
+            Some(mtus) => {
+                let largest = mtus.iter().max().copied().unwrap_or(0) + 18;
+                let last = case.sizes().last().copied().unwrap_or(0);
+                holds(
+                    u32::from(last) >= largest,
+                    format!("the larger MTU carries {largest} B with FCS, the largest size is {last} B"),
+                )
+            }
+        }
+    }),
+    &row("2544-13a", Must, All, "a routing update with all networks at the start of each trial", |case| {
+        match case.slots.iter().all(|slot| slot.plan_variant == "bridge") {
+            true if !case.slots.is_empty() => {
+                Outcome::NotApplicable("a bridge takes no routing updates".into())
+            }
+            _ => Outcome::Fails("routes are static, and destinations are behind a next hop".into()),
+        }
+    }),
+    &row("2544-13b", Should, All, "one next hop for all networks", |case| match case.campaign.asked.lab {
+        LabKind::Namespaces => Outcome::Met("the receiver's address is the next hop of all".into()),
+        _ => not_run("the records do not have the DUT's next hops"),
+    }),
+    &row("2544-14", Should, All, "a series with equal rates in both directions", |case| {
+        holds(
+            case.both_ways(),
+            if case.both_ways() {
+                "both at once, each frame back answers one"
+            } else {
+                "one direction alone"
+            },
+        )
+    }),
+    &row("2544-15", Should, All, "one input port and one output port", |case| {
+        match case.campaign.asked.lab {
+            LabKind::Namespaces => Outcome::Met("one link in, one link out".into()),
+            _ => not_run("the records do not count the ports"),
+        }
+    }),
+    &row("2544-16", Should, All, "several ports: half in, half out, at equal rates", |case| {
+        match case.campaign.asked.lab {
+            LabKind::Namespaces => Outcome::NotApplicable("one link in, one link out".into()),
+            _ => not_run("the records do not count the ports"),
+        }
+    }),
+    &row("2544-20", Should, All, "offered up to the theoretical maximum of the medium", |case| {
+        case.with_medium(|| {
+            let below = |of: &&linerate_measure::record::Benchmarked| {
+                let maximum = of.maximum?;
+                let offered = case
+                    .trials
+                    .iter()
+                    .filter(|trial| trial.slot == of.slot)
+                    .filter_map(|trial| trial.asked_fps);
+                let most = offered.fold(0.0, f64::max);
+                let name = case.campaign.name_of(of.slot);
+                (most < 0.99 * maximum.fps)
+                    .then(|| format!("{name}: at most {most:.0} of {:.0} frames/s", maximum.fps))
+            };
+            case.each(case.benchmarks, below, "the maximum was offered")
+        })
+    }),
+    &row(
+        "2544-21",
+        Should,
+        Beside("bursts"),
+        "bursts of 16, 64, 256 and 1024 frames with the shortest interval without loss",
+        |_| not_run("linerate sends no repeated bursts"),
+    ),
+    &row(
+        "2544-23",
+        Procedure,
+        All,
+        "before a trial 2 s and 2 s, after it 2 s for the last frames and 5 s of rest",
+        |case| {
+            let short = |trial: &&linerate_measure::record::TrialRecord| {
+                let (timing, pause) = (trial.timing, case.design.pause_ns);
+                let kept =
+                    pause >= 4 * SECOND && timing.drain_ns >= 2 * SECOND && timing.settle_ns >= 5 * SECOND;
+                let seconds = |ns: u64| ns as f64 / 1e9;
+                (!kept).then(|| {
+                    format!(
+                        "{} s before a trial, at most {} s for the last frames, {} s of rest",
+                        seconds(pause),
+                        seconds(timing.drain_ns),
+                        seconds(timing.settle_ns)
+                    )
+                })
+            };
+            case.each(case.trials.clone(), short, "trials with these waits")
+        },
+    ),
+    &row("2544-24a", Should, All, "trials of at least 60 s", |case| {
+        let mut trials = case.of(Throughput);
+        trials.extend(case.of(FrameLoss));
+        let short = trials.iter().filter(|trial| trial.timing.run_ns < 60 * SECOND).count();
+        match trials.len() {
+            0 => not_run("no trial of throughput or frame loss"),
+            all => holds(short == 0, format!("{short} of {all} trials are shorter")),
+        }
+    }),
+    &row("2544-24b", Should, Test(Throughput), "the deciding trial has the full length", |case| {
+        let short = |slot: &usize| {
+            let throughput = case.throughput(*slot)?;
+            let longest = at(case, *slot, throughput).map(|trial| trial.timing.run_ns).max().unwrap_or(0);
+            (longest < 60 * SECOND)
+                .then(|| format!("{}: {} s", case.campaign.name_of(*slot), longest as f64 / 1e9))
+        };
+        case.each(found(case), short, "throughputs by trials of 60 s")
+    }),
+    &row("2544-25", Should, All, "the tester answers ARP and neighbour discovery", |case| {
+        match case.campaign.asked.lab {
+            LabKind::Namespaces => Outcome::Fails("neighbours are static".into()),
+            _ => not_run("the records do not say who answered"),
+        }
+    }),
+    &row("6201-3a", Must, Test(Reset), "the same control and data plane for all DUTs", unchanged),
+    &row("6201-3b", Should, Test(Reset), "static state first", |_| {
+        Outcome::Met("routes and neighbours are static".into())
+    }),
+    &row("6201-1.4a", Must, Test(Reset), "everything that influences the time is listed", configured),
+    &row("6815-5", Must, All, "on an isolated network only", |case| {
+        let outside = |traffic: &&linerate_wire::Traffic| {
+            let ends = [traffic.flows.source(), traffic.flows.destination()];
+            let addresses = ends.iter().flat_map(|end| [end.first_address(), end.last_address()]);
+            addresses
+                .into_iter()
+                .find(|address| !is_benchmarks(*address))
+                .map(|address| format!("{address} is no address of benchmarks"))
+        };
+        case.each(case.traffics(), outside, "all addresses are of 198.18.0.0/15 or 2001:2::/48")
+    }),
+    &row(
+        "9971-4.9.3",
+        Must,
+        crate::Part::Searches,
+        "the whole configuration, and all attributes of the goals",
+        configured,
+    ),
+    &row("8219-4", Should, All, "dynamic routing, with routing and management frames", |_| {
+        Outcome::Fails("routes are static, and there are no management frames".into())
+    }),
+    &row("8219-5.1", Must, All, "the maximum rate allows for translation; details of the medium", |_| {
+        Outcome::NotApplicable("nothing is translated between IPv4 and IPv6".into())
+    }),
+    &row("8219-5.3", Should, All, "both directions; UDP", |case| {
+        let udp = case.slots.iter().all(|slot| slot.transport == "UDP");
+        let found = format!(
+            "{}, {}",
+            if case.both_ways() { "both directions" } else { "one direction" },
+            if udp { "UDP" } else { "not UDP" }
+        );
+        holds(udp && case.both_ways(), found)
+    }),
+];
+
+/// Slots with a throughput.
+pub fn found(case: &Case<'_>) -> Vec<usize> {
+    case.slots.iter().map(|slot| slot.id).filter(|slot| case.throughput(*slot).is_some()).collect()
+}
+
+/// Trials of throughput of a slot at a load.
+pub fn at<'c>(
+    case: &'c Case<'_>,
+    slot: usize,
+    load: f64,
+) -> impl Iterator<Item = &'c linerate_measure::record::TrialRecord> {
+    let here = move |fps: f64| (fps - load).abs() <= 1e-6 * load;
+    case.of(Throughput)
+        .into_iter()
+        .filter(move |trial| trial.slot == slot && trial.asked_fps.is_some_and(here))
+}
+
+fn is_benchmarks(address: std::net::IpAddr) -> bool {
+    match address {
+        std::net::IpAddr::V4(v4) => matches!(v4.octets(), [198, 18 | 19, ..]),
+        std::net::IpAddr::V6(v6) => v6.segments()[..3] == [0x2001, 2, 0],
+    }
+}
+
+/// Slots that differ in frames alone have the same settings.
+fn unchanged(case: &Case<'_>) -> Outcome {
+    let mut known: BTreeMap<String, (usize, Configuration)> = BTreeMap::new();
+    let factors = case.campaign.planned.as_ref().map_or(&[][..], |planned| &planned.experiment.factors);
+    let mut compared = 0;
+    for facts in case.facts {
+        let (Some(slot), Some(found)) = (case.slot(facts.slot), Configuration::recorded(facts)) else {
+            continue;
+        };
+        let own = slot.levels.iter().filter(|(factor, _)| {
+            factors
+                .get(*factor)
+                .is_none_or(|factor| factor.sets.iter().any(|field| !field.starts_with("traffic.")))
+        });
+        let key = format!("{} {:?}", slot.plan_variant, own.collect::<Vec<_>>());
+        let Some((first, before)) = known.get(&key) else {
+            known.insert(key, (slot.id, found));
+            continue;
+        };
+        compared += 1;
+        let differs =
+            |name: &&String| !is_counter(name) && before.sysctls.get(*name) != found.sysctls.get(*name);
+        let names = before.sysctls.keys().chain(found.sysctls.keys());
+        let changed = names.into_iter().find(differs).map(String::as_str).or_else(|| {
+            let kept =
+                before.system == found.system && before.boot == found.boot && before.modules == found.modules;
+            (!kept).then_some("its system")
+        });
+        if let Some(changed) = changed {
+            let [one, other] = [*first, slot.id].map(|slot| case.campaign.name_of(slot));
+            return Outcome::Fails(format!("{changed} differs between {one} and {other}"));
+        }
+    }
+    match known.len() {
+        0 => not_run("the records have no settings of the DUT"),
+        configurations => Outcome::Met(format!("{configurations} configurations, {compared} times compared")),
+    }
+}
+
+/// Readings rather than settings.
+fn is_counter(sysctl: &str) -> bool {
+    sysctl.ends_with("_count") || sysctl.ends_with("nr")
+}
+
+fn configured(case: &Case<'_>) -> Outcome {
+    let lacks = |slot: &&linerate_measure::record::Slot| {
+        let asked = case.facts.iter().any(|facts| facts.slot == slot.id && !facts.answers.is_empty());
+        (!asked).then(|| format!("no settings of the DUT of {}", slot.name))
+    };
+    match case.host.kernel.is_empty() {
+        true => Outcome::Fails("the records do not name the host's software".into()),
+        false => case.each(case.slots.iter().copied(), lacks, "slots with the settings of their DUT"),
+    }
+}
+
+/// The sizes that RFC 2544 recommends and that were not measured.
+pub fn missing_sizes(case: &Case<'_>) -> Vec<u16> {
+    let sizes = case.sizes();
+    SIZES.into_iter().filter(|size| !sizes.contains(size)).collect()
+}
