@@ -555,7 +555,7 @@ fn of_two<T>(text: &str, separator: char, read: impl Fn(&str) -> Option<T>) -> O
 pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a duration: write 250ms, 10s or 2m, up to 24h");
     let (number, unit) = number(text).ok_or_else(wrong)?;
-    if unit.is_empty() {
+    if unit.is_empty() && number > 0.0 {
         return Err(format!("'{number}' has no unit: write {number}s, {number}ms or {number}us"));
     }
     let known = |(name, _, words): &&Unit| *name == unit || words.contains(&unit);

@@ -5,7 +5,7 @@ use super::numbers::{count, counted, grouped, lengths, some, together};
 use crate::document::{Document, Table, Tone};
 use crate::format::ascii;
 use linerate_hosts::rehearsal::Part;
-use linerate_measure::experiment::{Benchmark, Experiment, Interest, Reboot};
+use linerate_measure::experiment::{Benchmark, Experiment, Interest, Measure, Reboot};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::Estimated;
 use linerate_plan::campaign::{Campaign, Lab, Requirement};
@@ -122,8 +122,8 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
 
 /// The same in a line, before the campaign.
 pub fn estimate_line(times: &Timetable, tests: &[Estimated]) -> String {
-    let each = tests.iter().filter_map(|test| Some(format!("{} {}", test.test?.name(), span(test.ns))));
-    let each: Vec<String> = each.collect();
+    let name = |test: &Estimated| test.test.map_or("the tester alone", Benchmark::name);
+    let each: Vec<String> = tests.iter().map(|test| format!("{} {}", name(test), span(test.ns))).collect();
     format!("about {} in all: {}", span(times.total_ns), each.join(", "))
 }
 
@@ -218,13 +218,16 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
 fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     page.heading("Schedule");
     let (times, trials) = (Timetable::new(campaign), &campaign.experiment.trials);
-    let randomised = trials.order.is_randomised();
+    // Searches choose their trials by the results before.
+    let searched = trials.measure != Measure::Rate;
+    let randomised = trials.order.is_randomised() && !searched;
     let seed = match (randomised, trials.seed) {
         (false, _) => String::new(),
         (true, Some(seed)) => format!(", seed {seed}"),
         (true, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
     };
-    fact(page, "order", format!("{}{seed}", trials.order.about()));
+    let order = if searched { "the cells in turns, trial by trial" } else { trials.order.about() };
+    fact(page, "order", format!("{order}{seed}"));
     let pause = match trials.pause_ns {
         0 => String::new(),
         pause => format!(" after a pause of {}", precise(pause)),
@@ -237,13 +240,17 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     let (duration, trial) = (precise(trials.duration_ns), precise(times.trial_ns));
     fact(page, "trial", format!("{duration}{pause}{reboot}; {trial} with all around it"));
     let cells = grouped(campaign.cells.len() as u64);
-    fact(page, "block", format!("{cells} trials, about {}", precise(times.block_ns)));
-    let bound = match times.bound {
-        Bound::Blocks => "as many as were asked for".to_string(),
-        Bound::Budget => format!("as many as fit into {}", precise(trials.budget_ns.unwrap_or(0))),
-    };
-    let [most, all] = [times.blocks, times.trials].map(grouped);
-    fact(page, "blocks", format!("{most} at most, {bound}: {all} trials"));
+    if searched {
+        fact(page, "trials", format!("about {}, by the results", grouped(times.trials)));
+    } else {
+        fact(page, "block", format!("{cells} trials, about {}", precise(times.block_ns)));
+        let bound = match times.bound {
+            Bound::Blocks => "as many as were asked for".to_string(),
+            Bound::Budget => format!("as many as fit into {}", precise(trials.budget_ns.unwrap_or(0))),
+        };
+        let [most, all] = [times.blocks, times.trials].map(grouped);
+        fact(page, "blocks", format!("{most} at most, {bound}: {all} trials"));
+    }
     if let Some(until) = trials.until {
         let deciding = campaign.experiment.comparisons.iter().filter(|c| c.decides).count();
         let percent = (until * 1e6).round() / 1e4;
@@ -255,7 +262,7 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     let [total, set_up, trials] = [times.total_ns, times.set_up_ns, times.trials_ns].map(span);
     let text = format!("about {total} ({set_up} of set-up, {trials} of trials)");
     page.item("time      ", text, Tone::Strong);
-    for (at, block) in blocks.iter().enumerate().take(12) {
+    for (at, block) in blocks.iter().enumerate().take(if searched { 0 } else { 12 }) {
         let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).collect::<Vec<_>>().join(" ");
         let more = if block.len() > 40 { " ..." } else { "" };
         let name = format!("{} {}", if randomised { "block" } else { "cell" }, at + 1);
