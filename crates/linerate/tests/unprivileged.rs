@@ -470,7 +470,20 @@ fn both_ip_versions_are_searched_and_what_is_given_twice_is_refused() {
     };
     assert_eq!(searches.iter().map(family).collect::<Vec<_>>(), ["IPv4", "IPv6"]);
     linerate_line("search --simulate ok --goal pdr --goal pdr").run().fails(2, &["pdr is given twice"]);
+    linerate_line("search --simulate ok --verify 2").run().fails(2, &["--verify is for --method bisection"]);
     linerate_line("search --simulate ok --min 2Mpps --max 1Mpps")
         .run()
         .fails(2, &["must be above 0 and below"]);
+}
+
+/// Every 10,000th frame is lost: a load with loss is too high for a bisection, unless it may try again.
+#[test]
+fn a_bisection_verifies_losses() {
+    let bound = |more: &str| {
+        let line = "--simulate loss=10000 --max 40kpps --method bisection --goal 0:20ms:20ms:0";
+        let found = search(&format!("{line} {more}"), &Scratch::new());
+        found["summary"]["searches"][0]["goals"][0]["lower"].as_f64().unwrap_or(0.0)
+    };
+    assert!(bound("--verify 3") >= bound(""), "a further trial can only help");
+    assert!(bound("--verify 3") > 0.99 * 27_000.0, "the highest load passes at one of four times");
 }

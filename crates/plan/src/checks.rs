@@ -83,10 +83,10 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let loads = is("search") || is("loss-curve") || tests;
     let only = [
         (is("search"), &["goals"] as &[_], "search"),
-        (is("search") || tests, &["width", "method", "min-load"], "search"),
+        (is("search") || tests, &["width", "method", "verify", "min-load"], "search"),
         (is("loss-curve") || tests, &["step"], "loss-curve"),
         (loads, &["max-load"], "search"),
-        (tests, &["tests", "repeats", "verify", "drain", "settle"], "rfc2544"),
+        (tests, &["tests", "repeats", "drain", "settle"], "rfc2544"),
     ];
     for (allowed, keys, name) in only {
         for entry in keys.iter().filter(|_| !allowed).filter_map(|key| tree.entry(key)) {

@@ -203,7 +203,7 @@ pub(super) static TRIALS: Table = Table {
         TESTS,
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
-            "rfc2544: further trials of a burst with loss before it counts as too long. Default: 0.",
+            "rfc2544, and searches by bisection: further trials of a burst or load with loss before it counts as too much. Default: 0.",
         ),
         DRAIN,
         SETTLE,

@@ -85,7 +85,7 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "SHARE")]
     pub width: Option<Share>,
 
-    /// Further trials of a burst with loss before it counts as too long
+    /// Further trials of a burst with loss before it counts as too long, or of a load in a bisection [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub verify: Option<u32>,
 

@@ -93,6 +93,10 @@ pub struct Search {
     #[arg(long, value_name = "METHOD", value_parser = names_of::<Method>(), default_value = "mlrsearch")]
     pub method: Method,
 
+    /// Further trials of a load with loss before it counts as too high; for bisection
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub verify: u32,
+
     /// Instead of a search, the loss at falling loads, from the highest down to two successive trials without loss (RFC 2544, 26.3)
     #[arg(long, conflicts_with_all = ["goals", "min", "method"])]
     pub loss_curve: bool,
@@ -205,6 +209,7 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
         measure: if args.loss_curve { Measure::LossCurve } else { Measure::Search },
         goals,
         method: args.method,
+        verify: args.verify,
         step: args.loss_curve.then_some(args.step.0),
         width: (!args.loss_curve).then_some(args.width.0),
         min_fps: args.min.or(own.min_fps),
@@ -219,6 +224,9 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
             "bisection finds the rate of one goal, and not also {}: name one with --goal",
             second.name
         );
+    }
+    if args.verify > 0 && args.method != Method::Bisection {
+        bail_usage!("--verify is for --method bisection: MLRsearch repeats trials by its goals");
     }
     trials.check_goals().map_err(usage)?;
     plan.experiment.trials = trials;

@@ -155,7 +155,7 @@ blocks = 6
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn campaigns_survive_kills_and_leave_nothing_behind() {
-    campaigns_survive_kills(10);
+    campaigns_survive_kills(5);
 }
 
 #[test]

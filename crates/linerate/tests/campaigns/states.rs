@@ -230,7 +230,7 @@ because = "each frame is held against a thousand rules"
 
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
-fn a_thousand_rules_behind_established_connections_cost_next_to_nothing() {
+fn takes_minutes_a_thousand_rules_behind_established_connections_cost_next_to_nothing() {
     let mut found = Vec::new();
     for attempt in 1..=4 {
         let experiment = Experiment::new(THOUSAND, "");

@@ -48,7 +48,7 @@ fn a_campaign_over_three_hosts_comes_to_the_verdicts_of_the_local_lab() {
 
 #[test]
 #[ignore = "needs root, openssh-server, nft and perf"]
-fn the_duts_kernel_is_sampled_by_its_own_profiler() {
+fn takes_minutes_the_duts_kernel_is_sampled_by_its_own_profiler() {
     let lab = RealLab::new();
     lab.ssh.hosts[1].stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
     let profiled = PLAN.replace("[trials]", "[collect]\nprofile = \"300 ms\"\n\n[trials]");

@@ -44,7 +44,7 @@ fn answers(lab: &EmbeddedLab, frames: Frames, mut is_right: impl FnMut(&Shown) -
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut wrong = Vec::new();
-    for _ in 0..6 {
+    for _ in 0..20 {
         let shown = send(lab, frames);
         assert!(shown.account.balances(&shown.sent, &shown.received), "{:?}", shown.account);
         match is_right(&shown) {

@@ -378,7 +378,7 @@ fn searching(trials: &Trials, goals: &[Goal], limits: Limits) -> Result<Box<dyn 
             Box::new(Curve::new(limits.max, trials.step.unwrap_or(CURVE_STEP), trials.duration_ns))
         }
         (_, Method::Bisection, [goal, ..]) => {
-            Box::new(Bisection::new(limits, goal.loss, goal.width, goal.final_ns, 0)?)
+            Box::new(Bisection::new(limits, goal.loss, goal.width, goal.final_ns, trials.verify)?)
         }
         _ => Box::new(Mlr::new(goals, limits)?),
     })
