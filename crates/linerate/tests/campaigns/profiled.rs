@@ -9,7 +9,7 @@ use std::fs;
 
 #[test]
 #[ignore = "needs root and nft"]
-fn the_functions_of_a_firewall_explain_its_time() {
+fn takes_minutes_the_functions_of_a_firewall_explain_its_time() {
     let scratch = Scratch::new();
     let args =
         ["--family", "4", "--variant", "nft-stateful", "--trials", "4", "--profile", "--out", "records"];

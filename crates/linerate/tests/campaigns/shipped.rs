@@ -18,7 +18,7 @@ fn shortened(plan: &str) -> String {
     let kept: String = kept.map(|line| format!("{line}\n")).collect();
     // A search has no blocks.
     let searches = ["search", "rfc2544"].iter().any(|kind| plan.contains(&format!("measure = \"{kind}\"")));
-    let end = if searches { "budget = \"4 s\"" } else { "blocks = 1" };
+    let end = if searches { "budget = \"3 s\"" } else { "blocks = 1" };
     let short = format!("{before}duration = \"50 ms\"\n{end}\n{kept}{after}");
     // Other tests choose the batch size by measurement.
     match short.contains("\n[lab]\n") {
