@@ -6,14 +6,23 @@ mod common;
 use common::{Scratch, linerate_line};
 use serde_json::Value;
 
-/// The result of a search for one goal.
+/// Load of a trial of 100 ms: its warm-up lasts as long as its window.
+const LOAD_SECONDS: f64 = 0.2;
+
+/// The result of a search for one goal. A search whose cause of loss was the tester has none, and is made again.
 fn searched(line: &str) -> Value {
-    let records = Scratch::new();
-    let line = format!("search {line} --budget 5min --json --out {}", records.file("search"));
-    let found = linerate_line(&line).within(400).first().run().ok().json();
-    let search = &found["summary"]["searches"][0];
-    assert_eq!(search["ended"], "known", "{line}: {search:#}");
-    search["goals"][0].clone()
+    for _ in 0..5 {
+        let records = Scratch::new();
+        let line = format!("search {line} --budget 5min --json --out {}", records.file("search"));
+        let found = linerate_line(&line).within(400).first().run().json();
+        let search = &found["summary"]["searches"][0];
+        match search["ended"].as_str() {
+            Some("known") => return search["goals"][0].clone(),
+            Some("tester") => eprintln!("{line}: the tester was the cause"),
+            _ => panic!("{line}: {search:#}"),
+        }
+    }
+    panic!("{line}: the tester was the cause five times");
 }
 
 fn number(value: &Value) -> f64 {
@@ -24,8 +33,7 @@ fn number(value: &Value) -> f64 {
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_a_rate_that_is_known_is_found() {
-    // The load of a trial lasts a tenth longer than its window.
-    const PASSES: f64 = 100_000.0 + 1000.0 / 0.11;
+    const PASSES: f64 = 100_000.0 + 1000.0 / LOAD_SECONDS;
     let mut off: Vec<f64> = Vec::new();
     for _ in 0..20 {
         let line = "--variant known-queue=1000@100000 --goal 0:100ms:2100ms:0.5 --width 0.3% --max 200kpps";
@@ -39,11 +47,13 @@ fn takes_minutes_a_rate_that_is_known_is_found() {
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_a_floor_of_loss_bounds_the_rate_without_loss() {
-    let goal = searched("--variant known-loss=20000 --goal 0:100ms:2100ms:0.5 --max 400kpps");
-    // The load of a trial lasts a tenth longer than its window.
-    let half = 20_000.0 / 2.0 / 0.11;
-    let [low, high] = [0, 1].map(|end| number(&goal["interval"][end]));
-    assert!(low <= half && half <= high, "{half} in {goal:#}");
+    let goal = searched("--variant known-loss=20000 --goal 0:100ms:8100ms:0.5 --max 400kpps");
+    let half = 20_000.0 / 2.0 / LOAD_SECONDS;
+    let lower = number(&goal["lower"]);
+    // Of 81 trials that lose a frame with the probability n / N, half lose one where this is 0.5 +- 0.055.
+    let off = lower / half - 1.0;
+    assert!(off.abs() <= 3.0 * 2.0 * 0.055, "{lower} for {half}: {goal:#}");
+    eprintln!("{off}");
     // With 0.5 % allowed, one frame in 20,000 is nothing.
     let goal = searched("--variant known-loss=20000 --goal 0.5%:100ms:2100ms:0.5 --max 200kpps");
     assert_eq!(goal["irregular"], "max-load", "{goal:#}");
