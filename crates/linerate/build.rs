@@ -10,8 +10,10 @@ fn main() {
     announce("corpus", &corpus);
     ship(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans"));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let ministat = std::env::split_paths(&path).map(|d| d.join("ministat")).find(|p| p.is_file());
-    announce("ministat", &ministat.unwrap_or(PathBuf::from("/usr/bin/ministat")));
+    for tool in ["ministat", "chromedriver"] {
+        let found = std::env::split_paths(&path).map(|d| d.join(tool)).find(|p| p.is_file());
+        announce(tool, &found.unwrap_or(Path::new("/usr/bin").join(tool)));
+    }
 }
 
 /// A table of the plans' names and texts.

@@ -54,6 +54,10 @@ pub enum Look {
     Bars,
     /// A thin line without marks: a limit.
     Limit,
+    /// A part of the axis, from the first point to the last, shaded over the whole height.
+    Span,
+    /// A row of cells, whose colours are the figures. All series of a chart have this look, or none.
+    Cells,
 }
 
 /// A figure.
@@ -69,15 +73,60 @@ pub struct Spot {
 impl Chart {
     /// The parts of both axes that have all points; `None` without points.
     pub(crate) fn extents(&self) -> Option<[Extent; 2]> {
-        let spots = || self.series.iter().flat_map(|series| &series.points);
+        let spots = |spans: bool| {
+            let shown = self.series.iter().filter(move |series| spans || series.look != Look::Span);
+            shown.flat_map(|series| &series.points)
+        };
         let of = |spot: &Spot| {
             let ends = spot.interval.into_iter().flatten();
             ends.chain(spot.trials.iter().copied()).chain([spot.y]).collect::<Vec<f64>>()
         };
-        let x = Extent::of(&self.x.scale, spots().map(|spot| spot.x))?;
-        Some([x, Extent::of(&self.y.scale, spots().flat_map(of))?])
+        let x = Extent::of(&self.x.scale, spots(true).map(|spot| spot.x))?;
+        Some([x, Extent::of(&self.y.scale, spots(false).flat_map(of))?])
+    }
+
+    /// Whether it has rows of cells.
+    pub(crate) fn is_of_cells(&self) -> bool {
+        self.series.iter().any(|series| series.look == Look::Cells)
+    }
+
+    /// The same with so few figures that a page has room for them, and by how many each of its own stands for the others; `None` where
+    /// it has few. Of neighbouring points stay the least and the greatest, and of a point's trials the ends and those between at even
+    /// ranks.
+    pub(crate) fn thinned(&self) -> Option<(Chart, usize)> {
+        let all: usize =
+            self.series.iter().flat_map(|series| &series.points).map(|spot| 1 + spot.trials.len()).sum();
+        let each = all.div_ceil(MOST_FIGURES);
+        if each < 2 {
+            return None;
+        }
+        let mut thin = self.clone();
+        for series in &mut thin.series {
+            if series.points.len() > FEW_FIGURES {
+                let ends = |of: &[Spot]| {
+                    let by_y = |a: &&Spot, b: &&Spot| a.y.total_cmp(&b.y);
+                    let [least, greatest] = [of.iter().min_by(by_y), of.iter().max_by(by_y)];
+                    least.into_iter().chain(greatest.filter(|_| of.len() > 1)).cloned().collect::<Vec<_>>()
+                };
+                series.points = series.points.chunks(2 * each).flat_map(ends).collect();
+            }
+            for spot in &mut series.points {
+                if spot.trials.len() > FEW_FIGURES {
+                    spot.trials.sort_by(f64::total_cmp);
+                    let last = spot.trials.len() - 1;
+                    let some = (last / each).max(1);
+                    spot.trials = (0..=some).map(|n| spot.trials[n * last / some]).collect();
+                }
+            }
+        }
+        Some((thin, each))
     }
 }
+
+/// Figures of a picture that a page has room for.
+const MOST_FIGURES: usize = 10_000;
+/// Figures of a series or a point that always have room.
+const FEW_FIGURES: usize = 100;
 
 /// The part of an axis that a picture shows.
 #[derive(Clone)]
@@ -90,6 +139,11 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
+    /// The axis of these names.
+    pub fn of_names(names: Vec<String>) -> Extent {
+        Extent { range: 0.5 - names.len().max(1) as f64..0.5, log: false, names }
+    }
+
     /// The axis of these values; `None` without one that can be drawn.
     fn of(scale: &Scale, values: impl Iterator<Item = f64>) -> Option<Extent> {
         let log = *scale == Scale::Log;
@@ -98,19 +152,17 @@ impl Extent {
         if low > high {
             return None;
         }
-        let (range, names) = match scale {
-            Scale::Names(names) => (0.5 - names.len().max(1) as f64..0.5, names.clone()),
-            Scale::Log => (low / 1.15..high * 1.15, Vec::new()),
-            Scale::Percent => (0.0..100.0, Vec::new()),
-            Scale::Linear { from_zero: true } => {
-                (low.min(0.0)..(high * 1.05).max(f64::MIN_POSITIVE), Vec::new())
-            }
+        let range = match scale {
+            Scale::Names(names) => return Some(Extent::of_names(names.clone())),
+            Scale::Log => low / 1.15..high * 1.15,
+            Scale::Percent => 0.0..100.0,
+            Scale::Linear { from_zero: true } => low.min(0.0)..(high * 1.05).max(f64::MIN_POSITIVE),
             Scale::Linear { from_zero: false } => {
                 let room = (0.05 * (high - low)).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
-                (low - room..high + room, Vec::new())
+                low - room..high + room
             }
         };
-        Some(Extent { range, log, names })
+        Some(Extent { range, log, names: Vec::new() })
     }
 
     /// Where a value lies: 0 at the low end, 1 at the high one.

@@ -38,10 +38,23 @@ pub enum Block {
     Strip(Strip),
     /// A picture of figures that the page has in words or in a table as well.
     Chart(Chart),
-    /// A picture that is already drawn, as SVG, whose figures a table has as well.
-    Drawing { title: String, svg: String },
+    /// A picture that is already drawn.
+    Drawing(Drawing),
+    /// A part of a page with headings of its own; folded, a reader of a page for a browser opens it.
+    Part { title: String, folded: bool, blocks: Vec<Block> },
     /// Something else begins.
     Gap,
+}
+
+/// A picture as SVG, without script and without texts of others that are not escaped.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Drawing {
+    pub title: String,
+    pub svg: String,
+    /// The same in words.
+    pub says: String,
+    /// Whether it is a flame graph.
+    pub flames: bool,
 }
 
 /// A page, whose blocks a [`Format`] draws.
@@ -173,10 +186,32 @@ impl Document {
         self.blocks.extend(other.blocks);
     }
 
+    /// A part with what `add` adds to it, which a reader opens. Without anything, no part.
+    pub fn folded(&mut self, title: impl Into<String>, add: impl FnOnce(&mut Document)) {
+        let mut part = Document::default();
+        add(&mut part);
+        if !part.blocks.is_empty() {
+            self.blocks.push(Block::Part { title: title.into(), folded: true, blocks: part.blocks });
+        }
+    }
+
+    /// All blocks in one list: the title of a part is a heading.
+    pub fn flat(&self) -> Vec<&Block> {
+        flat(&self.blocks)
+    }
+
     /// As text for a terminal.
     pub fn text(&self, style: Style) -> String {
         format::Text.render(self, style)
     }
+}
+
+fn flat<'a>(blocks: &'a [Block]) -> Vec<&'a Block> {
+    let inner = |block: &'a Block| match block {
+        Block::Part { blocks, .. } => flat(blocks),
+        _ => Vec::new(),
+    };
+    blocks.iter().flat_map(|block| std::iter::once(block).chain(inner(block))).collect()
 }
 
 /// A cell of a table: numbers keep their value, in the unit of their column, beside the digits that mean something.

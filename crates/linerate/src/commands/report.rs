@@ -9,7 +9,7 @@ use linerate_linux::records;
 use linerate_measure::record::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_profile::flame_graph_part;
-use linerate_report::document::{Block, Document};
+use linerate_report::document::{Block, Document, Drawing};
 use linerate_report::format::Style;
 use linerate_report::pages;
 use std::fs;
@@ -96,7 +96,7 @@ fn page(directory: &Path) -> Result<Document> {
         let title = format!("Flame graph: {}", stored.campaign.name_of(*slot));
         // A profile without samples has no picture.
         if let Ok(svg) = flame_graph_part(profile) {
-            page.blocks.push(Block::Drawing { title, svg });
+            page.blocks.push(Block::Drawing(Drawing { says: title.clone(), title, svg, flames: true }));
         }
     }
     // DUTs that differ in their traffic alone are configured alike.

@@ -4,6 +4,7 @@
 //! should the test itself be killed, the kernel ends its programs.
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
 
+pub mod browser;
 pub mod campaign;
 pub mod lab;
 pub mod process;

@@ -16,9 +16,9 @@ impl Format for Csv {
         let mut said = Vec::new();
         let mut tables = String::new();
         let mut section = "";
-        for block in &document.blocks {
+        for block in document.flat() {
             match block {
-                Block::Heading { text } => section = text,
+                Block::Heading { text } | Block::Part { title: text, .. } => section = text,
                 Block::Text { text, tone } => said.push(saying(section, *tone, "", text)),
                 Block::Item { mark, text, tone } => said.push(saying(section, *tone, mark, text)),
                 Block::Table(rows) => tables += &format!("\r\n{}", table(section, rows)),
@@ -26,7 +26,7 @@ impl Format for Csv {
                 | Block::Bars(_)
                 | Block::Strip(_)
                 | Block::Chart(_)
-                | Block::Drawing { .. }
+                | Block::Drawing(_)
                 | Block::Gap => {}
             }
         }

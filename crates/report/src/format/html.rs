@@ -1,19 +1,29 @@
-//! A page for a browser: one file that loads nothing, and needs no script.
+//! A page for a browser: one file that loads nothing, and is complete without its script.
 
 mod svg;
 
 use super::{Format, Style, plots};
 use crate::chart::{Axis, Chart, Scale};
 use crate::document::{Bars, Block, Cell, Document, Table, Tone};
+use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 #[derive(Debug)]
 pub struct Html;
 
 const STYLE: &str = include_str!("html/page.css");
+const SCRIPT: &str = include_str!("html/page.js");
 
-/// Nothing is loaded, sent or run.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+/// Nothing is loaded or sent, and nothing runs but the page's own script, which its hash names.
+fn policy() -> String {
+    let hash = base64::engine::general_purpose::STANDARD.encode(hmac_sha256::Hash::hash(SCRIPT.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+    )
+}
+
+/// Sections of a page that needs no links to them.
+const FEW_SECTIONS: usize = 3;
 
 /// Columns of a plot.
 const WIDTH: usize = 100;
@@ -30,25 +40,84 @@ impl Format for Html {
             html lang="en" {
                 head {
                     meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta http-equiv="Content-Security-Policy" content=(policy());
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
                     title { (title) }
                     style { (PreEscaped(STYLE)) }
                 }
-                body { main { h1 { (title) } (sections(document)) } }
+                body {
+                    main { h1 { (title) } (sections(&document.blocks, 2, "s")) (downloads(document)) }
+                    script { (PreEscaped(SCRIPT)) }
+                }
             }
         };
         page.into_string() + "\n"
     }
 }
 
-/// A section from each heading to the next.
-fn sections(document: &Document) -> Markup {
-    let parts = document.blocks.chunk_by(|_, next| !matches!(next, Block::Heading { .. }));
+/// The section of a heading, or a part: its title, and what follows the title.
+fn title_of(section: &[Block]) -> Option<&str> {
+    match section.first() {
+        Some(Block::Heading { text }) => Some(text),
+        Some(Block::Part { title, .. }) => Some(title),
+        _ => None,
+    }
+}
+
+/// A section from each heading to the next, and one for each part. The first is followed by links to the others, where they are many.
+/// `place` begins the names of all.
+fn sections(all: &[Block], level: u8, place: &str) -> Markup {
+    let is_part = |block: &Block| matches!(block, Block::Part { .. });
+    let starts = |block: &Block| is_part(block) || matches!(block, Block::Heading { .. });
+    let parts: Vec<&[Block]> = all.chunk_by(|one, next| !is_part(one) && !starts(next)).collect();
+    let name = |at: usize| format!("{place}{at}");
+    let links: Vec<(usize, &str)> =
+        parts.iter().enumerate().filter_map(|(at, part)| Some((at, title_of(part)?))).collect();
     html! {
-        @for part in parts {
-            section { (blocks(part)) }
+        @for (at, part) in parts.iter().enumerate() {
+            @match part[0] {
+                Block::Part { ref title, folded: true, ref blocks } => details id=(name(at)) {
+                    summary { (heading(level, title)) }
+                    (sections(blocks, level + 1, &(name(at) + "-")))
+                },
+                Block::Part { ref title, ref blocks, .. } => section id=(name(at)) {
+                    (heading(level, title))
+                    (sections(blocks, level + 1, &(name(at) + "-")))
+                },
+                Block::Heading { ref text } => section id=(name(at)) {
+                    (heading(level, text))
+                    (blocks(&part[1..]))
+                },
+                _ => section { (blocks(part)) },
+            }
+            @if at == 0 && links.len() > FEW_SECTIONS {
+                nav aria-label="Contents" {
+                    @for (at, text) in &links { a href=(format!("#{}", name(*at))) { (plain(text)) } " " }
+                }
+            }
+        }
+    }
+}
+
+fn heading(level: u8, text: &str) -> Markup {
+    match level {
+        2 => html! { h2 { (plain(text)) } },
+        3 => html! { h3 { (plain(text)) } },
+        _ => html! { h4 { (plain(text)) } },
+    }
+}
+
+/// All tables of a page as a file.
+fn downloads(document: &Document) -> Markup {
+    let tables = super::csv::Csv.render(document, Style::default());
+    html! {
+        @if tables.contains('\n') {
+            p.note {
+                "All tables of this page: "
+                a download="tables.csv" href=(data("text/csv", &tables)) { "CSV" }
+                ". Each picture has its own data."
+            }
         }
     }
 }
@@ -66,7 +135,7 @@ fn blocks(all: &[Block]) -> Markup {
             @match kind(&group[0]) {
                 1 => dl { @for block in group { (block_of(block)) } },
                 2 => ul { @for block in group { (block_of(block)) } },
-                3 => pre { @for block in group { (block_of(block)) } },
+                3 => pre.copied tabindex="0" { @for block in group { (block_of(block)) } },
                 _ => (block_of(&group[0])),
             }
         }
@@ -80,7 +149,8 @@ fn is_name(mark: &str) -> bool {
 
 fn block_of(block: &Block) -> Markup {
     match block {
-        Block::Heading { text } => html! { h2 { (plain(text)) } },
+        // They begin a section.
+        Block::Heading { .. } | Block::Part { .. } => html! {},
         Block::Text { text, tone: Tone::Strong } => html! { p.answer { strong { (plain(text)) } } },
         Block::Text { text, tone } => html! { p class=(class(*tone)) { (plain(text)) } },
         Block::Item { mark, text, tone } if is_name(mark) => {
@@ -94,10 +164,12 @@ fn block_of(block: &Block) -> Markup {
             pre role="img" { @for line in plots::strip(strip, WIDTH) { (plain(&line)) "\n" } }
         },
         Block::Chart(chart) => picture(chart),
-        Block::Drawing { title, svg } => html! {
+        Block::Drawing(drawing) => html! {
             figure {
-                figcaption { (plain(title)) }
-                div.picture.flames role="img" aria-label=(plain(title)) { (PreEscaped(svg)) }
+                figcaption { (plain(&drawing.title)) }
+                div class=(if drawing.flames { "picture flames" } else { "picture" }) role="img" aria-label=(plain(&drawing.says)) {
+                    (PreEscaped(&drawing.svg))
+                }
             }
         },
         Block::Gap => html! {},
@@ -106,13 +178,21 @@ fn block_of(block: &Block) -> Markup {
 
 /// A picture with its legend, and its data behind a link.
 fn picture(chart: &Chart) -> Markup {
+    let thinned = chart.thinned();
+    let (chart, each) = thinned.as_ref().map_or((chart, 1), |(thin, each)| (thin, *each));
     let Some(drawn) = svg::svg(chart) else { return html! {} };
+    let trials = chart.series.iter().flat_map(|series| &series.points).any(|spot| !spot.trials.is_empty());
     html! {
         figure {
             figcaption { (plain(&chart.title)) }
             div.picture role="img" aria-label=(plain(&chart.title)) { (PreEscaped(drawn)) }
             p.note {
-                @if chart.series.len() > 1 {
+                @if chart.is_of_cells() {
+                    (plain(&chart.y.label)) ": "
+                    @for (color, figure) in svg::scale(chart) {
+                        span.key { span.patch style=(format!("background: {color}")) aria-hidden="true" {} " " (figure) }
+                    }
+                } @else if chart.series.len() > 1 {
                     @for (number, series) in chart.series.iter().enumerate() {
                         span.key {
                             @let (mark, color) = svg::key(series, number);
@@ -121,7 +201,9 @@ fn picture(chart: &Chart) -> Markup {
                         }
                     }
                 }
-                @if let Some(interval) = &chart.interval { "Strokes: " (interval) ". Dots: trials. " }
+                @if let Some(interval) = &chart.interval { "Strokes: " (plain(interval)) ". " }
+                @if trials { "Dots: trials. " }
+                @if each > 1 { (format!("Picture and data have one in {each} of its figures, with the least and the greatest. ")) }
                 a download="data.csv" href=(data("text/csv", &csv(chart))) { "Data (CSV)" }
             }
         }
@@ -152,7 +234,8 @@ fn csv(chart: &Chart) -> String {
 /// An address that holds its data.
 fn data(kind: &str, text: &str) -> String {
     let byte = |b: u8| match b {
-        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' => char::from(b).to_string(),
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(b).to_string(),
+        b'-' | b'.' | b'_' | b',' | b';' | b':' | b'/' | b'(' | b')' => char::from(b).to_string(),
         _ => format!("%{b:02X}"),
     };
     format!("data:{kind};charset=utf-8,{}", text.bytes().map(byte).collect::<String>())

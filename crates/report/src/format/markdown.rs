@@ -21,18 +21,19 @@ impl Format for Markdown {
     }
 
     fn render(&self, document: &Document, _: Style) -> String {
-        let same = |a: &Block, b: &Block| {
+        let all = document.flat();
+        let same = |a: &&Block, b: &&Block| {
             matches!(
                 (a, b),
                 (Block::Item { .. }, Block::Item { .. }) | (Block::Code { .. }, Block::Code { .. })
             )
         };
-        let parts = document.blocks.chunk_by(same).map(|blocks| match blocks {
+        let parts = all.chunk_by(same).map(|blocks| match blocks {
             [Block::Code { .. }, ..] => fenced(blocks.iter().filter_map(|b| match b {
                 Block::Code { line, .. } => Some(plain(line)),
                 _ => None,
             })),
-            _ => blocks.iter().map(block).collect(),
+            _ => blocks.iter().map(|each| block(each)).collect(),
         });
         let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
         parts.join("\n")
@@ -41,7 +42,7 @@ impl Format for Markdown {
 
 fn block(block: &Block) -> String {
     match block {
-        Block::Heading { text } => format!("## {}\n", escaped(text)),
+        Block::Heading { text } | Block::Part { title: text, .. } => format!("## {}\n", escaped(text)),
         Block::Text { text, tone } => format!("{}\n", toned(text, *tone)),
         Block::Item { mark, text, tone } => item(mark, &toned(text, *tone)),
         Block::Table(rows) => table(rows),
@@ -51,7 +52,7 @@ fn block(block: &Block) -> String {
             lines if lines.is_empty() => String::new(),
             lines => fenced(lines),
         },
-        Block::Code { .. } | Block::Drawing { .. } | Block::Gap => String::new(),
+        Block::Code { .. } | Block::Drawing(_) | Block::Gap => String::new(),
     }
 }
 

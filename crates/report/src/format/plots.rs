@@ -30,9 +30,11 @@ const CHART_ROWS: usize = 13;
 /// Columns of a chart at most.
 const CHART_COLUMNS: usize = 61;
 
-/// A mark of its own for each series over both axes, and what the marks mean. None for charts over names, whose figures are in tables.
+/// A mark of its own for each series over both axes, and what the marks mean. None for charts over names and those of cells, whose figures
+/// are in tables.
 pub fn chart(chart: &Chart, width: usize) -> Vec<String> {
-    let Some([x, y]) = chart.extents().filter(|[x, _]| x.names.is_empty()) else { return Vec::new() };
+    let drawn = chart.extents().filter(|[x, _]| x.names.is_empty() && !chart.is_of_cells());
+    let Some([x, y]) = drawn else { return Vec::new() };
     let number = |value: f64| significant(value, 3);
     let ends = |of: &Extent| [number(of.range.start), number(of.range.end)];
     let ([left, right], [low, high]) = (ends(&x), ends(&y));
@@ -40,7 +42,8 @@ pub fn chart(chart: &Chart, width: usize) -> Vec<String> {
     let columns = width.saturating_sub(margin + 3).clamp(10, CHART_COLUMNS);
     let mut cells = vec![vec![' '; columns]; CHART_ROWS];
     let place = |share: f64, most: usize| (share.clamp(0.0, 1.0) * (most - 1) as f64).round() as usize;
-    for (number, series) in chart.series.iter().enumerate() {
+    let shown = || chart.series.iter().enumerate().filter(|(_, series)| series.look != Look::Span);
+    for (number, series) in shown() {
         for spot in series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite()) {
             let row = CHART_ROWS - 1 - place(y.share(spot.y), CHART_ROWS);
             cells[row][place(x.share(spot.x), columns)] = mark(series, number);
@@ -59,8 +62,7 @@ pub fn chart(chart: &Chart, width: usize) -> Vec<String> {
     let gap = columns.saturating_sub(left.len() + right.len()).max(1);
     lines.push(format!("{:>margin$}  {left}{}{right}", "", " ".repeat(gap)));
     lines.push(format!("x: {}; y: {}", chart.x.label, chart.y.label));
-    let marks = chart.series.iter().enumerate();
-    lines.extend(marks.map(|(number, series)| format!("{} {}", mark(series, number), series.name)));
+    lines.extend(shown().map(|(number, series)| format!("{} {}", mark(series, number), series.name)));
     lines
 }
 

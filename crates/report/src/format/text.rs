@@ -13,9 +13,10 @@ impl Format for Text {
 
     fn render(&self, document: &Document, style: Style) -> String {
         let mut page = Page { color: style.color, width: style.width.max(40), out: String::new() };
-        for (at, block) in document.blocks.iter().enumerate() {
-            let below_heading = at > 0 && matches!(document.blocks[at - 1], Block::Heading { .. });
+        let mut below_heading = false;
+        for block in document.flat() {
             page.block(block, below_heading);
+            below_heading = matches!(block, Block::Heading { .. } | Block::Part { .. });
         }
         page.out
     }
@@ -89,7 +90,7 @@ struct Page {
 impl Page {
     fn block(&mut self, block: &Block, below_heading: bool) {
         match block {
-            Block::Heading { text } => {
+            Block::Heading { text } | Block::Part { title: text, .. } => {
                 self.gap();
                 self.item("", text, Tone::Strong);
             }
@@ -105,7 +106,7 @@ impl Page {
             Block::Bars(bars) => self.plot(plots::bars(bars, self.width)),
             Block::Strip(strip) => self.plot(plots::strip(strip, self.width)),
             Block::Chart(chart) => self.plot(plots::chart(chart, self.width)),
-            Block::Drawing { .. } => {}
+            Block::Drawing(_) => {}
             Block::Gap => self.gap(),
         }
     }

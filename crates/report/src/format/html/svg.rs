@@ -5,7 +5,9 @@ use crate::pages::numbers::significant;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::drawing::DrawingAreaErrorKind;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::ops::Range;
 
 /// Okabe and Ito's colours, which colour-blind people tell apart; each series has a mark of its own as well.
@@ -23,6 +25,8 @@ const WIDTH: u32 = 760;
 const HEIGHT: u32 = 380;
 /// Height of a name, and of the marks beside it.
 const NAME_HEIGHT: u32 = 26;
+/// Height of one of several bars of a name.
+const BAR_HEIGHT: u32 = 13;
 /// Characters of a name.
 const LONGEST_NAME: usize = 44;
 /// Trials of a point that are drawn.
@@ -86,32 +90,117 @@ impl ValueFormatter<f64> for Extent {
 
 /// The mark of series number `number` as a character, and its colour.
 pub fn key(series: &Series, number: usize) -> (char, String) {
-    let RGBColor(red, green, blue) = COLORS[number % COLORS.len()];
+    let color = match series.look {
+        Look::Limit => INK,
+        Look::Span => GRID,
+        _ => COLORS[number % COLORS.len()],
+    };
     let mark = match series.look {
-        Look::Limit => '\u{2500}',
-        Look::Bars => '\u{25a0}',
+        Look::Limit => ['\u{2500}', '\u{2504}'][number % 2],
+        Look::Bars | Look::Span | Look::Cells => '\u{25a0}',
         Look::Line | Look::Marks => ['\u{25cf}', '\u{25b2}', '\u{25a0}', '\u{2715}'][number % 4],
     };
-    (mark, format!("#{red:02X}{green:02X}{blue:02X}"))
+    (mark, hex(color))
 }
 
 /// The picture; `None` if it has no point. Names stand at the left, one below the other, where they have room.
 pub fn svg(chart: &Chart) -> Option<String> {
     let [x, y] = chart.extents()?;
-    let height = match x.names.len() {
+    let rows = if chart.is_of_cells() { chart.series.len() } else { x.names.len() };
+    let bars = chart.series.iter().filter(|series| series.look == Look::Bars).count() as u32;
+    let height = match rows as u32 {
         0 => HEIGHT,
-        names => 70 + NAME_HEIGHT * names as u32,
+        rows => 70 + NAME_HEIGHT.max(BAR_HEIGHT * bars + 8) * rows,
     };
     let mut text = String::new();
-    let backend = SVGBackend::with_string(&mut text, (WIDTH, height));
-    draw(chart, x, y, &backend.into_drawing_area()).ok()?;
+    let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
+    match chart.is_of_cells() {
+        true => cells(chart, x, &y, &area).ok()?,
+        false => draw(chart, x, y, &area).ok()?,
+    }
+    drop(area);
     Some(text)
+}
+
+/// A row for each series: the darker a cell, the smaller its figure, which stands in it where it has room.
+fn cells(chart: &Chart, mut x: Extent, y: &Extent, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
+    let mut places: Vec<f64> = chart.series.iter().flat_map(|s| &s.points).map(|spot| spot.x).collect();
+    places.retain(|at| at.is_finite());
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let gaps = places.windows(2).map(|two| two[1] - two[0]);
+    let half = gaps.fold(f64::INFINITY, f64::min).min(1e12) / 2.0;
+    let half = if places.len() > 1 { half } else { 0.5 };
+    let Some([first, last]) = places.first().copied().zip(places.last().copied()).map(<[f64; 2]>::from)
+    else {
+        return Ok(());
+    };
+    x.range = first - half..last + half;
+    let names: Vec<String> = chart.series.iter().map(|series| series.name.clone()).collect();
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let mut context = ChartBuilder::on(area)
+        .margin(8)
+        .x_label_area_size(44)
+        .y_label_area_size(24 + 8 * longest.min(LONGEST_NAME) as u32)
+        .build_cartesian_2d(x, Extent::of_names(names))?;
+    let text = || ("sans-serif", 15).into_font().color(&INK);
+    let mut mesh = context.configure_mesh();
+    mesh.disable_mesh().axis_style(INK).label_style(text()).axis_desc_style(text());
+    mesh.x_desc(&chart.x.label).x_labels(8).y_labels(MOST_NAMES).draw()?;
+    for (row, series) in chart.series.iter().enumerate() {
+        for spot in series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite()) {
+            let middle = -(row as f64);
+            let corners = [(spot.x - half, middle - 0.46), (spot.x + half, middle + 0.46)];
+            context.draw_series([Rectangle::new(corners, shade(y.share(spot.y)).filled())])?;
+            if places.len() <= WRITTEN_CELLS {
+                let share = y.share(spot.y);
+                let style = ("sans-serif", 13).into_font().color(if share > 0.5 { &BLACK } else { &WHITE });
+                let style = style.pos(Pos::new(HPos::Center, VPos::Center));
+                context.draw_series([Text::new(significant(spot.y, 3), (spot.x, middle), style)])?;
+            }
+        }
+    }
+    area.present()?;
+    Ok(())
+}
+
+/// Colours of cells with their figures, from the least to the greatest.
+pub fn scale(chart: &Chart) -> Vec<(String, String)> {
+    let Some([_, Extent { range, .. }]) = chart.extents() else { return Vec::new() };
+    let step = |n: u32| {
+        let share = f64::from(n) / 4.0;
+        (hex(shade(share)), significant(range.start + share * (range.end - range.start), 2))
+    };
+    (0..5).map(step).collect()
+}
+
+fn hex(RGBColor(red, green, blue): RGBColor) -> String {
+    format!("#{red:02X}{green:02X}{blue:02X}")
+}
+
+/// Columns whose cells have room for figures.
+const WRITTEN_CELLS: usize = 12;
+
+/// The colour of a share of the axis, from dark blue to yellow: colour-blind people see its order, and so does a print without colours.
+fn shade(share: f64) -> RGBColor {
+    const STEPS: [[f64; 3]; 5] = [
+        [0.0, 32.0, 77.0],
+        [65.0, 77.0, 107.0],
+        [124.0, 123.0, 120.0],
+        [188.0, 175.0, 111.0],
+        [255.0, 234.0, 70.0],
+    ];
+    let at = share.clamp(0.0, 1.0) * 4.0;
+    let low = (at as usize).min(3);
+    let part = |of: usize| (STEPS[low][of] + (at - low as f64) * (STEPS[low + 1][of] - STEPS[low][of])) as u8;
+    RGBColor(part(0), part(1), part(2))
 }
 
 fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
     let named = !x.names.is_empty();
     let longest = x.names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let margin = if named { 24 + 8 * longest.min(LONGEST_NAME) as u32 } else { 64 };
+    let bounds = y.range.clone();
     let (across, up, titles) = match named {
         true => (y, x, [&chart.y.label, &chart.x.label]),
         false => (x, y, [&chart.x.label, &chart.y.label]),
@@ -136,6 +225,15 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
         (0..chart.series.len()).filter(|at| chart.series[*at].look == Look::Bars).collect();
     for (number, series) in chart.series.iter().enumerate() {
         let color = COLORS[number % COLORS.len()];
+        if series.look == Look::Span {
+            let ends = series.points.iter().map(|spot| spot.x).filter(|x| x.is_finite());
+            let [from, to] = ends.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], x| [l.min(x), h.max(x)]);
+            if from <= to {
+                let corners = [at(from, bounds.start), at(to, bounds.end)];
+                context.draw_series([Rectangle::new(corners, GRID.mix(0.5).filled())])?;
+            }
+            continue;
+        }
         let points = || series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite());
         // Bars of one name stand side by side.
         let place = bars.iter().position(|bar| *bar == number);
@@ -161,10 +259,15 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
             Look::Line => {
                 context.draw_series([PathElement::new(path.clone(), color.stroke_width(2))])?;
             }
+            // Neighbouring limits differ in their strokes.
+            Look::Limit if number % 2 == 1 => {
+                let dashes = DashedPathElement::new(path.clone(), 6, 4, INK.stroke_width(1));
+                context.draw_series([dashes])?;
+            }
             Look::Limit => {
                 context.draw_series([PathElement::new(path.clone(), INK.stroke_width(1))])?;
             }
-            Look::Marks | Look::Bars => {}
+            Look::Marks | Look::Bars | Look::Span | Look::Cells => {}
         }
         if matches!(series.look, Look::Line | Look::Marks) {
             marks(&mut context, &path, number, color)?;
