@@ -122,7 +122,7 @@ impl Ssh {
 /// How a campaign is carried out, whatever its plan.
 #[derive(Debug, Default, Clone, Args)]
 pub struct CampaignArgs {
-    /// Time for all trials, instead of the plan's [bench: 30s]
+    /// Time for all trials, instead of the plan's [default: bench 30s, search 10min, rfc2544 as long as its tests take]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
 
@@ -130,7 +130,7 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// Name of the campaign, part of the records' directory [default: the plan's file name, or bench]
+    /// Name of the campaign, part of the records' directory [default: the plan's file name, or the verb]
     #[arg(long)]
     pub name: Option<String>,
 

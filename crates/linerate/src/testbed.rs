@@ -59,17 +59,6 @@ pub enum Telemetry {
 }
 
 impl Request {
-    /// Why only linerate's own ports can carry it out, where that is so.
-    fn needs_linerate(&self) -> Option<&'static str> {
-        match (self.shape, self.benchmark) {
-            (Shape::Burst { .. }, _) => Some("bursts of a number of frames need"),
-            (Shape::Step { .. }, _) => Some("loads whose rate changes need"),
-            (Shape::Event { .. }, _) => Some("events under load need"),
-            (_, Some(Benchmark::Latency | Benchmark::DelayVariation)) => Some("delays of single frames need"),
-            _ => None,
-        }
-    }
-
     /// Its load, handed over in batches of this size.
     fn load(&self, batch: u32) -> Load {
         let Timing { warm_up_ns, run_ns, .. } = self.timing;

@@ -370,6 +370,45 @@ fn tests_of_rfc_2544_find_what_is_known_of_a_dut() {
     assert!(says.iter().all(|says| words.contains(says)), "{shown}");
 }
 
+/// Rows of docs/conformance.md that are about the report: the words that meet them are printed.
+#[test]
+fn the_page_has_what_the_documents_ask_of_a_report() {
+    let records = Scratch::new();
+    let out = records.file("tests");
+    let line = "rfc2544 --quick --duration 50ms --repeats 1 --size 64 --size 128 --test throughput --test latency \
+                --test frame-loss --test back-to-back --simulate rate=20kpps,queue=64 --link-speed 20160kbit/s";
+    linerate_line(&format!("{line} --out {out}")).run().no_panic();
+    let shown = linerate_line(&format!("show {out}")).run().ok().stdout;
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (row, said) in [
+        (
+            "2544-26.1b",
+            "x: frame size in bytes, with FCS; y: throughput, kpps - theoretical rate of the medium",
+        ),
+        ("2544-26.1c", "frames/s of 64 B; theoretical limit 30,000 frames/s; IPv4 UDP"),
+        ("2544-26.2f", "nearest to RFC 1242's store-and-forward"),
+        ("9004-5b", "100 % of the load is the theoretical rate of the slower link"),
+        ("2544-26.3c", "x: offered load, % of the theoretical rate of the medium; y: frame loss, %"),
+        ("9971-4.3", "load offered forwarded sent lost loss % kpps kpps frames frames %"),
+        ("9971-4.4.3", "not RFC 2544 (sections 9, 23,"),
+        ("9971-4.6.5", "bounds 0.50 % of the upper one apart"),
+    ] {
+        assert!(shown.contains(said), "{row}: no '{said}' in {shown}");
+    }
+}
+
+/// The rate falls after 200 ms, and the last frame of the outage is lost after 300 ms.
+#[test]
+fn a_dut_that_recovers_at_a_known_time() {
+    let records = Scratch::new();
+    let line = "rfc2544 --quick --duration 200ms --size 64 --test recovery --repeats 1 --link-speed 20160kbit/s \
+                --simulate rate=20kpps,queue=64,outage=40ms@260ms --json";
+    let found = linerate_line(&format!("{line} --out {}", records.file("tests"))).run().ok().json();
+    let recovery = &found["summary"]["benchmarks"][0]["tests"][0]["figures"]["recovery"];
+    let (ns, gap) = (recovery["mean_ns"].as_f64().unwrap(), 1e9 / recovery["reduced"].as_f64().unwrap());
+    assert!((ns - 100e6).abs() <= 2.0 * gap, "{recovery:#}");
+}
+
 #[test]
 fn tests_of_rfc_2544_that_stop_go_on_where_they_were() {
     let records = Scratch::new();
@@ -394,9 +433,41 @@ fn tests_of_rfc_2544_that_stop_go_on_where_they_were() {
 fn a_dut_that_forwards_nothing_is_named_in_every_test_that_needs_a_throughput() {
     let records = Scratch::new();
     let line = "rfc2544 --quick --size 64 --link-speed 20M --simulate loss=1";
-    let shown = linerate_line(&format!("{line} --out {}", records.file("tests"))).run().ok().stdout;
+    let shown = linerate_line(&format!("{line} --out {}", records.file("tests"))).run().fails(1, &[]).stdout;
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(words.matches("no load passes without loss").count(), 4, "{shown}");
+    let line = "search --goal ndr --max 20kpps --duration 20ms --simulate loss=1";
+    let shown = linerate_line(&format!("{line} --out {}", records.file("search"))).run().fails(1, &[]).stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("not one frame comes through at any load"), "{shown}");
+    let quiet = linerate_line(&format!("{line} --quiet --out {}", records.file("quiet"))).run();
+    quiet.fails(1, &["has no rate for the goal ndr"]);
+}
+
+#[test]
+fn a_dut_that_is_faster_than_the_tester_has_no_burst_and_no_load_that_is_too_high() {
+    let records = Scratch::new();
+    let line = "rfc2544 --quick --duration 50ms --size 64 --test back-to-back --test recovery --simulate ok";
+    let shown = linerate_line(&format!("{line} --out {}", records.file("tests"))).run().ok().stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (said, times) in [("no burst is too long", 1), ("no load is too high", 1), ("quick: not RFC 2544", 1)]
+    {
+        assert_eq!(words.matches(said).count(), times, "{said}: {shown}");
+    }
+}
+
+#[test]
+fn what_is_wrong_or_different_is_said_before_the_tests_begin() {
+    let refused =
+        linerate_line("rfc2544 --quick --simulate bananas").run().fails(2, &["'bananas' is not ok"]);
+    assert!(!refused.stderr.contains("in all"), "{}", refused.stderr);
+    let longer = "IPv6 UDP frames are at least 84 bytes long";
+    let estimate = linerate_line("rfc2544 --quick --family 6 --size 64 --estimate").run().ok().stdout;
+    assert!(estimate.contains(longer), "{estimate}");
+    let records = Scratch::new();
+    let line = "search --family 6 --goal pdr --max 10kpps --duration 10ms --simulate rate=5kpps";
+    let told = linerate_line(&format!("{line} --out {}", records.file("search"))).run().ok().stderr;
+    assert!(told.contains(longer), "{told}");
 }
 
 #[test]
@@ -409,10 +480,16 @@ fn an_estimate_sends_nothing_and_names_each_test() {
     let plan = folder.file("plan.toml");
     let text = "title = \"t\"\nquestion = \"q\"\nlab.file = \"lab.toml\"\n[variants.forwarding]\n[trials]\nduration = \"1 s\"\nblocks = 6\n";
     std::fs::write(&plan, text).unwrap();
-    linerate_line(&format!("rfc2544 {plan} --estimate"))
+    linerate_line(&format!("rfc2544 {plan} --estimate")).run().ok();
+    linerate_line(&format!("rfc2544 {plan} --simulate ok"))
         .run()
         .fails(2, &["100 % of the load", "--link-speed"]);
-    linerate_line(&format!("rfc2544 {plan} --estimate --link-speed 1G")).run().ok();
+    linerate_line("rfc2544 --test reset --simulate ok")
+        .run()
+        .fails(2, &["the test reset", "no variant has an event"]);
+    linerate_line("rfc2544 --test reset --event link-down --simulate ok")
+        .run()
+        .fails(2, &["the test reset", "nothing can befall a simulated DUT"]);
 }
 
 #[test]

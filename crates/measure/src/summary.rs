@@ -6,11 +6,12 @@ use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Campaign, Connections, Direction, DirectionRow, LabKind, Limit, Mode, Row, Searched, Slot, States,
-    Stopped, Summary, TrialRecord, Unmeasured, VERSION, Warning,
+    Benchmarked, Campaign, Connections, Direction, DirectionRow, Figures, LabKind, Limit, Mode, Row,
+    Searched, Slot, States, Stopped, Summary, Tested, TrialRecord, Unmeasured, VERSION, Warning, Why,
 };
 use crate::results::{self, Ratios};
 use crate::trial::Rates;
+use linerate_search::Irregular;
 use linerate_stats::histogram::Histogram;
 use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median, median_interval};
 use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
@@ -97,6 +98,7 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
     }
     let seconds = trials.iter().map(TrialRecord::ended_ns).max().unwrap_or(0) as f64 / 1e9;
     let load: u64 = trials.iter().map(|t| t.timing.load_ns()).sum();
+    let benchmarks = benchmarks::benchmarked(&ratios.benchmarks(), trials);
     let mut summary = Summary {
         version: VERSION,
         stopped,
@@ -104,11 +106,9 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         reboots: trials.iter().map(|t| t.reboots).sum(),
         load_share: if seconds > 0.0 { load as f64 / 1e9 / seconds } else { 0.0 },
         peak_memory,
-        // Searches say themselves what they found.
-        unmeasured: if searches.is_empty() {
-            unmeasured(campaign, &rows, trials, stopped)
-        } else {
-            Vec::new()
+        unmeasured: match searches.is_empty() {
+            true => unmeasured(campaign, &rows, trials, stopped),
+            false => without_result(campaign, &searches, &benchmarks, stopped),
         },
         rows,
         comparisons: Vec::new(),
@@ -118,7 +118,7 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         profiles: Vec::new(),
         explanations: Vec::new(),
         searches,
-        benchmarks: benchmarks::benchmarked(&ratios.benchmarks(), trials),
+        benchmarks,
     };
     if let Some(planned) = &campaign.planned {
         results::add(&mut summary, planned, &ratios);
@@ -296,10 +296,10 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode
 fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<Warning> {
     let mut out = Vec::new();
     for (row, slot) in summary.rows.iter().zip(&campaign.slots) {
-        // Slots without a valid trial are reported as unmeasured.
-        if row.valid_trials > 0 || slot.imported.is_some() {
+        // Slots without a valid trial are reported as unmeasured; a search has trials beside those of its rate.
+        let searched = !summary.searches.is_empty();
+        if row.valid_trials > 0 || slot.imported.is_some() || searched {
             let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
-            let searched = !summary.searches.is_empty();
             let warnings = slot_warnings(row, slot, &of_slot, searched).into_iter();
             out.extend(warnings.map(|text| Warning { slot: Some(slot.id), text }));
         }
@@ -335,7 +335,7 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<String>
 /// `trials`: those of the slot. `searched`: a search chose them, whose result has bounds and no interval.
 fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool) -> Vec<String> {
     let mut out = Vec::new();
-    let Row { trials: all, valid_trials, .. } = *row;
+    let (valid_trials, all) = (row.valid_trials, trials.len());
     let failed: Vec<&&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
     if let Some(first) = failed.first() {
         let n = failed.len();
@@ -375,10 +375,24 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
     }
     out.extend(valid().next_back().zip(row.connections).and_then(|(last, c)| few_new(c, last)));
     out.extend(one_way_only(row, trials));
+    out.extend(silent_since(trials));
     if row.duplicates > 0 {
         out.push(format!("{} frames arrived more than once", row.duplicates));
     }
     out
+}
+
+/// From when on not one frame came through, although some did before.
+fn silent_since(trials: &[&TrialRecord]) -> Option<String> {
+    let last = trials.iter().rposition(|trial| trial.receiver.unique() > 0)?;
+    let silent = &trials[last + 1..];
+    (silent.len() >= 3).then(|| {
+        format!(
+            "not one frame came through in the last {} trials, from second {:.0} of the campaign on: the DUT or a link went down",
+            silent.len(),
+            silent[0].began_ns as f64 / 1e9
+        )
+    })
 }
 
 /// The DUT lets frames pass one way and not the other.
@@ -423,6 +437,44 @@ fn unmeasured(
         Some(Unmeasured { slot: slot.id, name: slot.name.clone(), why })
     };
     slots.filter_map(of_slot).collect()
+}
+
+/// Goals without a rate, and tests without a figure that could have one.
+fn without_result(
+    campaign: &Campaign,
+    searches: &[Searched],
+    benchmarks: &[Benchmarked],
+    stopped: Stopped,
+) -> Vec<Unmeasured> {
+    if matches!(stopped, Stopped::Interrupted | Stopped::Failed) {
+        return Vec::new();
+    }
+    let lacking = |slot: usize, why: String| Unmeasured { slot, name: campaign.name_of(slot).into(), why };
+    if !benchmarks.is_empty() {
+        let tests = benchmarks.iter().flat_map(|of| of.tests.iter().map(|tested| (of.slot, tested)));
+        let none = tests.filter(|(_, tested)| tested.figures == Figures::None);
+        let lacking = |(slot, tested): (usize, &Tested)| {
+            let why = tested.why.filter(|why| *why != Why::AtMaximum)?;
+            Some(lacking(
+                slot,
+                format!("has no result of {}: {}", tested.test.title(), why.words(tested.test)),
+            ))
+        };
+        return none.filter_map(lacking).collect();
+    }
+    let goals = searches.iter().flat_map(|search| {
+        let none = search.goals.iter().filter(|goal| goal.outcome.lower.is_none());
+        none.map(|goal| {
+            let why = match goal.outcome.irregular {
+                Some(Irregular::MinLoad) => "not even the lowest load meets it",
+                _ => search.stopped(),
+            };
+            (search.slot, format!("has no rate for the goal {}: {why}", goal.name))
+        })
+    });
+    let curves = searches.iter().filter(|search| search.goals.is_empty() && search.loads.is_empty());
+    let curves = curves.map(|search| (search.slot, format!("has no loss curve: {}", search.stopped())));
+    goals.chain(curves).map(|(slot, why)| lacking(slot, why)).collect()
 }
 
 fn why(

@@ -145,6 +145,17 @@ impl Default for Kind {
 type Origin = (IpAddr, IpAddr);
 
 impl Kind {
+    /// Says so where the frames are longer than was asked for.
+    pub fn lengthened(&self) -> Option<String> {
+        let Kind { size, asked, family, transport, .. } = self;
+        asked.as_ref().map(|asked| {
+            format!(
+                "{family} {transport} frames are at least {} bytes long where they carry linerate's signature; {asked} was asked for",
+                size.min_len_fcs()
+            )
+        })
+    }
+
     /// The frames; Ethernet addresses are still missing. `origin`: where the lab's own flows begin, where it names networks.
     ///
     /// # Errors

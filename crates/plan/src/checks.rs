@@ -122,14 +122,6 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         problems.fault(measure.span, why, "add max-load, at most the rate of the generator");
     }
     let trials = lower::trials(&draft.tree, false);
-    if tests && !draft.is_embedded() && lower::link_speed(&draft.tree).is_none() && trials.max_fps.is_none() {
-        let why = "nothing says what 100 % of the load is: hosts are not measured without a DUT";
-        problems.fault(
-            measure.span,
-            why,
-            "add link-speed = \"10 Gbit/s\" to [lab]: the speed of the slower link",
-        );
-    }
     if trials.measure == Measure::LossCurve {
         return;
     }

@@ -51,6 +51,13 @@ struct Address {
     operstate: String,
     address: String,
     addr_info: Vec<AddressInfo>,
+    linkinfo: LinkInfo,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LinkInfo {
+    info_kind: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -89,7 +96,10 @@ pub fn entries<'a, T: Deserialize<'a>>(output: &'a [u8]) -> Vec<T> {
     entries
 }
 
-/// All interfaces of `ip -j addr show`.
+/// Kinds of interfaces without a medium. Their speed is a constant of their driver.
+const NO_MEDIUM: [&str; 2] = ["veth", "tun"];
+
+/// All interfaces of `ip -d -j addr show`.
 pub fn interfaces(output: &[u8]) -> Vec<Interface> {
     let entries: Vec<Address> = entries(output);
     entries
@@ -116,6 +126,7 @@ pub fn interfaces(output: &[u8]) -> Vec<Interface> {
                 mtu: entry.mtu.filter(|m| (0.0..=65_536.0).contains(m)).map(|m| m as u32),
                 mac: mac(&entry.address),
                 addresses: addresses.collect(),
+                media: Some(entry.linkinfo.info_kind).filter(|kind| NO_MEDIUM.contains(&kind.as_str())),
                 name: entry.ifname,
                 ..Interface::default()
             }
@@ -125,8 +136,10 @@ pub fn interfaces(output: &[u8]) -> Vec<Interface> {
 
 /// Speed, duplex and link of `ethtool IF`.
 pub fn ethtool(text: &str, interface: &mut Interface) {
+    let is_virtual = interface.media.as_deref().is_some_and(|kind| NO_MEDIUM.contains(&kind));
     for (key, value) in pairs(text, ':') {
         match key {
+            "Speed" | "Port" if is_virtual => {}
             "Speed" => {
                 let megabits = value.strip_suffix("Mb/s").and_then(|n| n.parse::<f64>().ok());
                 // A card without link reports Unknown!, some virtual ones -1.

@@ -96,7 +96,7 @@ impl Question {
             (Question::Cpus, Linux) => "nproc",
             (Question::Cpus, OpenBsd) => "sysctl -n hw.ncpuonline",
             (Question::Cpus, FreeBsd | NetBsd) => "sysctl -n hw.ncpu",
-            (Question::Interfaces, Linux) => "ip -j addr show",
+            (Question::Interfaces, Linux) => "ip -d -j addr show",
             (Question::Interfaces, _) => "ifconfig -a",
             (Question::Counters, Linux) => "cat /proc/net/dev",
             // -W: names are not cut at five characters.

@@ -28,20 +28,21 @@ use std::time::Duration;
   sudo linerate rfc2544 --test throughput            one test, seven frame sizes
   sudo linerate rfc2544 --test latency --size 64 --size 1518
   sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
+  sudo linerate rfc2544 --filters 25 --test throughput     a modifier: also --networks 256, --broadcast, --ports random
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
   sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s
   linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     the hosts of a real lab
-  linerate rfc2544 --quick --simulate rate=500kpps   no packets at all: a simulated DUT
+  linerate rfc2544 --quick --simulate rate=10kpps    no packets at all: a simulated DUT
 
 Latency, back-to-back and recovery need the throughput: linerate searches for it first. The whole suite takes some 20
 hours: choose tests and sizes, and look at the estimate. Sizes, times, repeats and waits are RFC 2544's; each page
 names the sections that a run departs from. docs/rfc2544.md has the methods.
 
-Exit status: 0 measured, also where a result is marked; 1 an error; 2 bad arguments; 4 everything is skipped; 130
-interrupted (`linerate run --resume DIR` continues).")]
+Exit status: 0 measured, also where a result is marked; 1 an error, or a test without a result; 2 bad arguments; 4
+everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan, a file or a name that `linerate plan list` shows: the tests are made of each of its cells [default: --variant]
-    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "broadcast", "filters"])]
     pub plan: Option<PathBuf>,
 
     /// A test; may be repeated [default: throughput, latency, frame-loss, back-to-back, recovery; those of the plan]
@@ -63,6 +64,22 @@ pub struct Rfc2544 {
     /// Flows, up to 5,000,000
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub flows: u32,
+
+    /// Networks that destinations are spread over at random, with a route to each (section 12: 256); as many flows at least
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub networks: u32,
+
+    /// Ports of the flows: one pair, or random (RFC 4814)
+    #[arg(long, value_parser = ["counted", "random"], default_value = "counted")]
+    pub ports: String,
+
+    /// One frame in 100 is a broadcast frame (section 11.1)
+    #[arg(long)]
+    pub broadcast: bool,
+
+    /// A DUT with so many filters, of which the last lets the frames through and the others match none (section 11.4: 1 and 25)
+    #[arg(long, value_name = "N", conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub filters: Option<u32>,
 
     /// Which way frames go: forward, from the inside of the DUT to its outside; both, as much in the other direction at the same time
     /// (section 14). Loads are those of each direction
@@ -94,7 +111,8 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "EVENT[=TIME]", value_parser = event, conflicts_with = "plan")]
     pub event: Option<(Befalls, Option<u64>)>,
 
-    /// Speed of the slower link, which is 100 % of the load. Without it, in the embedded lab, the tester's own rate is
+    /// Speed of the slower link, which is 100 % of the load [default: as the hosts of a lab file say; in the embedded lab, 100 % is what
+    /// the tester itself can do]
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
     pub link_speed: Option<f64>,
 
@@ -134,14 +152,16 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
         result(&args.campaign.printed, || &times, || pages::estimate(&plan, &times))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if !args.campaign.quiet {
-        tell(pages::estimate_line(&Timetable::new(&plan), &tests(&plan)));
-    }
     let campaign = CampaignArgs {
         name: Some(args.campaign.name.clone().unwrap_or("rfc2544".into())),
         ..args.campaign.clone()
     };
-    Session::new(&campaign, None, plan, site)?.run(&campaign)
+    let session = Session::new(&campaign, None, plan, site)?;
+    if !args.campaign.quiet {
+        tell(pages::estimate_line(&Timetable::new(session.plan()), &tests(session.plan())));
+        session.tell_lengths();
+    }
+    session.run(&campaign)
 }
 
 /// The plan of arguments alone.
@@ -153,16 +173,20 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
         false => args.size.iter().map(|size| bytes(size)).collect(),
     };
     let quick = if args.size.is_empty() { "levels.size = [\"64 B\", \"1518 B\"]\n" } else { "" };
-    let names: Vec<&str> = args.variants.iter().map(|variant| variant.name.as_str()).collect();
-    let names = if names.is_empty() { vec!["forwarding"] } else { names };
+    let random = args.networks > 1 || args.ports == "random";
     let mut text = format!(
         "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n\
-         [lab]\nmode = \"threaded\"\n[traffic]\nformat = \"rfc2544\"\nfamily = \"{family}\"\nflows = {}\ndirection = {}\n\
+         [lab]\nmode = \"threaded\"\n[traffic]\nformat = \"rfc2544\"\nfamily = \"{family}\"\nflows = {}\norder = \"{}\"\n\
+         networks = {}\nports = {}\nbroadcast-every = {}\ndirection = {}\n\
          {factor}[factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
          [trials]\nmeasure = \"rfc2544\"\nduration = \"60 s\"\n\
          [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"1 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
          {quick}",
-        args.flows,
+        args.flows.max(args.networks),
+        if random { "random" } else { "sequential" },
+        args.networks,
+        json!(args.ports),
+        if args.broadcast { 100 } else { 0 },
         json!(args.direction),
         json!(sizes),
     );
@@ -170,9 +194,18 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
     let event = args.event.map_or(String::new(), |(what, ns)| {
         format!("event = {{ what = {}{} }}\n", json!(what.name()), ns.map_or(String::new(), lasting))
     });
-    for name in names {
-        text += &format!("[variants.{}]\nfrom = {}\n{event}", json!(name), json!(name));
+    let variant = |name: &str, of: String| format!("[variants.{}]\n{of}\n{event}", json!(name));
+    for name in args.variants.iter().map(|variant| &variant.name) {
+        text += &variant(name, format!("from = {}", json!(name)));
     }
+    text += &match args.filters {
+        Some(filters) => variant(
+            &format!("filters-{filters}"),
+            format!("rules = {{ tool = \"nftables\", filter = \"stateless\", before = {} }}", filters - 1),
+        ),
+        None if args.variants.is_empty() => variant("forwarding", "from = \"forwarding\"".into()),
+        None => String::new(),
+    };
     of_arguments(&text, args.which.quick)
 }
 
@@ -189,9 +222,6 @@ fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
         Lab::File { .. } => {}
     }
     plan.experiment.link_speed = args.link_speed.or(plan.experiment.link_speed);
-    if matches!(plan.lab, Lab::File { .. }) && plan.experiment.link_speed.is_none() {
-        bail_usage!("name the speed of the slower link with --link-speed: it is 100 % of the load");
-    }
     plan.cells.iter_mut().for_each(|cell| cell.rate = Rate::Max);
     let own = plan.experiment.trials.clone();
     let usual = linerate_plan::tests_of_rfc2544(args.which.quick);

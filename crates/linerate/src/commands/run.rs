@@ -18,12 +18,12 @@ use linerate_linux::host::changes::{Consent, Host};
 use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
-use linerate_measure::experiment::{Interest, Judgement, System};
+use linerate_measure::experiment::{Interest, Judgement, Measure, System};
 use linerate_measure::record::{
     Against, Asked, Campaign, Compared, HostFacts, LabKind, Mode, Planned, Skipped, Stopped, Summary, VERSION,
 };
 use linerate_plan::Backend;
-use linerate_plan::campaign::{Campaign as Plan, Lab, PROFILE_NS};
+use linerate_plan::campaign::{Campaign as Plan, Kind, Lab, PROFILE_NS};
 use linerate_plan::rules::Families;
 use linerate_plan::timetable::Timetable;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub struct Run {
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
 
-    /// Continue the stopped campaign of `run` or `bench` in this directory: no trial is lost, and the order stays as it was drawn
+    /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory: no trial is lost, and the order stays as it was drawn
     #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed", "budget"])]
     pub resume: Option<PathBuf>,
 
@@ -158,6 +158,12 @@ impl Session {
         let drawn = || std::time::UNIX_EPOCH.elapsed().map(|time| time.as_nanos() as u64);
         let seed = &mut plan.experiment.trials.seed;
         *seed = Some(seed.map_or_else(drawn, Ok).context("reading the clock")?);
+        let knows_speed = plan.experiment.link_speed.is_some();
+        if let Some(site) =
+            site.as_ref().filter(|_| !knows_speed && plan.experiment.trials.measure == Measure::Rfc2544)
+        {
+            plan.experiment.link_speed = site.link_speed();
+        }
         let consent = if args.allow_host_changes { Consent::Allowed } else { Consent::Refused };
         let mut _reserved = None;
         let mut prepared = match &plan.lab {
@@ -185,15 +191,15 @@ impl Session {
         let Some(Planned { file, experiment, plan, skipped }) = stored.campaign.planned.as_deref().cloned()
         else {
             bail_usage!(
-                "{shown} cannot be resumed: it was not started by `linerate run` or `linerate bench`"
+                "{shown} cannot be resumed: it was not started by `linerate run`, `bench`, `search` or `rfc2544`"
             );
         };
         let plan = Plan::joined(&experiment, plan).with_context(|| format!("reading the plan in {shown}"))?;
-        let stopped = stored.summary.as_ref().map_or(Stopped::Failed, |summary| summary.stopped);
-        if !matches!(stopped, Stopped::Interrupted | Stopped::Failed) {
+        let ended = |summary: &&Summary| !matches!(summary.stopped, Stopped::Interrupted | Stopped::Failed);
+        if let Some(summary) = stored.summary.as_ref().filter(ended) {
             bail_usage!(
-                "this campaign came to its end ({}): `linerate show {shown}` prints it, `linerate {}` begins a new one",
-                serde_json::to_value(stopped)?.as_str().unwrap_or_default(),
+                "this campaign is complete, for {}: `linerate show {shown}` prints it, `linerate {}` begins a new one",
+                summary.ended(),
                 file.as_ref().map_or(verb(&stored.campaign).into(), |file| format!("run {file}"))
             );
         }
@@ -242,6 +248,16 @@ impl Session {
             ));
         }
         changes
+    }
+
+    /// What is measured.
+    pub fn plan(&self) -> &Plan {
+        &self.prepared.plan
+    }
+
+    /// Says which frames are longer than was asked for, before a long campaign.
+    pub fn tell_lengths(&self) {
+        distinct(self.prepared.plan.kinds.iter().filter_map(Kind::lengthened)).iter().for_each(tell);
     }
 
     /// Why cells cannot be measured here.
@@ -454,6 +470,8 @@ fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
         let (trials, recorded) = (&mut now.experiment.trials, &then.experiment.trials);
         trials.seed = recorded.seed;
         (trials.budget_ns, trials.blocks) = (recorded.budget_ns, recorded.blocks);
+        // The hosts may have told it.
+        now.experiment.link_speed = now.experiment.link_speed.or(then.experiment.link_speed);
         now == *then
     });
     if !same {

@@ -35,7 +35,7 @@ const DIFFERS: u8 = 3;
   sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
   sudo linerate search firewalls                     every cell of a plan
   linerate search lab/routing --lab LAB.toml --max 5Mpps     on the hosts of a real lab
-  linerate search --simulate rate=500kpps            no packets at all: a simulated DUT
+  linerate search --simulate rate=10kpps             no packets at all: a simulated DUT
 
 Goals, LOSS:FINAL:SUM:EXCEED (RFC 9971): full trials last FINAL; SUM of them decides about a load, which is too high
 if trials with more than LOSS take more than the share EXCEED of the time. Without times, as long as this machine
@@ -45,8 +45,8 @@ allows: the tester alone first shows how often the machine stalls.
 
 A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.
 
-Exit status: 0 searched, also where a result is irregular; 1 an error; 2 bad arguments; 3 --check found a
-difference; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
+Exit status: 0 searched, also where a result is irregular; 1 an error, or a goal without a rate; 2 bad arguments;
+3 --check found a difference; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
     /// A plan, a file or a name that `linerate plan list` shows: each of its cells is searched [default: --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction"])]
@@ -153,7 +153,11 @@ pub fn run(args: &Search) -> Result<ExitCode> {
         name: Some(args.campaign.name.clone().unwrap_or("search".into())),
         ..args.campaign.clone()
     };
-    Session::new(&campaign, None, plan, site)?.run(&campaign)
+    let session = Session::new(&campaign, None, plan, site)?;
+    if !args.campaign.quiet {
+        session.tell_lengths();
+    }
+    session.run(&campaign)
 }
 
 /// The plan of arguments alone.

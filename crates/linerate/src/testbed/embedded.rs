@@ -51,7 +51,6 @@ impl Embedded {
     /// No privilege, or something that this kernel does not have.
     pub fn build(prepared: Rc<Prepared>, group: usize, batch: u32) -> Result<Self> {
         let kinds = kinds(&prepared, prepared.in_group(group));
-        streams(&kinds)?;
         let all = || kinds.iter().map(|(_, kind)| &kind.traffic);
         let roles = &prepared.roles;
         let spec = LabSpec {
@@ -368,6 +367,10 @@ impl SequentialLabs {
     /// The lab cannot be built, or the load not run.
     pub fn new(prepared: &mut Prepared, batch: Option<u32>) -> Result<Self> {
         let plan = &prepared.plan;
+        // All of them, before the first one stands.
+        for group in distinct(prepared.measured().map(|cell| prepared.group(cell))) {
+            check(prepared.backend, &kinds(prepared, prepared.in_group(group)))?;
+        }
         let known = batch.or(match plan.lab {
             Lab::Embedded { batch, .. } => batch,
             Lab::File { .. } => None,
@@ -431,11 +434,9 @@ pub fn kinds(prepared: &Prepared, cells: impl Iterator<Item = usize>) -> Vec<(us
     numbers.into_iter().map(|kind| (kind, &prepared.kinds[kind])).collect()
 }
 
-/// Number of streams of these kinds of traffic.
-///
-/// # Errors
-/// More than a receiver distinguishes.
-pub fn streams(kinds: &[(usize, &TrafficKind)]) -> Result<u16> {
+/// Refuses kinds of traffic that a backend cannot send side by side.
+fn check(backend: Backend, kinds: &[(usize, &TrafficKind)]) -> Result<()> {
+    kinds.iter().try_for_each(|(_, kind)| backend.check(&kind.traffic))?;
     let streams: usize = kinds.iter().map(|(_, kind)| kind.streams()).sum();
     if streams > STREAMS {
         bail!(
@@ -443,7 +444,12 @@ pub fn streams(kinds: &[(usize, &TrafficKind)]) -> Result<u16> {
             kinds.len()
         );
     }
-    Ok(streams as u16)
+    if backend == Backend::AfXdp && kinds.len() > 1 {
+        bail!(
+            "af-xdp sends one kind of frames, because a queue has one such socket: choose one --family and --size, or another --port"
+        );
+    }
+    Ok(())
 }
 
 impl Tester {
@@ -453,7 +459,8 @@ impl Tester {
     /// No privilege, or frames that this backend cannot carry.
     pub fn new(lab: &EmbeddedLab, prepared: &Prepared, kinds: &[(usize, &TrafficKind)]) -> Result<Self> {
         let (backend, campaign) = (prepared.backend, prepared.campaign());
-        let filter = Filter { streams: streams(kinds)?, ..Filter::of_campaign(campaign) };
+        let streams: usize = kinds.iter().map(|(_, kind)| kind.streams()).sum();
+        let filter = Filter { streams: streams as u16, ..Filter::of_campaign(campaign) };
         let cpu = prepared.roles.receiver.first().copied();
         let receivers = lab.lanes.iter().map(|lane| {
             let end = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
@@ -476,11 +483,6 @@ impl Tester {
             destination: MacAddr(lane.back_mac()),
         });
         let back: Vec<Target> = back.collect();
-        if backend == Backend::AfXdp && kinds.len() > 1 {
-            bail!(
-                "af-xdp sends one kind of frames, because a queue has one such socket: choose one --family and --size, or another --port"
-            );
-        }
         let (mut first_stream, mut generators) = (0, BTreeMap::new());
         for (number, kind) in kinds {
             let traffic = Traffic { campaign, first_stream, ..kind.traffic.clone() };

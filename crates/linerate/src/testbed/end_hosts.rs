@@ -6,7 +6,7 @@ use super::collectors::Scene;
 use super::prepare::Prepared;
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use linerate_hosts::systems::Kernel;
 use linerate_hosts::tools::{Invocation, Monitor, Report, Side, between_end_hosts};
 use linerate_linux::lab::Setup;
@@ -79,9 +79,6 @@ impl EndHosts {
 
 impl Testbed for EndHosts {
     fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
-        if let Some(why) = request.needs_linerate() {
-            bail!("{why} linerate as generator and receiver; between end hosts, iperf3 sends");
-        }
         let Request { slot: cell, timing, .. } = *request;
         let setup = &self.setups[&self.prepared.lane(cell)];
         let path = setup.settings.path.as_ref();

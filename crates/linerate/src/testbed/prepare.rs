@@ -6,16 +6,21 @@ use linerate_linux::host::changes::Consent;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::Setup;
 use linerate_linux::lab::{end_hosts, support};
+use linerate_measure::experiment::{Benchmark, Measure};
 use linerate_measure::record::{Direction, Mode, PathOf, Roles, Skipped, Slot};
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement, StampedBy};
 use linerate_plan::lab::Lab as RealLab;
+use linerate_plan::names::Named;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::{Cpus, Dut, End, Settings};
 use linerate_wire::{Family, FrameSpec, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
+
+/// Why there is no reset of a simulated DUT.
+pub const NOTHING_BEFALLS: &str = "nothing can befall a simulated DUT";
 
 /// A plan, and its cells that can be measured. Cells and lanes have the plan's numbers.
 #[derive(Clone)]
@@ -116,6 +121,7 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Optio
         Source { cpus, threads: None, speed: plan.experiment.link_speed, origins: Origins::default() };
     let mut prepared = Prepared::new(plan, roles, mode, &source)?;
     prepared.consent = consent;
+    check_tests(plan, |test| (simulated && test == Benchmark::Reset).then(|| NOTHING_BEFALLS.into()))?;
     if !simulated {
         prepared.skipped = skipped(plan, consent);
         if mode != Mode::EndHosts {
@@ -202,13 +208,7 @@ impl Prepared {
     /// The number of a kind of traffic on these CPUs.
     fn kind(&mut self, kind: &Kind, cpus: &[u32], source: &Source) -> Result<usize> {
         let traffic = kind.traffic(source.origins[usize::from(kind.family == Family::V6)])?;
-        if let Some(asked) = &kind.asked {
-            let (frame, least) = (&traffic.frame, traffic.frame.min_len_fcs());
-            self.notes.push(format!(
-                "{} {} frames are at least {least} bytes long where they carry linerate's signature; {asked} was asked for",
-                frame.family, frame.transport
-            ));
-        }
+        self.notes.extend(kind.lengthened());
         let card_stamps = kind.stamps == StampedBy::Hardware;
         if card_stamps && self.mode != Mode::Hosts {
             self.notes.push("the embedded lab has no cards: its frames are stamped in software".into());
@@ -299,6 +299,26 @@ impl Prepared {
         }
         Ok(setup)
     }
+}
+
+/// Refuses tests that no trial on this testbed can make: at once, and not after hours of the tests before them. `lacks`: why it cannot
+/// make those of a test.
+///
+/// # Errors
+/// The first such test.
+pub fn check_tests(plan: &Campaign, lacks: impl Fn(Benchmark) -> Option<String>) -> Result<()> {
+    let trials = &plan.experiment.trials;
+    let events = plan.lanes.iter().any(|lane| lane.settings.event.is_some());
+    for test in trials.tests.iter().filter(|_| trials.measure == Measure::Rfc2544) {
+        let why = match test {
+            Benchmark::Reset if !events => Some("no variant has an event that could befall it: name one with --event, or with `event` in the plan".into()),
+            test => lacks(*test),
+        };
+        if let Some(why) = why {
+            bail_usage!("the test {} cannot be made: {why}", test.name());
+        }
+    }
+    Ok(())
 }
 
 /// The path of a lane of end hosts, whose full segments have this length and these headers.

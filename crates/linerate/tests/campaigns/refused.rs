@@ -34,12 +34,12 @@ fn what_cannot_be_gone_on_with_is_refused_with_what_to_do() {
         &over,
         "",
         2,
-        &["came to its end (trials)", "linerate show records", "linerate run plan.toml"],
+        &["the trials asked for have been run", "linerate show records", "linerate run plan.toml"],
     );
 
     let bench = Bench::new("--simulate ok --trials 1 --duration 10ms").run();
     let resumed = linerate(["run", "--simulate", "ok", "--resume", bench.path()]).run();
-    resumed.fails(2, &["came to its end (trials)", "`linerate bench` begins a new one"]);
+    resumed.fails(2, &["the trials asked for have been run", "`linerate bench` begins a new one"]);
     let mut without_plan = bench.document("campaign.json");
     without_plan.as_object_mut().unwrap().remove("planned");
     fs::write(bench.directory.join("campaign.json"), without_plan.to_string()).unwrap();

@@ -294,7 +294,7 @@ fn what_needs_root_is_done_by_sudo_where_the_file_says_so() {
     let json = check(&lab, &text, &["--json"]).ok().json();
     assert_eq!((&json["problems"], json["frames"].as_array().unwrap().len()), (&json!([]), 4));
     let by_sudo = std::fs::read_to_string(lab.folder().parent().unwrap().join("generator/by-sudo")).unwrap();
-    for command in ["ip -j addr show", "ethtool eth0", "ping -n -c 10"] {
+    for command in ["ip -d -j addr show", "ethtool eth0", "ping -n -c 10"] {
         assert!(by_sudo.contains(command), "{command}: {by_sudo}");
     }
 }

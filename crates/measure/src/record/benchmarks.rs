@@ -56,6 +56,32 @@ pub enum Why {
     NoFrame,
 }
 
+impl Why {
+    /// The reason in words, of a test.
+    pub fn words(self, test: Benchmark) -> &'static str {
+        match (self, test) {
+            (Why::Unfinished, _) => "the campaign ended before this test was complete",
+            (Why::Tester, _) => {
+                "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession; ask for less with --link-speed, or use a faster generator"
+            }
+            (Why::NoThroughput, Benchmark::Throughput) => {
+                "no load passes without loss: does the DUT forward these frames?"
+            }
+            (Why::NoThroughput, _) => {
+                "no load passes without loss, so there is no throughput to test at: does the DUT forward these frames?"
+            }
+            (Why::AtMaximum, Benchmark::Recovery) => {
+                "the highest load loses nothing: no load is too high for this DUT; a faster tester would be needed"
+            }
+            (Why::AtMaximum, _) => {
+                "the highest load loses nothing: no burst is too long for this DUT (RFC 9004, section 6.1); a faster tester would be needed"
+            }
+            (Why::NoEvent, _) => "the plan has no event: name one with --event",
+            (Why::NoFrame, _) => "a trial at this load has less than one frame: take longer trials",
+        }
+    }
+}
+
 /// The results of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -70,6 +70,17 @@ impl Searched {
     pub fn throughput(&self) -> Option<f64> {
         self.goals.first()?.outcome.lower
     }
+
+    /// Why it has no regular result, where its goals do not tell.
+    pub fn stopped(&self) -> &'static str {
+        match self.ended {
+            Some(Ended::Tester) => {
+                "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession"
+            }
+            Some(Ended::Known) => "its loss changes with time, so that the bounds contradict each other",
+            None => "the campaign ended before it was complete",
+        }
+    }
 }
 
 /// The result of a search for one goal.
@@ -335,6 +346,21 @@ pub struct JudgedPair {
     pub estimate: Option<Estimate>,
     /// The judgement; `None` without a measurement.
     pub judgement: Option<Judgement>,
+}
+
+impl Summary {
+    /// Why the campaign ended, in words.
+    pub fn ended(&self) -> &'static str {
+        match self.stopped {
+            Stopped::Precise if !self.benchmarks.is_empty() => "every test has come to its end",
+            Stopped::Precise if !self.searches.is_empty() => "every search has come to its end",
+            Stopped::Precise => "all intervals are narrow enough",
+            Stopped::Budget => "the time is used up",
+            Stopped::Trials => "the trials asked for have been run",
+            Stopped::Interrupted => "it was interrupted",
+            Stopped::Failed => "something failed",
+        }
+    }
 }
 
 /// Why a campaign ended.

@@ -198,7 +198,10 @@ impl Rfc2544 {
         let unfinished = || course.is_none_or(|course| !course.is_over());
         let why = match (test, course.and_then(|course| course.why)) {
             (_, Some(why)) => Some(why),
-            (Benchmark::Throughput, None) => throughput.err(),
+            (Benchmark::Throughput, None) => match self.searches.bounds(slot) {
+                Some((_, None)) => Some(Why::Unfinished),
+                _ => throughput.err(),
+            },
             (_, None) => unfinished().then_some(Why::Unfinished),
         };
         Benched {

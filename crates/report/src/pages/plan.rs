@@ -8,7 +8,7 @@ use linerate_hosts::rehearsal::Part;
 use linerate_measure::experiment::{Benchmark, Experiment, Interest, Measure, Reboot};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::Estimated;
-use linerate_plan::campaign::{Campaign, Lab, Requirement};
+use linerate_plan::campaign::{Campaign, Kind, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::keys::COLLECTORS;
 use linerate_plan::names::Named;
@@ -116,6 +116,7 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
         .column("trials", "", |test| count(test.trials))
         .column("time", "", |test| span(test.ns));
     page.section("Estimate", table);
+    campaign.kinds.iter().filter_map(Kind::lengthened).for_each(|longer| page.note(longer));
     page.note("For a DUT that forwards 60 % of the highest load and queues 1000 frames. --test and --size choose; --quick takes minutes.");
     page
 }

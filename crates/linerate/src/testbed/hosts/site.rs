@@ -4,20 +4,22 @@ use crate::input;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::output::{faulty, tell, usage};
 use crate::progress::Progress;
-use crate::testbed::prepare::{Prepared, Source, lacking_of_cells, origins, with_reasons};
+use crate::testbed::prepare::{
+    NOTHING_BEFALLS, Prepared, Source, check_tests, lacking_of_cells, origins, with_reasons,
+};
 use anyhow::{Context, Result, anyhow, bail};
 use linerate_hosts::dut_changes::{self, Step, Steps, Target};
 use linerate_hosts::preflight::{self, Port, frames, ports};
 use linerate_hosts::systems::{Facts, Interface, Kernel, System as Detected};
 use linerate_linux::net::userns;
 use linerate_linux::records::rfc3339_utc;
-use linerate_measure::experiment::{Reboot, System, Trials};
+use linerate_measure::experiment::{Benchmark, Measure, Reboot, System, Trials};
 use linerate_measure::record::{HostFacts, Mode, Roles, VERSION};
 use linerate_measure::trial::Timing;
 use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES, Reach};
 use linerate_plan::names::Named;
-use linerate_plan::settings::{Dut, End};
+use linerate_plan::settings::{Befalls, Dut, End};
 use linerate_plan::{Backend, Diagnostic, Plan};
 use linerate_remote::dut::{Known, RemoteDut, mark};
 use linerate_remote::survey::{self, Approach, Frames};
@@ -265,6 +267,19 @@ impl Site {
         self.lab.hosts.iter().map(one).chain(said).collect()
     }
 
+    /// Speed of the slower link, in bit/s: as the lab file says, or else as the hosts do, if they do for both.
+    pub fn link_speed(&self) -> Option<f64> {
+        let lab = &self.lab;
+        let hosts: Vec<&Host> =
+            lab.dut().map_or_else(|| lab.generators().chain([lab.receiver()]).collect(), |dut| vec![dut]);
+        let of_host = |host: &&Host| {
+            let known = |port: &Port<'_>| port.wanted.speed.or_else(|| port.found(self.of(host)).ok()?.speed);
+            ports(lab, host).iter().map(known).collect::<Vec<_>>()
+        };
+        let known: Option<Vec<f64>> = hosts.iter().flat_map(of_host).collect();
+        lab.link_speed.or(known?.into_iter().reduce(f64::min))
+    }
+
     /// The steps of every lane on the DUT, or the reasons why it cannot be set up.
     pub(super) fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
         let target = self.lab.dut().map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
@@ -280,10 +295,19 @@ impl Site {
 
     /// By lane: the steps of its event, or why it cannot befall this DUT.
     pub(super) fn events(&self, plan: &Campaign) -> Result<Vec<Result<Vec<Step>, String>>> {
-        let target = self.lab.dut().map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
+        let dut = self.lab.dut();
+        let target = dut.map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
         let of_lane = |lane: usize| {
             let settings = &plan.lanes[lane].settings;
-            let (Some(event), Some(target)) = (&settings.event, &target) else { return Ok(Vec::new()) };
+            let (Some(event), Some(target), Some(dut)) = (&settings.event, &target, dut) else {
+                return Ok(Vec::new());
+            };
+            if event.boots() && dut.reach.ssh().is_none() {
+                return Err(format!("{} is a network namespace, which cannot be rebooted", dut.name));
+            }
+            if event.what == Befalls::PowerOff && dut.power_cycle.is_empty() {
+                return Err(format!("the lab file names no power-cycle program of {}", dut.name));
+            }
             let rules = plan.rule_set(lane, Some(&target.outside.name));
             dut_changes::event(event, settings, rules.as_ref(), &plan.families(lane), target)
         };
@@ -418,15 +442,44 @@ pub fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
     Prepared::new(plan, nobody, Mode::Hosts, &source)
 }
 
+/// What the trials of a test have that only linerate's own ports can do.
+fn needs_linerate(test: Benchmark) -> Option<&'static str> {
+    match test {
+        Benchmark::BackToBack => Some("bursts of a number of frames"),
+        Benchmark::Recovery => Some("loads whose rate changes"),
+        Benchmark::Reset => Some("events under load"),
+        Benchmark::Latency | Benchmark::DelayVariation => Some("delays of single frames"),
+        Benchmark::Throughput | Benchmark::FrameLoss | Benchmark::ForwardingRate => None,
+    }
+}
+
 /// Finds the cells that can be measured with these hosts; without hosts (a simulation), all of them.
 ///
 /// # Errors
 /// Impossible rates or flows, a lab that does not fit the plan, a host that is lost.
 pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     let mut prepared = cells(plan, site.map(|site| &site.lab))?;
-    let Some(site) = site else { return Ok(prepared) };
+    let trials = &plan.experiment.trials;
+    let unknown = plan.experiment.link_speed.is_none() && trials.max_fps.is_none();
+    if trials.measure == Measure::Rfc2544 && unknown {
+        bail_usage!(
+            "nothing says what 100 % of the load is, and the hosts do not know the speed of both links: name that of the slower one with --link-speed, or with link-speed in [lab]"
+        );
+    }
+    let Some(site) = site else {
+        check_tests(plan, |test| (test == Benchmark::Reset).then(|| NOTHING_BEFALLS.into()))?;
+        return Ok(prepared);
+    };
     prepared.standing = site.standing();
     let signed = site.has_agents()?;
+    let events = site.events(plan)?;
+    check_tests(plan, |test| match needs_linerate(test).filter(|_| !signed) {
+        Some(what) => {
+            Some(format!("{what} need linerate on generator and receiver, and this lab has other tools"))
+        }
+        None if test == Benchmark::Reset => events.iter().find_map(|event| event.as_ref().err().cloned()),
+        None => None,
+    })?;
     prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
     if !signed && prepared.kinds.iter().any(|kind| kind.traffic.card_stamps) {
         prepared.notes.push(

@@ -99,12 +99,6 @@ impl Tester {
                 Ok(lab.trial(kind, timing, request.load(batch), false, &STOP, began)?)
             }
             Hosts::Tools(tools) => {
-                if let Some(why) = request.needs_linerate() {
-                    bail!(
-                        "{why} linerate on generator and receiver; this lab has {}",
-                        self.names.join(" and ")
-                    );
-                }
                 let (sent, received) = &tools.tasks[kind];
                 // Every generator sends its share.
                 let rate = request.rate.map(|rate| rate / sent.len() as f64);

@@ -214,3 +214,28 @@ fn a_budget_ends_the_tests_and_says_so() {
     it.finish(Stopped::Budget);
     assert_eq!(why(&it, Latency, 1), Some(Why::Unfinished));
 }
+
+#[test]
+fn an_interrupted_search_is_unfinished_whatever_it_knows_already() {
+    let whole = run(&mut Rfc2544::new(tests(&[Throughput], MINUTE)), 6e5, 256, |_| true);
+    for trials in [1, whole.len() / 2, whole.len() - 1] {
+        let mut it = Rfc2544::new(tests(&[Throughput], MINUTE));
+        for request in &whole[..trials] {
+            assert_eq!(it.next(&at(0)), Ok(*request));
+            let offered = request.load.unwrap_or(CEILING);
+            let passed = if request.slot == 0 { offered } else { offered.min(6e5) };
+            let (received, loss_ratio) = (Some(passed), 1.0 - passed / offered);
+            let offered = Some(offered);
+            it.observe(&Observed {
+                request: *request,
+                valid: true,
+                received,
+                handled: received,
+                offered,
+                loss_ratio,
+            });
+        }
+        it.finish(Stopped::Interrupted);
+        assert_eq!(why(&it, Throughput, 2), Some(Why::Unfinished), "after {trials} of {}", whole.len());
+    }
+}

@@ -1,13 +1,11 @@
 //! Results of RFC 2544's tests: the tables and graphs that the RFCs ask for, and the single figure that they allow.
 
 use super::super::numbers::{count, grouped, number, percent, rate, rate_unit, seconds, share, time, words};
-use super::Shown;
+use super::{Shown, searches};
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Cell, Document, Table, Tone};
 use linerate_measure::experiment::{Benchmark, Experiment};
-use linerate_measure::record::{
-    AtLoad, Benchmarked, Direction, EventClass, Figures, Maximum, Slot, Tested, Why,
-};
+use linerate_measure::record::{AtLoad, Benchmarked, Direction, EventClass, Figures, Maximum, Slot, Tested};
 
 /// Loss curves that are listed.
 const MOST: usize = 7;
@@ -34,9 +32,8 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     let all = &shown.summary.benchmarks;
     let experiment = &shown.planned.experiment;
     let departs = departures(experiment, sizes(shown));
-    let mark = if departs.contains("not RFC 2544") { format!("; {departs}") } else { String::new() };
-    single(page, shown, &mark);
     page.say(&departs);
+    single(page, shown, if departs.contains("not RFC 2544") { "; not RFC 2544" } else { "" });
     page.note(medium(all));
     if shown.campaign.slots.iter().any(|slot| slot.direction == Direction::Both) {
         page.note("Frames go both ways: loads, rates and lengths of bursts are those of each direction, and all are equal (RFC 2544, section 14); numbers of frames are those of both.");
@@ -50,11 +47,13 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
         if found.is_empty() {
             continue;
         }
-        page.heading(format!("{}{mark}", test.title()));
-        table(page, shown, *test, &found);
+        page.heading(test.title());
+        if found.iter().any(|result| result.tested.figures != Figures::None) {
+            table(page, shown, *test, &found);
+        }
         for result in &found {
-            let why =
-                result.tested.why.map(|why| sentence(why).to_string()).or_else(|| searched(shown, result));
+            let why = result.tested.why.map(|why| why.words(*test).to_string());
+            let why = why.or_else(|| searched(shown, result));
             if let Some(why) = why {
                 page.item("! ", format!("{}: {why}", shown.name(result.slot.id)), Tone::Warning);
             }
@@ -102,23 +101,6 @@ fn medium(all: &[Benchmarked]) -> String {
         Some(true) => "100 % of the load is the theoretical rate of the slower link.".into(),
         Some(false) => "Virtual link: no medium, so there is no theoretical rate. 100 % of the load is the reference rate (tester's ceiling): the highest load that the tester keeps, 95 % of what it sends and receives without a DUT.".into(),
         None => "The tester's own rate is not known.".into(),
-    }
-}
-
-fn sentence(why: Why) -> &'static str {
-    match why {
-        Why::Unfinished => "the campaign ended before this test was complete",
-        Why::Tester => {
-            "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession; ask for less with --link-speed, or use a faster generator"
-        }
-        Why::NoThroughput => {
-            "no load passes without loss, so there is no throughput to test at: does the DUT forward these frames?"
-        }
-        Why::AtMaximum => {
-            "the highest load loses nothing: no burst is too long and no load too high for this DUT (RFC 9004, section 6.1); a faster tester would be needed"
-        }
-        Why::NoEvent => "the plan has no event: name one with --event",
-        Why::NoFrame => "a trial at this load has less than one frame: take longer trials",
     }
 }
 
@@ -191,6 +173,12 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                     _ => Cell::Nothing,
                 });
             page.table(table);
+            if let Some(goal) = shown.summary.searches.iter().find_map(|search| search.goals.first()) {
+                page.note(format!(
+                    "Throughput is the highest load without loss, the upper bound the lowest with loss; {}.",
+                    searches::terms(&goal.goal)
+                ));
+            }
             throughput_graph(page, shown, found, medium);
         }
         Benchmark::Latency => {
@@ -276,6 +264,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("load", unit, figure!(Reset, f, fps(f.load)))
                 .column("runs", "", figure!(Reset, f, f.runs.len()))
                 .column("back", "", figure!(Reset, f, f.runs.iter().filter(|run| run.back).count()))
+                .column("lost", "most", figure!(Reset, f, f.runs.iter().map(|run| run.lost).max().map(count)))
                 .column("frame-loss", "method", figure!(Reset, f, f.by_loss_ns.map(time)))
                 .column("time-stamp", "method", figure!(Reset, f, f.by_stamps_ns.map(time)));
             page.table(table);

@@ -3,7 +3,7 @@
 use super::super::numbers::{bytes, counted, grouped, listed, seconds, some, together};
 use super::Shown;
 use crate::document::{Document, Tone};
-use linerate_measure::record::{Direction, HostFacts, Mode, Slot, States, Stopped, Summary};
+use linerate_measure::record::{Direction, HostFacts, Mode, Slot, States, Summary};
 use linerate_plan::settings::cpu_list;
 
 /// Levels of the traffic that are listed one by one at most.
@@ -181,20 +181,11 @@ fn machine(host: &HostFacts) -> String {
 
 /// Why the campaign ended, and its duration.
 fn ended(summary: &Summary) -> String {
-    let why = match summary.stopped {
-        Stopped::Precise if !summary.benchmarks.is_empty() => "every test has come to its end",
-        Stopped::Precise if !summary.searches.is_empty() => "every search has come to its end",
-        Stopped::Precise => "all intervals are narrow enough",
-        Stopped::Budget => "the time is used up",
-        Stopped::Trials => "the trials asked for have been run",
-        Stopped::Interrupted => "it was interrupted",
-        Stopped::Failed => "something failed",
-    };
     let reboots = match summary.reboots as usize {
         0 => String::new(),
         n => format!(" with {} of the DUT", counted(n, "reboot")),
     };
-    let mut text = format!("Ended after {}{reboots}: {why}.", seconds(summary.seconds));
+    let mut text = format!("Ended after {}{reboots}: {}.", seconds(summary.seconds), summary.ended());
     if summary.seconds > 0.0 {
         let load = 100.0 * summary.load_share.clamp(0.0, 1.0);
         text += &format!(" Under load {load:.1} % of it, overhead {:.1} %.", 100.0 - load);

@@ -3,7 +3,7 @@
 use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::{Shown, pictures};
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::record::{Direction, Ended, Searched, SearchedGoal, SearchedLoad};
+use linerate_measure::record::{Direction, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
 
 /// Searches whose loads are shown one by one.
@@ -21,7 +21,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
         match (search.goals.is_empty(), search.loads.is_empty()) {
             (false, _) => {}
             (true, false) => page.answer(curve(shown, search)),
-            (true, true) => page.warn(format!("{}: {}.", shown.name(search.slot), stopped(search))),
+            (true, true) => page.warn(format!("{}: {}.", shown.name(search.slot), search.stopped())),
         }
         gap(page, shown, search);
     }
@@ -80,6 +80,7 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
             words(above.load, 4),
             words(below.load, 4)
         ),
+        _ if search.ended.is_none() => format!("{who}: {}.", search.stopped()),
         _ => format!("{who}: no two successive trials without loss."),
     }
 }
@@ -108,7 +109,7 @@ fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
 }
 
 /// A goal in words.
-fn terms(goal: &Goal) -> String {
+pub fn terms(goal: &Goal) -> String {
     let seconds = |ns: u64| {
         let s = ns as f64 / 1e9;
         if s < 1.0 { format!("{:.0} ms", 1e3 * s) } else { format!("{s} s") }
@@ -125,7 +126,7 @@ fn terms(goal: &Goal) -> String {
         String::new()
     };
     format!(
-        "{loss} {exceed}; trials of {}{first}, {} for each load; bounds {} % apart",
+        "{loss} {exceed}; trials of {}{first}, {} for each load; bounds {} % of the upper one apart",
         seconds(goal.final_ns),
         seconds(goal.sum_ns),
         percent(goal.width)
@@ -186,21 +187,14 @@ fn why(search: &Searched, goal: &SearchedGoal) -> String {
         Some(Irregular::MaxLoad) => {
             format!("the goal is met at the highest load, {}", words(search.limits.max, 4))
         }
+        Some(Irregular::MinLoad) if search.loads.iter().all(|load| load.loss >= 1.0) => {
+            "not one frame comes through at any load: see whether the DUT forwards these frames".into()
+        }
         Some(Irregular::MinLoad) => {
             format!("not even the lowest load, {}, meets the goal", words(search.limits.min, 4))
         }
-        Some(Irregular::Unfinished) => stopped(search).into(),
+        Some(Irregular::Unfinished) => search.stopped().into(),
         None => String::new(),
-    }
-}
-
-fn stopped(search: &Searched) -> &'static str {
-    match search.ended {
-        Some(Ended::Tester) => {
-            "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession"
-        }
-        Some(Ended::Known) => "its loss changes with time, so that the bounds contradict each other",
-        None => "the campaign ended before it was known",
     }
 }
 
