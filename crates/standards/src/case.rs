@@ -135,10 +135,8 @@ impl<'a> Case<'a> {
             [first, ..] if whys.iter().all(|why| why == first && *why == Why::AtMaximum) => {
                 Outcome::NotApplicable("the highest load loses nothing".into())
             }
-            [Why::NoEvent, ..] => not_run("the plan has no event"),
-            [Why::NoThroughput, ..] => not_run("no load passes without loss"),
-            [Why::Tester, ..] => not_run("the tester could not keep the load"),
-            _ => not_run("it has no figures"),
+            [first, ..] => not_run(first.words(test)),
+            [] => not_run("it has no figures"),
         })
     }
 
