@@ -29,6 +29,66 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is a number"))
 }
 
+/// The figures of a test of RFC 2544 with frames of 64 bytes, by `rfc2544` in short trials.
+fn tested(line: &str, test: &str) -> Value {
+    let records = Scratch::new();
+    let line =
+        format!("rfc2544 --quick --size 64 --test {test} {line} --json --out {}", records.file("tests"));
+    let found = linerate_line(&line).within(200).first().run().ok().json();
+    found["summary"]["benchmarks"][0]["tests"][0]["figures"][test].clone()
+}
+
+/// Forwarding is off for 100 ms: both methods find the same time, and no less. A link of so many bits carries 20,000 frames/s.
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_both_methods_find_the_time_of_an_interruption() {
+    let line = "--event forwarding-off=100ms --duration 400ms --repeats 5 --link-speed 13440kbit/s";
+    let reset = tested(line, "reset");
+    let gap = 1e9 / number(&reset["load"]);
+    for run in reset["runs"].as_array().unwrap() {
+        let (by_loss, by_stamps) = (number(&run["by_loss_ns"]), number(&run["by_stamps_ns"]));
+        assert!((by_loss - by_stamps).abs() <= 2.0 * gap, "{run} with gaps of {gap} ns");
+        assert!(by_stamps >= 100e6 - 2.0 * gap, "{run}");
+    }
+    let event = &reset["event"];
+    let lasted = number(&event["ended_ns"]) - number(&event["began_ns"]);
+    let first = number(&reset["runs"][0]["by_stamps_ns"]);
+    assert!(first <= lasted + 2.0 * gap, "{first} ns within {lasted} ns");
+}
+
+/// A queue that is full when the rate falls loses no more: it has recovered at once.
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_a_queue_recovers_at_once_and_takes_the_burst_that_it_holds() {
+    let line = "--variant known-queue=1000@20000 --link-speed 40320kbit/s --repeats 3";
+    let recovery = tested(line, "recovery");
+    let gap = 1e9 / number(&recovery["reduced"]);
+    assert!(number(&recovery["mean_ns"]) <= 2.0 * gap, "{recovery:#}");
+    assert!(
+        recovery["runs"].as_array().unwrap().iter().all(|run| number(&run["lost"]) > 500.0),
+        "{recovery:#}"
+    );
+    // Q R / (R - r), within a batch.
+    let burst = tested(line, "back-to-back");
+    assert!((number(&burst["mean"]) - 1500.0).abs() <= 64.0, "{burst:#}");
+}
+
+/// Delays of 5 and of 65 us in turn. Stalls of this machine only add: the quietest of many short runs is held against the answer.
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_delay_variation_is_that_of_known_delays() {
+    let line = "--variant known-delays=5us/65us --duration 100ms --repeats 20 --link-speed 3360kbit/s";
+    let found = tested(line, "delay-variation");
+    let runs = found["runs"].as_array().unwrap();
+    let quietest = runs.iter().min_by(|a, b| number(&a["pdv_ns"]).total_cmp(&number(&b["pdv_ns"]))).unwrap();
+    let near = |found: f64, expected: f64| (found - expected).abs() <= 0.1 * 60e3;
+    let ipdv = [0, 2].map(|at| number(&quietest["ipdv_ns"][at]));
+    assert!(
+        near(number(&quietest["pdv_ns"]), 60e3) && near(ipdv[0], -60e3) && near(ipdv[1], 60e3),
+        "{quietest}"
+    );
+}
+
 /// A queue of Q frames, drained at R, is full after the load's time T at R + Q / T. It is as long as the longest stall of this machine.
 #[test]
 #[ignore = "needs root: run by make test-long as root"]

@@ -96,12 +96,10 @@ fn a_counter_of_another_kind_counts_what_linerate_sends() {
     measures(&lab, "linerate", "pkt-gen");
 }
 
-/// The kernel of a router forwards nothing for a while, under load; afterwards all is as before.
-#[test]
-#[ignore = "needs root and openssh-server"]
-fn takes_minutes_an_event_befalls_a_host_under_load_and_is_undone() {
-    let lab = RealLab::new();
-    let plan = r#"
+/// The campaign of one reset test.
+fn reset(event: &str) -> String {
+    format!(
+        r#"
 title = "An interruption"
 question = "How long?"
 
@@ -111,7 +109,7 @@ systems = ["linux"]
 link-speed = "1 Gbit/s"
 
 [variants.forwarding]
-event = { what = "forwarding-off", for = "100 ms" }
+event = {{ {event} }}
 
 [trials]
 duration = "1 s"
@@ -124,15 +122,66 @@ method = "bisection"
 width = "50 %"
 min-load = "2 kpps"
 max-load = "4 kpps"
-"#;
-    let ended = lab.run(plan, &[]);
+"#
+    )
+}
+
+/// The router forwards nothing for a while, under load, or its link is down; afterwards all is as before.
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn takes_minutes_an_event_befalls_a_host_under_load_and_is_undone() {
+    for event in
+        [r#"what = "forwarding-off", for = "100 ms""#, r#"what = "link-down", for = "100 ms", end = "out""#]
+    {
+        let lab = RealLab::new();
+        let ended = lab.run(&reset(event), &[]);
+        let all = trials(&lab.records());
+        let reset: Vec<_> = all.iter().filter(|trial| trial["benchmark"] == "reset").collect();
+        let last = reset.last().unwrap_or_else(|| panic!("{}{}", ended.stdout, ended.stderr));
+        let ns = |value: &serde_json::Value| value.as_u64().unwrap();
+        let (event, outage) = (&last["event"], &last["receiver"]["outages"][0]);
+        assert_eq!(event["class"], "interruption", "{last:#}");
+        let lasted = ns(&event["ended_ns"]) - ns(&event["began_ns"]);
+        let out = ns(&outage["to_ns"]) - ns(&outage["from_ns"]);
+        assert!((100_000_000..=lasted).contains(&out), "{out} ns within {lasted} ns: {last:#}");
+        lab.is_as_it_was();
+    }
+}
+
+/// No daemon forwards here: not one frame is lost, and another daemon runs.
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn takes_minutes_a_process_of_a_host_is_killed_under_load_and_started_again() {
+    let lab = RealLab::new();
+    let daemon = lab.scratch.file("lr-bgpd");
+    let start = format!("setsid {daemon} 120 >/dev/null 2>&1 & sleep 0.1");
+    lab.on("dut", &format!("cp /bin/sleep {daemon}; {start}"));
+    let before = lab.on("dut", "pgrep -x lr-bgpd");
+    let ended =
+        lab.run(&reset(&format!("what = \"process-killed\", process = \"lr-bgpd\", run = \"{start}\"")), &[]);
+    let after = lab.on("dut", "pgrep -x lr-bgpd; pkill -KILL -x lr-bgpd");
+    assert!(before.lines().count() == 1 && after.lines().count() == 1 && before != after, "{before}{after}");
     let all = trials(&lab.records());
-    let reset: Vec<_> = all.iter().filter(|trial| trial["benchmark"] == "reset").collect();
-    let last = reset.last().unwrap_or_else(|| panic!("{}{}", ended.stdout, ended.stderr));
-    let ns = |value: &serde_json::Value| value.as_u64().unwrap();
-    let (event, outage) = (&last["event"], &last["receiver"]["outages"][0]);
-    assert_eq!(event["class"], "interruption", "{last:#}");
-    let lasted = ns(&event["ended_ns"]) - ns(&event["began_ns"]);
-    let out = ns(&outage["to_ns"]) - ns(&outage["from_ns"]);
-    assert!((100_000_000..=lasted).contains(&out), "{out} ns within {lasted} ns: {last:#}");
+    let last = all.last().unwrap_or_else(|| panic!("{}{}", ended.stdout, ended.stderr));
+    assert_eq!(
+        (&last["benchmark"], &last["event"]["class"]),
+        (&"reset".into(), &"process-reset".into()),
+        "{last:#}"
+    );
+    assert_eq!(last["loss_ratio"], 0.0, "{last:#}");
+}
+
+/// Before the first trial, and not after hours of throughput.
+#[test]
+#[ignore = "needs root, openssh-server and trafgen"]
+fn tests_that_a_lab_cannot_make_are_refused_at_once() {
+    let lab = lab_with(["trafgen", "linerate"]);
+    let plan = reset("what = \"link-down\"").replace("\"reset\"", "\"latency\"");
+    let ended = lab.run(&plan, &[]);
+    let says =
+        "the test latency cannot be made: delays of single frames need linerate on generator and receiver";
+    assert!(ended.status.code() == Some(2) && ended.stderr.contains(says), "{}", ended.stderr);
+    let ended = lab.run(&reset("what = \"power-off\""), &[]);
+    let says = "the test reset cannot be made";
+    assert!(ended.status.code() == Some(2) && ended.stderr.contains(says), "{}", ended.stderr);
 }
