@@ -42,6 +42,10 @@ pub enum Block {
     Drawing(Drawing),
     /// A part of a page with headings of its own; folded, a reader of a page for a browser opens it.
     Part { title: String, folded: bool, blocks: Vec<Block> },
+    /// Names of other pages of the same site, in a line.
+    Links { links: Vec<Link> },
+    /// A search over this file of the same site, for pages that are read in a browser.
+    Search { index: String },
     /// Something else begins.
     Gap,
 }
@@ -55,6 +59,27 @@ pub struct Drawing {
     pub says: String,
     /// Whether it is a flame graph.
     pub flames: bool,
+}
+
+/// A name that leads to another page of the same site.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Link {
+    pub text: String,
+    /// The page's file relative to the file of this page.
+    pub to: String,
+}
+
+impl Link {
+    pub fn new(text: impl Into<String>, to: impl Into<String>) -> Link {
+        Link { text: text.into(), to: to.into() }
+    }
+
+    /// The address, if it leads to a file beside or below this page or in another folder of the site, and nowhere else.
+    pub fn address(&self) -> Option<&str> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'/' | b'-' | b'_');
+        let relative = self.to.starts_with(|c: char| c.is_ascii_alphanumeric()) || self.to.starts_with("../");
+        (relative && self.to.bytes().all(plain)).then_some(&self.to)
+    }
 }
 
 /// A page, whose blocks a [`Format`] draws.
@@ -88,6 +113,10 @@ impl Document {
     /// A paragraph with the answer.
     pub fn answer(&mut self, text: impl Into<String>) {
         self.paragraph(text, Tone::Strong);
+    }
+
+    pub fn links(&mut self, links: Vec<Link>) {
+        self.blocks.push(Block::Links { links });
     }
 
     /// A paragraph that explains.
@@ -221,6 +250,7 @@ pub enum Cell {
     /// Not known, or it does not apply.
     Nothing,
     Text(String),
+    Link(Link),
     /// A text, and a shorter one for narrow pages.
     Long {
         text: String,
@@ -251,6 +281,7 @@ impl Cell {
         match self {
             Cell::Nothing => "-",
             Cell::Text(text)
+            | Cell::Link(Link { text, .. })
             | Cell::Long { text, .. }
             | Cell::Number { text, .. }
             | Cell::Interval { text, .. } => text,
@@ -268,6 +299,12 @@ impl From<String> for Cell {
 impl From<&str> for Cell {
     fn from(text: &str) -> Self {
         Cell::Text(text.into())
+    }
+}
+
+impl From<Link> for Cell {
+    fn from(link: Link) -> Self {
+        Cell::Link(link)
     }
 }
 

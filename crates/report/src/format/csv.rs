@@ -2,7 +2,7 @@
 //! Numbers have all their digits, an interval has two columns.
 
 use super::{Format, Style};
-use crate::document::{Block, Cell, Column, Document, Table, Tone};
+use crate::document::{Block, Cell, Column, Document, Link, Table, Tone};
 
 #[derive(Debug)]
 pub struct Csv;
@@ -23,10 +23,12 @@ impl Format for Csv {
                 Block::Item { mark, text, tone } => said.push(saying(section, *tone, mark, text)),
                 Block::Table(rows) => tables += &format!("\r\n{}", table(section, rows)),
                 Block::Code { .. }
+                | Block::Links { .. }
                 | Block::Bars(_)
                 | Block::Strip(_)
                 | Block::Chart(_)
                 | Block::Drawing(_)
+                | Block::Search { .. }
                 | Block::Gap => {}
             }
         }
@@ -71,7 +73,7 @@ fn is_interval(column: &Column) -> bool {
 fn values(column: &Column, cell: &Cell) -> Vec<String> {
     let mut values = match cell {
         Cell::Nothing => vec![String::new()],
-        Cell::Text(text) | Cell::Long { text, .. } => vec![quoted(text)],
+        Cell::Text(text) | Cell::Link(Link { text, .. }) | Cell::Long { text, .. } => vec![quoted(text)],
         Cell::Number { value, .. } | Cell::Bar { share: value } => vec![value.to_string()],
         Cell::Interval { low, high, .. } => vec![low.to_string(), high.to_string()],
     };

@@ -4,7 +4,7 @@ mod svg;
 
 use super::{Format, Style, plots};
 use crate::chart::{Axis, Chart, Scale};
-use crate::document::{Bars, Block, Cell, Document, Table, Tone};
+use crate::document::{Bars, Block, Cell, Document, Link, Table, Tone};
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -164,6 +164,8 @@ fn block_of(block: &Block) -> Markup {
             pre role="img" { @for line in plots::strip(strip, WIDTH) { (plain(&line)) "\n" } }
         },
         Block::Chart(chart) => picture(chart),
+        Block::Search { index } => html! { div.search data-index=(index) {} },
+        Block::Links { links } => html! { nav { @for each in links { (link(each)) " " } } },
         Block::Drawing(drawing) => html! {
             figure {
                 figcaption { (plain(&drawing.title)) }
@@ -286,8 +288,18 @@ fn cell(cell: &Cell, names: bool) -> Markup {
             let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
             html! { td.bars { span.bar style=(format!("width: {:.1}%", 100.0 * share)) {} } }
         }
+        Cell::Link(to) if names => html! { th scope="row" { (link(to)) } },
+        Cell::Link(to) => html! { td { (link(to)) } },
         other if names => html! { th scope="row" { (plain(other.text())) } },
         other => html! { td { (plain(other.text())) } },
+    }
+}
+
+/// A name that leads to another page of the site, and to nothing else.
+fn link(link: &Link) -> Markup {
+    match link.address() {
+        Some(to) => html! { a href=(to) { (plain(&link.text)) } },
+        None => html! { span { (plain(&link.text)) } },
     }
 }
 

@@ -1,7 +1,7 @@
 //! Markdown, as GitHub and most others read it: for reports, issues and mails.
 
 use super::{Format, Style, plots};
-use crate::document::{Block, Cell, Document, Table, Tone};
+use crate::document::{Block, Cell, Document, Link, Table, Tone};
 
 #[derive(Debug)]
 pub struct Markdown;
@@ -52,7 +52,8 @@ fn block(block: &Block) -> String {
             lines if lines.is_empty() => String::new(),
             lines => fenced(lines),
         },
-        Block::Code { .. } | Block::Drawing(_) | Block::Gap => String::new(),
+        Block::Links { links } => format!("{}\n", links.iter().map(link).collect::<Vec<_>>().join(" ")),
+        Block::Code { .. } | Block::Drawing(_) | Block::Search { .. } | Block::Gap => String::new(),
     }
 }
 
@@ -93,9 +94,15 @@ fn table(table: &Table) -> String {
 
 fn cell(cell: &Cell) -> String {
     match cell {
+        Cell::Link(to) => link(to),
         Cell::Bar { share } => "#".repeat((share * BAR).round() as usize),
         other => escaped(other.text().trim()),
     }
+}
+
+fn link(link: &Link) -> String {
+    let text = escaped(link.text.trim());
+    link.address().map_or_else(|| text.clone(), |to| format!("[{text}]({to})"))
 }
 
 /// One line without control characters.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
-use crate::document::{Block, Cell, Document, Table, Tone};
+use crate::document::{Block, Cell, Document, Link, Table, Tone};
 use expect_test::expect;
 
 fn page() -> Document {
@@ -104,6 +104,23 @@ fn a_record_commands_neither_terminal_nor_spreadsheet_nor_markdown() {
         assert!(text.chars().all(|c| !c.is_control() || matches!(c, '\r' | '\n')), "{text:?}");
         assert!(!text.contains("\n## b") && !text.contains("\n=cmd"), "{text:?}");
     }
+}
+
+#[test]
+fn links_lead_to_pages_of_the_same_site_only() {
+    let mut page = Document::default();
+    let to = |to: &str| Link::new("a <name>", to);
+    page.links(vec![to("../sets/a-1.html"), to("javascript:alert(1)"), to("//host/x"), to("/etc/passwd")]);
+    page.table(Table::of(["x.html", "https://host/"]).column("", "", |file| to(file)));
+    let html = html::Html.render(&page, Style::default());
+    let leading: Vec<&str> =
+        html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(leading, ["../sets/a-1.html", "x.html"]);
+    assert_eq!(html.matches("a &lt;name&gt;").count(), 6);
+    let markdown = markdown::Markdown.render(&page, Style::default());
+    assert!(markdown.contains(r"[a \<name\>](../sets/a-1.html) a \<name\>"), "{markdown}");
+    assert!(!markdown.contains("host") && !markdown.contains("alert"), "{markdown}");
+    assert!(Text.render(&page, Style::default()).contains("a <name> a <name>"));
 }
 
 /// What a page holds beside its blocks of text.

@@ -106,7 +106,11 @@ impl Page {
             Block::Bars(bars) => self.plot(plots::bars(bars, self.width)),
             Block::Strip(strip) => self.plot(plots::strip(strip, self.width)),
             Block::Chart(chart) => self.plot(plots::chart(chart, self.width)),
-            Block::Drawing(_) => {}
+            Block::Links { links } => {
+                let names: Vec<&str> = links.iter().map(|link| link.text.as_str()).collect();
+                self.item("", &names.join(" "), Tone::Note);
+            }
+            Block::Drawing(_) | Block::Search { .. } => {}
             Block::Gap => self.gap(),
         }
     }
