@@ -6,7 +6,7 @@ use super::layout::{self, Kind, KnownSets, Place, file_name, raw_suffix, set_ste
 use super::logs::{Received, Sent};
 use super::{
     Equilibrium, EquilibriumRun, FileProblem, Published, ResultDirectory, Series, Set, equilibrium, folder,
-    tables,
+    printed, tables,
 };
 use linerate_hosts::pktgen::Command;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,6 +24,7 @@ pub struct Assembly {
     searches: BTreeMap<String, (EquilibriumRun, Option<Command>)>,
     pub(super) medians: Vec<Published>,
     throughputs: Vec<Published>,
+    printed: Vec<Set>,
     series: Vec<Series>,
     /// Paths of profiles up to `.pmc`: `PMC/bench.311848.1`.
     pub(super) profiles: BTreeSet<String>,
@@ -60,6 +61,11 @@ impl Assembly {
             Kind::Sender => {
                 let (sent, problems) = Sent::read(bytes);
                 self.sent.insert(path.into(), sent);
+                problems
+            }
+            Kind::Printed => {
+                let (sets, problems) = printed::sets(path, bytes);
+                self.printed.extend(sets);
                 problems
             }
             Kind::Info => {
@@ -119,6 +125,7 @@ impl Assembly {
         let known = self.known();
         let equilibria = self.equilibria(&known);
         let mut sets = self.sets(configs);
+        sets.append(&mut self.printed);
         attach(&mut problems, &known, &mut sets);
         problems.sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
         let nothing = sets.is_empty() && self.series.is_empty() && equilibria.is_empty();

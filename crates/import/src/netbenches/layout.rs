@@ -19,6 +19,8 @@ pub enum Kind {
     Equilibrium,
     /// A table over sets.
     Series,
+    /// What a tool printed in a test of the netperf collection (`<topic>/Results/<series>/<file>`), without any layout of its own.
+    Printed,
     /// A part of a DUT's configuration.
     Config,
     /// A profile: a call graph of pmcstat, or folded stacks. Only its end is read.
@@ -41,6 +43,7 @@ impl Kind {
             Kind::Medians => "medians",
             Kind::Equilibrium => "equilibrium",
             Kind::Series => "series",
+            Kind::Printed => "printed",
             Kind::Config => "config",
             Kind::PmcLog => "pmc log",
             Kind::Profile(name) | Kind::Other(name) => name,
@@ -72,7 +75,10 @@ pub fn kind(path: &str) -> Kind {
         let by_end = by_end(name);
         return if by_end == Kind::Unknown { Kind::Medians } else { by_end };
     }
-    by_end(name)
+    match by_end(name) {
+        Kind::Unknown | Kind::Other("page") if folders.split('/').any(|f| f == "Results") => Kind::Printed,
+        by_end => by_end,
+    }
 }
 
 fn by_end(name: &str) -> Kind {
@@ -195,7 +201,7 @@ pub struct Place {
 /// Derives machine, card, topic and label from the parts of a folder's absolute path.
 pub fn place(parts: &[&str]) -> Place {
     let some = |text: String| (!text.is_empty()).then_some(text);
-    let results = parts.iter().rposition(|p| matches!(*p, "results" | "result"));
+    let results = parts.iter().rposition(|p| matches!(*p, "results" | "result" | "Results"));
     let before = &parts[..results.unwrap_or(parts.len())];
     let label = results.and_then(|at| some(parts[at + 1..].join("/")));
     let Some(at) = before.iter().rposition(|p| machine(p).is_some()) else {
@@ -256,6 +262,8 @@ mod tests {
             ("285702.fastforwarding", Kind::Unknown),
             ("t/configs/351/etc/rc.conf", Kind::Config),
             ("t/configs.dco/null/etc/x.info", Kind::Config),
+            ("VANILLA/Results/VIMAGE/enabled.txt", Kind::Printed),
+            ("x/results/l/notes.txt", Kind::Other("page")),
         ] {
             assert_eq!(kind(path), found, "{path}");
         }

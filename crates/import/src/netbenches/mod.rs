@@ -8,6 +8,7 @@ pub mod equilibrium;
 pub mod info;
 pub mod layout;
 pub mod logs;
+mod printed;
 pub mod records;
 mod sets;
 pub mod shell;
