@@ -3,7 +3,7 @@
 use crate::commands::{
     advise, agent, apply, bench, calc, compare, conduct, conformance, documents, explain, facts, flame,
     history, import, lab, plan_file, profile, receive, report, reproduce, rfc2544, rules, run, search, send,
-    show, stat, tune, watch,
+    show, site, stat, tune, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -86,6 +86,13 @@ pub enum Command {
     /// The page has the verdict, pictures with every trial as a point, all tables, warnings, and how it was measured. It is one file that
     /// loads nothing and needs no script.
     Report(report::Report),
+    /// Make a site of many campaigns, or of an archive: machines, cards, topics, comparisons, history, search
+    ///
+    /// Reads campaigns at any depth, and trees laid out like the public archive. Every campaign has the page of `linerate report`; each
+    /// machine, card and topic has a page with its comparisons; time lines show where results changed. The site is a folder of files:
+    /// it needs no server, and its pages are complete without scripts. Only the search needs one, and loads its index at the first
+    /// letter.
+    Site(site::Site),
     /// Compare campaigns, variants or files of rates: which is faster, by how much, and how certain is it?
     ///
     /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. Trials that ran side
@@ -206,6 +213,7 @@ impl Command {
             Command::Conduct(args) => conduct::run(&args),
             Command::Show(args) => show::run(&args),
             Command::Report(args) => report::run(&args),
+            Command::Site(args) => site::run(&args),
             Command::Compare(args) => compare::run(&args),
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Stat(args) => stat::run(&args),

@@ -10,3 +10,5 @@ mod history;
 mod import;
 #[path = "archive/reproduce.rs"]
 mod reproduce;
+#[path = "archive/site.rs"]
+mod site;

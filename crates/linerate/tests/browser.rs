@@ -87,3 +87,45 @@ fn reaches_all(browser: &Browser) {
     assert_eq!(missed, Value::Array(Vec::new()));
     assert_eq!(browser.run("return unmarked"), Value::Array(Vec::new()));
 }
+
+#[test]
+#[cfg_attr(not(chromedriver), ignore = "needs chromedriver")]
+fn a_site_is_searched_from_a_disk_and_loads_its_index_alone() {
+    let records = Scratch::new();
+    let folder = records.path().join("archive/M_4Cores/C/a \"topic\"/results/<script>");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("pf-stateful.pps"), "1000000\n1010000\n1020000\n").unwrap();
+    std::fs::write(folder.join("<img src=x onerror=alert(1)>.pps"), "2000000\n2010000\n2020000\n").unwrap();
+    linerate_line(&format!("site {} -o {}", records.file("archive"), records.file("site"))).run().ok();
+    let browser = Browser::new();
+    browser.open(&records.file("site/index.html"));
+    let loaded = || {
+        browser.run("return [...document.querySelectorAll('[src], link')].map(e => e.src.split('/').pop())")
+    };
+    assert_eq!(loaded(), Value::Array(Vec::new()), "nothing is loaded before the first letter");
+    browser.click(".search input");
+    browser.press("stateful");
+    let found = common::wait_for("the index", || {
+        let rows = browser
+            .run("return [...document.querySelectorAll('.search tbody tr')].map(row => row.innerText)");
+        rows.as_array().filter(|rows| rows.len() == 1).map(|rows| rows[0].as_str().unwrap().to_string())
+    });
+    assert!(found.contains("1.010 Mpps") && found.contains("<script>"), "{found}");
+    assert_eq!(loaded(), serde_json::json!(["sets.js"]));
+    // Neither another file nor a script that somebody put into a page.
+    let refused = browser.run(
+        "const script = document.createElement('div');
+        script.innerHTML = '<script src=\"sets.js\"></script><img src=\"x.png\" onerror=\"window.ran = 1\">';
+        document.body.append(script);
+        return fetch('sets.js').then(() => 'loaded', () => 'refused')",
+    );
+    assert_eq!(refused, "refused");
+    assert_eq!(browser.run("return window.ran === undefined"), true);
+    browser.console();
+    browser.press(&"\u{e003}".repeat(8));
+    browser.press("onerror");
+    browser.click(".search tbody a");
+    let title = browser.run("return document.title");
+    assert!(title.as_str().unwrap().contains("<script>"), "{title}");
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

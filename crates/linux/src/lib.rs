@@ -14,6 +14,7 @@ pub mod netbenches;
 pub mod ports;
 pub mod process;
 pub mod records;
+pub mod site;
 mod sockets;
 pub mod telemetry;
 pub mod trial;

@@ -23,6 +23,8 @@ mod plan;
 mod reproduction;
 mod results;
 mod search_check;
+mod sets;
+pub mod site;
 mod trials;
 mod tuning;
 
@@ -66,7 +68,7 @@ pub fn report(campaign: &Campaign, host: &HostFacts, summary: &Summary, trials: 
     let mut page = Document { title: Some(title.clone()), ..Document::default() };
     warn_of_simulation(&mut page, simulated(campaign));
     match (&campaign.imported, &campaign.planned) {
-        (Some(origin), _) => imported::page(&mut page, campaign, origin, host, summary),
+        (Some(origin), _) => imported::page(&mut page, campaign, origin, host, summary, trials),
         (None, Some(planned)) => {
             results::page(&mut page, &results::Shown { campaign, planned, host, summary, trials });
         }

@@ -28,6 +28,7 @@ pub mod run;
 pub mod search;
 pub mod send;
 pub mod show;
+pub mod site;
 mod slower;
 pub mod stat;
 pub mod tune;

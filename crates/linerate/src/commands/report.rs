@@ -5,8 +5,8 @@ use crate::output::{all_of, tell};
 use anyhow::{Context, Result};
 use clap::Args;
 use linerate_hosts::configuration::Configuration;
-use linerate_linux::records;
-use linerate_measure::record::Stopped;
+use linerate_linux::records::{self, StoredCampaign};
+use linerate_measure::record::{Stopped, Summary};
 use linerate_measure::summary::summarise;
 use linerate_profile::flame_graph_part;
 use linerate_report::document::{Block, Document, Drawing};
@@ -85,13 +85,21 @@ fn together(pages: Vec<Document>) -> Document {
     all
 }
 
-/// The page of a campaign, with the configuration of its DUTs.
 fn page(directory: &Path) -> Result<Document> {
     let stored = records::read(directory)?;
+    page_of(&stored, &summary_of(&stored), directory)
+}
+
+/// The verdict of a campaign, also of one that got none.
+pub(super) fn summary_of(stored: &StoredCampaign) -> Summary {
+    let own = stored.summary.clone();
+    own.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0))
+}
+
+/// The page of a campaign, with the configuration of its DUTs.
+pub(super) fn page_of(stored: &StoredCampaign, summary: &Summary, directory: &Path) -> Result<Document> {
     let stacks = stored.stacks(directory)?;
-    let summary =
-        stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
-    let mut page = pages::report(&stored.campaign, &stored.host, &summary, &stored.trials);
+    let mut page = pages::report(&stored.campaign, &stored.host, summary, &stored.trials);
     for (slot, profile) in stacks.iter().take(MOST_FLAMES) {
         let title = format!("Flame graph: {}", stored.campaign.name_of(*slot));
         // A profile without samples has no picture.

@@ -43,7 +43,8 @@ pub fn add(
     }
 }
 
-fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
+/// The time line that a slot's results belong to.
+pub fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
     let asked = &campaign.asked;
     let simulated = asked.lab == LabKind::Simulated;
     let unit = if slot.lengths_fcs.len() == 1 { " B" } else { "" };

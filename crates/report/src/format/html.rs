@@ -14,11 +14,21 @@ pub struct Html;
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-/// Nothing is loaded or sent, and nothing runs but the page's own script, which its hash names.
-fn policy() -> String {
-    let hash = base64::engine::general_purpose::STANDARD.encode(hmac_sha256::Hash::hash(SCRIPT.as_bytes()));
+const SEARCH: &str = include_str!("html/search.js");
+
+/// Nothing is loaded or sent, and nothing runs but the page's own scripts, which their hashes name; and what the search loads, which is
+/// the index of its site.
+fn policy(searches: bool) -> String {
+    let hash = |script: &str| {
+        let hash = hmac_sha256::Hash::hash(script.as_bytes());
+        format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(hash))
+    };
+    let scripts = match searches {
+        true => format!("{} {} 'strict-dynamic'", hash(SCRIPT), hash(SEARCH)),
+        false => hash(SCRIPT),
+    };
     format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; base-uri 'none'; form-action 'none'"
     )
 }
 
@@ -35,12 +45,13 @@ impl Format for Html {
 
     fn render(&self, document: &Document, _: Style) -> String {
         let title = document.title.as_deref().map_or("linerate".into(), plain);
+        let searches = document.blocks.iter().any(|block| matches!(block, Block::Search { .. }));
         let page = html! {
             (DOCTYPE)
             html lang="en" {
                 head {
                     meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(policy());
+                    meta http-equiv="Content-Security-Policy" content=(policy(searches));
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
                     title { (title) }
@@ -49,6 +60,7 @@ impl Format for Html {
                 body {
                     main { h1 { (title) } (sections(&document.blocks, 2, "s")) (downloads(document)) }
                     script { (PreEscaped(SCRIPT)) }
+                    @if searches { script { (PreEscaped(SEARCH)) } }
                 }
             }
         };

@@ -26,15 +26,15 @@ pub fn history(history: &History) -> Document {
         page.gap();
     }
     page.answer(answer(history));
-    page.section("Regressions, largest first", changes(history, true));
-    page.section("Improvements, largest first", changes(history, false));
+    page.append(tables(history, usize::MAX));
     history.timelines.iter().filter(|t| !t.changes.is_empty()).for_each(|t| timeline(&mut page, t));
     unchanged(&mut page, history);
     short(&mut page, history);
     page
 }
 
-fn answer(history: &History) -> String {
+/// How many changes there are, in a sentence.
+pub(super) fn answer(history: &History) -> String {
     let (down, up): (Vec<&Found>, Vec<&Found>) =
         history.timelines.iter().flat_map(|t| &t.changes).partition(|change| change.is_regression());
     let changed = history.timelines.iter().filter(|t| !t.changes.is_empty()).count();
@@ -56,8 +56,16 @@ fn answer(history: &History) -> String {
     format!("{found} in {}.{chance}", counted(changed, "time line"))
 }
 
+/// The changes of both directions, at most this many of each.
+pub(super) fn tables(history: &History, most: usize) -> Document {
+    let mut page = Document::default();
+    page.section("Regressions, largest first", changes(history, true, most));
+    page.section("Improvements, largest first", changes(history, false, most));
+    page
+}
+
 /// The changes of one direction.
-fn changes(history: &History, regressions: bool) -> Table {
+fn changes(history: &History, regressions: bool, most: usize) -> Table {
     let lettered = history
         .timelines
         .iter()
@@ -65,6 +73,7 @@ fn changes(history: &History, regressions: bool) -> Table {
     let mut rows: Vec<(&Judged, &Found, char)> = lettered.collect();
     rows.retain(|(_, change, _)| change.is_regression() == regressions);
     rows.sort_by(|a, b| b.1.relative().abs().total_cmp(&a.1.relative().abs()));
+    rows.truncate(most);
     Table::of(rows)
         .column("what", "", |(t, _, mark)| format!("{} ({mark}): {}", t.key.what(), t.key.place()))
         .column("at", "", |(_, c, _)| short_time(&c.at))

@@ -2,10 +2,16 @@
 
 use super::numbers::{digits, number, rate_interval, rate_unit, words};
 use super::results::has_rate;
-use crate::document::{Document, Rows, Table, Tone};
-use linerate_measure::record::{Campaign, HostFacts, Imported, ImportedSlot, Row, Slot, Summary};
+use super::sets::{Set, pictures};
+use crate::document::{Block, Document, Rows, Table, Tone};
+use linerate_measure::record::{
+    Campaign, HostFacts, Imported, ImportedSlot, Row, Slot, Summary, TrialRecord,
+};
+use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
 use std::collections::BTreeMap;
 
+/// The fewest runs that ministat takes.
+const ENOUGH_FOR_MINISTAT: usize = 3;
 /// So many settings are listed.
 const LISTED_SETTINGS: usize = 20;
 
@@ -16,13 +22,23 @@ pub fn page(
     origin: &Imported,
     host: &HostFacts,
     summary: &Summary,
+    trials: &[TrialRecord],
 ) {
     page.warn("Imported, not audited by linerate.");
     page.gap();
     page.answer(answer(origin, summary));
+    let sets = if trials.is_empty() && origin.equilibria.is_empty() {
+        Vec::new()
+    } else {
+        Set::all(campaign, summary, trials)
+    };
+    let topic = origin.topic.as_deref().unwrap_or_default();
+    let title = [topic, origin.label.as_deref().unwrap_or_default()].join(" ");
+    page.blocks.extend(pictures(title.trim(), topic, &sets).into_iter().map(Block::Chart));
     if !summary.rows.is_empty() {
         page.table(rates(campaign, summary));
     }
+    ministat(page, &sets);
     let disagree =
         campaign.slots.iter().filter_map(|s| Some((s.id, s.imported.as_ref()?.disagreement.as_ref()?)));
     let told = disagree.map(|(slot, why)| format!("{}: {why}", campaign.name_of(slot)));
@@ -32,6 +48,23 @@ pub fn page(
     where_from(page, campaign, origin, host);
     let name = |slot: Option<usize>| slot.map_or(String::new(), |s| format!("{}: ", campaign.name_of(s)));
     page.warnings(summary.warnings.iter().map(|w| format!("{}{}", name(w.slot), w.text)));
+}
+
+/// The runs of the sets of each IP version as ministat(1) prints them, to copy.
+fn ministat(page: &mut Document, sets: &[Set]) {
+    let mut families: Vec<&str> = sets.iter().map(|set| set.family.as_str()).collect();
+    families.sort_unstable();
+    families.dedup();
+    for family in families {
+        let sets = sets.iter().filter(|set| set.family == family && set.counts() && !set.mbits);
+        let sets = sets.filter(|set| set.runs.len() >= ENOUGH_FOR_MINISTAT);
+        let sets: Vec<Dataset> =
+            sets.map(|set| Dataset::new(&set.name, set.runs.clone())).take(MAX_SETS).collect();
+        if sets.len() > 1 {
+            page.heading(format!("ministat: received frames/s {family}").trim_end());
+            page.code(&block(&sets, &Options::default()), Tone::Plain);
+        }
+    }
 }
 
 /// The fastest and the slowest set, in a sentence.

@@ -1,0 +1,531 @@
+//! `linerate site`: pages over archives and campaigns, and the papers' pictures, held against the published tables.
+
+use crate::common::{Scratch, linerate, linerate_line};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+const PAPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/paper");
+const NETBENCHES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/netbenches");
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
+
+/// A site, and its counts.
+fn made(archives: &[&str], site: &str) -> Value {
+    let arguments = ["site", "--json", "-o", site].into_iter().chain(archives.iter().copied());
+    serde_json::from_str(&linerate(arguments).run().ok().stdout).unwrap()
+}
+
+/// All files of a folder by their paths below it.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => open.push(entry.path()),
+                false => {
+                    let path = entry.path().strip_prefix(folder).unwrap().to_path_buf();
+                    all.insert(path, fs::read(entry.path()).unwrap());
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Every link of every page leads to a page of the site; returns the pages.
+#[track_caller]
+fn linked(site: &Path) -> BTreeMap<PathBuf, String> {
+    let pages: BTreeMap<PathBuf, String> = files(site)
+        .into_iter()
+        .filter(|(path, _)| path.extension().is_some_and(|end| end == "html"))
+        .map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap()))
+        .collect();
+    let mut reached: BTreeSet<PathBuf> = [PathBuf::from("index.html")].into();
+    let mut open = vec![PathBuf::from("index.html")];
+    while let Some(page) = open.pop() {
+        let text = pages.get(&page).unwrap_or_else(|| panic!("no {}", page.display()));
+        for link in text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            if link.starts_with("data:") || link.starts_with('#') {
+                continue;
+            }
+            let folder = page.parent().unwrap();
+            let to = match link.strip_prefix("../") {
+                Some(rest) => folder.parent().unwrap().join(rest),
+                None => folder.join(link),
+            };
+            if reached.insert(to.clone()) {
+                open.push(to);
+            }
+        }
+    }
+    let all: BTreeSet<PathBuf> = pages.keys().cloned().collect();
+    assert_eq!(reached, all, "pages without a link");
+    pages
+}
+
+/// A point of a picture: series, place on the axis, and its figures in frames/s or Mbit/s.
+#[derive(Debug)]
+struct Point {
+    series: String,
+    at: String,
+    median: f64,
+    runs: Vec<f64>,
+}
+
+/// The data behind the pictures of a page.
+fn pictures(page: &str) -> Vec<Vec<Point>> {
+    let links = page.split("href=\"data:text/csv;charset=utf-8,").skip(1);
+    let data = links.map(|link| decoded(link.split('"').next().unwrap()));
+    data.filter(|csv| csv.starts_with("series,")).map(|csv| points(&csv)).collect()
+}
+
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let (mut plain, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        if bytes[at] == b'%' {
+            plain.push(u8::from_str_radix(&text[at + 1..at + 3], 16).unwrap());
+            at += 3;
+        } else {
+            plain.push(bytes[at]);
+            at += 1;
+        }
+    }
+    String::from_utf8(plain).unwrap()
+}
+
+/// Fields of a line of CSV.
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => fields.last_mut().unwrap().push(c),
+        }
+    }
+    fields
+}
+
+fn points(csv: &str) -> Vec<Point> {
+    let mut lines = csv.lines();
+    let heads = fields(lines.next().unwrap());
+    let scale = match heads[2].rsplit(' ').next().unwrap() {
+        "Mpps" => 6,
+        "kpps" => 3,
+        _ => 0,
+    };
+    let point = |line: &str| {
+        let fields = fields(line);
+        let number = |text: &str| format!("{text}e{scale}").parse::<f64>().unwrap();
+        Point {
+            series: fields[0].clone(),
+            at: fields[1].clone(),
+            median: number(&fields[2]),
+            runs: fields[5].split_whitespace().map(number).collect(),
+        }
+    };
+    lines.map(point).collect()
+}
+
+/// A number as the archive prints it: eight significant digits.
+fn printed(value: f64) -> f64 {
+    format!("{value:.7e}").parse().unwrap()
+}
+
+/// The words of a name, numbers by their values, IP versions by one name.
+fn words(name: &str) -> BTreeSet<String> {
+    let parts =
+        name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty() && *part != "default");
+    let part = |part: &str| {
+        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let (digits, unit) = part.split_at(end);
+        let scale = match unit {
+            "K" => 1e3,
+            "M" => 1e6,
+            "KiB" => 1024.0,
+            "MiB" => 1_048_576.0,
+            "" | "q" => 1.0,
+            _ => return part.replace("statefull", "stateful").replace("inet", "IPv"),
+        };
+        match digits.parse::<f64>() {
+            Ok(number) => (number * scale).to_string(),
+            Err(_) => part.replace("statefull", "stateful").replace("inet", "IPv"),
+        }
+    };
+    parts.map(part).collect()
+}
+
+/// A row of a published table.
+#[derive(Debug)]
+struct Row {
+    key: String,
+    figures: [f64; 3],
+}
+
+/// Rows of a table with a key, a median, a least and a greatest figure; a key that is left out is that of the row before.
+fn table(path: &Path) -> Vec<Row> {
+    let text = fs::read_to_string(path).unwrap();
+    let mut group = String::new();
+    let mut rows = Vec::new();
+    for line in text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(figures) = words.len().checked_sub(3).map(|at| &words[at..]) else { continue };
+        let Some(figures) = figures.iter().map(|word| word.parse().ok()).collect::<Option<Vec<f64>>>() else {
+            continue;
+        };
+        let keys = &words[..words.len() - 3];
+        let key = match keys {
+            [first, second] if !first.starts_with('"') => {
+                group = first.to_string();
+                format!("{first} {second}")
+            }
+            [only] if !group.is_empty() => format!("{group} {only}"),
+            all => all.join(" ").replace('"', ""),
+        };
+        rows.push(Row { key, figures: [figures[0], figures[1], figures[2]] });
+    }
+    rows
+}
+
+/// Published figures of an archive, held against the pictures.
+#[derive(Debug, Default, PartialEq)]
+struct Compared {
+    /// Pictures of folders that have a published table.
+    pictures: usize,
+    /// Points whose median, least and greatest run are the published ones.
+    agree: usize,
+    /// Rows of tables whose runs are not in the archive, so that no picture has them.
+    without_runs: usize,
+    /// Points that differ: folder, row, what was published, what the runs give.
+    differ: Vec<String>,
+}
+
+impl Compared {
+    /// Holds every table `gnuplot.data` against the picture of its folder.
+    fn tables(archive: &str, pages: &BTreeMap<PathBuf, String>) -> Compared {
+        let mut found = Compared::default();
+        let tables = files(Path::new(archive)).into_keys().filter(|path| path.ends_with("gnuplot.data"));
+        for file in tables {
+            let folder = file.parent().unwrap().to_str().unwrap();
+            let rows = table(&Path::new(archive).join(&file));
+            let Some(page) = page_of(pages, folder) else {
+                found.without_runs += rows.len();
+                continue;
+            };
+            let points = drawn(page);
+            found.pictures += usize::from(!points.is_empty());
+            for Row { key, figures } in rows {
+                found.figures(folder, &key, figures, page, &points);
+            }
+        }
+        found
+    }
+
+    fn figures(&mut self, folder: &str, key: &str, figures: [f64; 3], page: &str, points: &[Point]) {
+        let wanted = words(key);
+        let named = |point: &&Point| {
+            let own = words(&format!("{} {}", point.series.trim_start_matches("median"), point.at));
+            // Where all sets are of one IP version, the picture does not name it.
+            let version = |word: &&String| !word.starts_with("IPv");
+            let unnamed = !wanted.contains("IPv6") || !page.contains("IPv4");
+            own == wanted || (unnamed && own == wanted.iter().filter(version).cloned().collect())
+        };
+        let same = |point: &&Point| [&point.series, &point.at].into_iter().any(|name| *name == key);
+        let Some(point) = points.iter().find(same).or(points.iter().find(named)) else {
+            self.without_runs += 1;
+            return;
+        };
+        let end = |end: fn(f64, f64) -> f64| point.runs.iter().copied().reduce(end).unwrap_or(0.0);
+        let of_runs = [point.median, end(f64::min), end(f64::max)].map(printed);
+        if of_runs == figures {
+            self.agree += 1;
+        } else {
+            self.differ.push(format!("{folder}: {key}: published {figures:?}, the runs give {of_runs:?}"));
+        }
+    }
+
+    /// Holds every row of ministat's blocks in README.md against the picture of the folder that it names.
+    fn readmes(archive: &str, pages: &BTreeMap<PathBuf, String>) -> Compared {
+        let mut found = Compared::default();
+        for file in files(Path::new(archive)).into_keys().filter(|path| path.ends_with("README.md")) {
+            let text = fs::read_to_string(Path::new(archive).join(&file)).unwrap();
+            let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+            for line in text.lines() {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                match words[..] {
+                    [mark, name] if mark.len() == 1 && name.ends_with(".pps") => {
+                        names.insert(mark, name);
+                    }
+                    [mark, n, min, max, median, _, _] if n.parse::<u32>().is_ok() => {
+                        let Some(name) = names.get(mark) else { continue };
+                        let path = resolved(file.parent().unwrap(), name);
+                        let (folder, set) = path.rsplit_once('/').unwrap();
+                        let figures = [median, min, max].map(|figure| figure.parse().unwrap());
+                        match page_of(pages, folder) {
+                            Some(page) => {
+                                let key = set.trim_end_matches(".pps");
+                                found.figures(folder, key, figures, page, &drawn(page));
+                            }
+                            None => found.without_runs += 1,
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The page of a folder of results.
+fn page_of<'a>(pages: &'a BTreeMap<PathBuf, String>, folder: &str) -> Option<&'a String> {
+    let source = format!("netbenches, {folder}<");
+    pages.values().find(|page| page.contains(&source))
+}
+
+/// The measured points of a page's pictures.
+fn drawn(page: &str) -> Vec<Point> {
+    let all = pictures(page).into_iter().flatten();
+    all.filter(|point| !point.series.starts_with("line rate")).collect()
+}
+
+/// A path with `..` carried out.
+fn resolved(folder: &Path, name: &str) -> String {
+    let mut parts: Vec<&str> = folder.to_str().unwrap().split('/').collect();
+    for part in name.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Illustrations of the 2018 paper that are plots, the folders behind them, and the points of their tables.
+const PLOTS: [(&str, &str, usize); 10] = [
+    ("6: queues", "Xeon_E5-2650_8Cores/Chelsio_T540-CR/hw.cxgbe.nXxq10g/results/fbsd11.1", 8),
+    (
+        "10: queues, patched",
+        "Xeon_E5-2650_8Cores/Chelsio_T540-CR/hw.cxgbe.nXxq10g.harvest.mask.351/results/fbsd11.1-yandex",
+        8,
+    ),
+    (
+        "17: queues, cxgbe",
+        "Xeon_E5-2650v4_2x12Cores/Chelsio_T520-CR/hw.cxgbe.nXxq/results/fbsd11.1-yandex",
+        24,
+    ),
+    (
+        "17: queues, ixgbe",
+        "Xeon_E5-2650v4_2x12Cores/Intel_82599ES/hw.ix.num_queues/results/fbsd11.1-yandex",
+        24,
+    ),
+    (
+        "17: queues, mlx5en",
+        "Xeon_E5-2650v4_2x12Cores/Mellanox_ConnectX-4/dev.mce.conf.channels/results/fbsd11.1-yandex",
+        24,
+    ),
+    ("30: firewalls", "Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls/results/fbsd11.1-yandex", 14),
+    (
+        "31: rules",
+        "Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls-stateless-rules/results/fbsd11.1-yandex",
+        12,
+    ),
+    (
+        "32: table size",
+        "Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls-stateless-table/results/fbsd11.1-yandex",
+        12,
+    ),
+    ("35: states", "Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls-statefull/results/fbsd11.1-yandex", 14),
+    (
+        "36: states, lockless",
+        "Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls-statefull/results/fbsd12.r328509-yandex",
+        14,
+    ),
+];
+
+#[test]
+fn the_papers_pictures_have_the_published_points() {
+    let scratch = Scratch::new();
+    let site = scratch.file("site");
+    made(&[PAPER], &site);
+    let pages = linked(Path::new(&site));
+    for (plot, folder, points) in PLOTS {
+        let page = page_of(&pages, folder).unwrap();
+        let found: Vec<usize> = pictures(page).iter().map(Vec::len).collect();
+        assert_eq!(found, [points], "{plot}");
+    }
+    // In each of these, the author changed the file of runs after the table: README.md of the first has the new median.
+    let differ = [
+        "Atom_C2558_4Cores/Intel_i350/LROTSO/results/fbsd11.1-yandex: enabled-default: published [1203006.5, 502561.0, 1219576.0], the runs give [1206827.2, 1179102.5, 1219576.0]",
+        "Atom_C2758_8Cores/Intel_82599/firewalls/results/fbsd11.1-yandex: forwarding.inet6: published [3437041.0, 3423911.0, 3477913.0], the runs give [3437041.0, 3422432.0, 3477913.0]",
+        "Xeon_E5-2650v4_2x12Cores/Intel_82599ES/hw.ix.num_queues/results/fbsd11.1-yandex: 16: published [9706358.0, 9700977.0, 9791559.0], the runs give [9720981.5, 9700977.0, 9791559.0]",
+    ];
+    let expected =
+        Compared { pictures: 55, agree: 348, without_runs: 0, differ: differ.map(String::from).into() };
+    assert_eq!(Compared::tables(PAPER, &pages), expected);
+}
+
+/// The other part of the archive has logs. Its author left runs out by hand, or had logs overwritten, where the least run differs; the
+/// row of 2015 has the upper of two middle runs.
+#[test]
+fn published_tables_and_blocks_of_ministat_have_the_points_of_the_pictures() {
+    let scratch = Scratch::new();
+    let of = |part: &str| {
+        let (archive, site) = (format!("{CORPUS}/{part}"), scratch.file("site"));
+        let counts = made(&[&archive], &site);
+        let pages = linked(Path::new(&site));
+        (Compared::tables(&archive, &pages), Compared::readmes(&archive, &pages), pages, counts)
+    };
+    let (_, readmes, pages, _) = of("paper");
+    assert_eq!(readmes, Compared { agree: 84, without_runs: 9, ..Compared::default() });
+    illustration_9(&pages);
+    let (tables, readmes, pages, counts) = of("netbenches");
+    let differ = [
+        "AMD_GX-412TC_4Cores/Intel_i210AT/firewalls/results/fbsd12-head.iflib: 311848: published [624595.5, 621955.0, 628503.5], the runs give [624595.5, 481515.0, 628503.5]",
+        "AMD_GX-412TC_4Cores/Intel_i210AT/firewalls/results/fbsd12-head.iflib: 312905: published [586193.0, 581032.0, 588829.0], the runs give [584949.0, 409874.0, 588829.0]",
+        "Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls/results/fbsd.2017: 311703: published [5562864.0, 5553007.0, 5609344.0], the runs give [5562864.0, 1.0, 5609344.0]",
+        "Xeon_E5-2650v4_2x12Cores/Intel_82599ES/hw.ix.num_queues/results/fbsd11.1-yandex: 16: published [9706358.0, 9700977.0, 9791559.0], the runs give [9706358.0, 4270198.0, 9791559.0]",
+        "Xeon_L5630_4Cores/Intel_82599EB/ix.num_queues/results/fbsd11-routing.r287531: 2: published [1499909.0, 1481953.0, 1500378.0], the runs give [1496019.5, 1481953.0, 1500378.0]",
+    ];
+    let differ = differ.map(String::from).into();
+    assert_eq!(tables, Compared { pictures: 43, agree: 170, without_runs: 306, differ });
+    let blocks = [
+        "AMD_GX-412TC_4Cores/Intel_i210AT/firewalls/results/fbsd12-head.iflib: 311848: published [624595.5, 621955.0, 628503.5], the runs give [624595.5, 481515.0, 628503.5]",
+        "AMD_GX-412TC_4Cores/Intel_i210AT/firewalls/results/fbsd12-head.iflib: 312905: published [586193.0, 581032.0, 588829.0], the runs give [584949.0, 409874.0, 588829.0]",
+        "Atom_C2558_4Cores/Intel_i350/LROTSO/results/fbsd11.1-yandex: enabled-default: published [1206827.2, 1179102.5, 1219576.0], the runs give [1203006.5, 502561.0, 1219576.0]",
+        "Atom_C2558_4Cores/Intel_i350/LROTSO/results/fbsd11.1-yandex: enabled-default: published [1206827.2, 1179102.5, 1219576.0], the runs give [1203006.5, 502561.0, 1219576.0]",
+        "Atom_C2558_4Cores/Intel_i350/hw.intr_storm_threshold/results/fbsd11.1-yandex: 9000: published [1218047.0, 1202191.0, 1226396.5], the runs give [1214236.0, 853109.0, 1226396.5]",
+    ];
+    let expected = Compared {
+        agree: 38,
+        without_runs: 19,
+        differ: blocks.map(String::from).into(),
+        ..Compared::default()
+    };
+    assert_eq!(readmes, expected);
+    frame_lengths(page_of(&pages, "AMD_G-T40E_2Cores/RTL8111E/RFC2544/results/fbsd10.3").unwrap());
+    assert!(counts["pages"].as_u64() > Some(100) && counts["changes"].as_u64() > Some(8), "{counts}");
+}
+
+/// Illustration 9 of the paper, the harvest mask on every machine, as bars side by side: its medians as the list of illustrations has them.
+fn illustration_9(pages: &BTreeMap<PathBuf, String>) {
+    let list = fs::read_to_string(format!("{CORPUS}/paper/illustrations.tsv")).unwrap();
+    let points = drawn(&pages[Path::new("topics/kern-random-harvest-mask.html")]);
+    let mut agree = 0;
+    for row in list.lines().map(|line| line.split('\t').collect::<Vec<_>>()) {
+        let is_here = |file: &str| file.contains("/kern.random.harvest.mask/") && !file.starts_with('@');
+        if row[0] != "9" || !row[4].starts_with("exact") || !is_here(row[5]) {
+            continue;
+        }
+        for (set, median) in [("511-default", row[7]), ("351", row[8])] {
+            let median: f64 = median.parse().unwrap();
+            let found = points.iter().any(|point| point.series == set && point.median == median);
+            assert!(found, "{set} of {}: {median} in {points:#?}", row[1]);
+            agree += 1;
+        }
+    }
+    assert_eq!(agree, 14);
+}
+
+/// The rate over the frame length, below the line rate of 1 Gbit/s, with that of simple IMIX.
+fn frame_lengths(page: &str) {
+    let picture = pictures(page).remove(0);
+    let at = |series: &str, length: &str| {
+        let found = picture.iter().find(|point| point.series.starts_with(series) && point.at == length);
+        found.unwrap_or_else(|| panic!("{series} at {length} in {picture:#?}")).median
+    };
+    assert_eq!(
+        ["64", "128", "1280", "1518"].map(|length| at("median", length)),
+        [152_694.0, 152_707.5, 96_152.0, 81_273.0]
+    );
+    assert_eq!(
+        [64.0, 1518.0].map(|length| (1e9 / 8.0 / (length + 20.0f64)).round()),
+        [1_488_095.0, 81_274.0]
+    );
+    assert_eq!(["64", "1518"].map(|length| at("line rate, 1G", length).round()), [1_488_095.0, 81_274.0]);
+    let imix = (7.0 * 64.0 + 4.0 * 594.0 + 1518.0) / 12.0;
+    assert!((at("line rate of simple IMIX", "64") - 1e9 / 8.0 / (imix + 20.0f64)).abs() < 1.0);
+}
+
+#[test]
+fn the_same_results_make_the_same_site_and_nothing_else_is_touched() {
+    let scratch = Scratch::new();
+    let [one, two, campaign] = ["one", "two", "results/monday"].map(|name| scratch.file(name));
+    linerate_line(&format!("bench --simulate ok --trials 5 --name monday --out {campaign} --quiet"))
+        .run()
+        .ok();
+    let results = scratch.file("results");
+    fs::create_dir_all(scratch.path().join("results/broken")).unwrap();
+    fs::write(scratch.path().join("results/broken/campaign.json"), "{").unwrap();
+    let counts = made(&[NETBENCHES, &results], &one);
+    made(&[NETBENCHES, &results], &two);
+    let [first, second] = [&one, &two].map(|site| files(Path::new(site)));
+    assert_eq!(first, second);
+    let pages = linked(Path::new(&one));
+    assert!(
+        pages[Path::new("index.html")].contains("SIMULATED")
+            && pages[Path::new("index.html")].len() < 200_000
+    );
+    assert!(pages[Path::new("problems/all.html")].contains("broken"), "the campaign that cannot be read");
+    assert_eq!(counts["pages"].as_u64(), Some(pages.len() as u64));
+    // Again in the same folder: old pages go, other files stay.
+    for file in ["sets/old.html", "notes.txt"] {
+        fs::write(Path::new(&one).join(file), "mine").unwrap();
+    }
+    made(&[NETBENCHES, &results], &one);
+    let mut again = files(Path::new(&one));
+    assert_eq!(again.remove(Path::new("notes.txt")).unwrap(), b"mine");
+    assert_eq!(again, first);
+    let told = linerate(["site", &results, "-o", &one]).run().ok();
+    assert!(told.stdout.contains("index.html") && told.stdout.contains("1 campaign"), "{told:?}");
+}
+
+#[test]
+fn other_folders_are_refused_and_hostile_names_stay_inside() {
+    let scratch = Scratch::new();
+    let [archive, site, full, empty] = ["archive", "site", "full", "empty"].map(|name| scratch.file(name));
+    fs::create_dir(&full).unwrap();
+    fs::create_dir(&empty).unwrap();
+    fs::write(Path::new(&full).join("thesis.tex"), "mine").unwrap();
+    linerate(["site", NETBENCHES, "-o", &full]).run().fails(1, &["not empty", "-o"]);
+    linerate(["site", &empty, "-o", &site]).run().fails(1, &["holds no results"]);
+    linerate(["site", "/nonexistent", "-o", &site]).run().fails(1, &["/nonexistent"]);
+    linerate(["site", NETBENCHES]).run().fails(2, &["-o"]);
+    let long = "x".repeat(200);
+    let names = [
+        "a",
+        "A",
+        "..a",
+        "<script>alert(1)<",
+        "q\"uote",
+        "new\nline",
+        "-",
+        "\u{202e}",
+        &long,
+        "index",
+        "all",
+    ];
+    for name in names {
+        let folder = Path::new(&archive).join(format!("M_4Cores/{name}/{name}/results/{name}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(
+            folder.join(format!("{}.pps", &name[..name.len().min(100)])),
+            "1000000\n1010000\n1020000\n",
+        )
+        .unwrap();
+    }
+    symlink(&full, Path::new(&archive).join("link")).unwrap();
+    let counts = made(&[&archive], &site);
+    assert_eq!(counts["campaigns"].as_u64(), Some(names.len() as u64));
+    let pages = linked(Path::new(&site));
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-./".contains(c);
+    assert!(pages.keys().all(|path| path.to_str().unwrap().chars().all(plain)), "{:?}", pages.keys());
+    assert!(pages.values().all(|page| !page.contains("<script>alert") && !page.contains("thesis")));
+    let index = fs::read_to_string(Path::new(&site).join("sets.js")).unwrap();
+    assert!(!index.contains('<') && index.contains("\\u003cscript>alert(1)\\u003c"), "{index}");
+}

@@ -1,0 +1,413 @@
+//! Sets of runs, and their picture: rates over the numbers in their names, or bars side by side over their names.
+
+#[cfg(test)]
+mod tests;
+
+use super::numbers::rate_unit;
+use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
+use linerate_measure::history::revision::Revision;
+use linerate_measure::record::{Campaign, Imported, Row, Summary, TrialRecord};
+use linerate_stats::{Estimate, median_interval};
+use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, line_rate};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Series, and names of an axis, that can be told apart.
+const MOST_SERIES: usize = 8;
+const MOST_NAMES: usize = 60;
+/// The fewest points of a line.
+const FEWEST: usize = 3;
+/// Fewer revisions than these are compared with each other, and make no line.
+const MANY_REVISIONS: usize = 5;
+/// Numbers that are further apart than this are shown by their ratio.
+const FAR: f64 = 20.0;
+
+/// Runs of one configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Set {
+    pub name: String,
+    /// The configuration, without IP version and frames.
+    pub variant: String,
+    /// `IPv4`, `IPv6`, or nothing where it is not known.
+    pub family: String,
+    /// Length of the frames with FCS, if they have one and it is known.
+    pub frame: Option<u16>,
+    /// Whether the rates are Mbit/s of Ethernet, and not frames/s.
+    pub mbits: bool,
+    /// Measured under a profiler: in no comparison.
+    pub profiling: bool,
+    /// The median of the runs, with its 95 % interval.
+    pub rate: Estimate,
+    pub runs: Vec<f64>,
+    /// The set that the campaign compares it with.
+    pub baseline: Option<usize>,
+}
+
+impl Set {
+    /// All sets of a campaign.
+    pub fn all(campaign: &Campaign, summary: &Summary, trials: &[TrialRecord]) -> Vec<Set> {
+        let mut runs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for trial in trials.iter().filter(|trial| trial.audit.valid) {
+            runs.entry(trial.slot).or_default().extend(trial.rates.map(|rates| rates.received));
+        }
+        let set = |row: &Row| {
+            let slot = campaign.slots.get(row.slot)?;
+            Some(Set {
+                name: row.name.clone(),
+                variant: slot.variant.clone(),
+                family: slot.family.clone(),
+                frame: <[u16; 1]>::try_from(&slot.lengths_fcs[..]).ok().map(|[length]| length),
+                mbits: false,
+                profiling: slot.imported.as_ref().is_some_and(|imported| imported.profiling),
+                rate: row.received,
+                runs: runs.remove(&row.slot).unwrap_or_default(),
+                baseline: slot.baseline,
+            })
+        };
+        let mut sets: Vec<Set> = summary.rows.iter().filter_map(set).collect();
+        sets.extend(campaign.imported.iter().flat_map(|imported| equilibria(imported)));
+        sets
+    }
+
+    /// Whether it has a rate that can be compared.
+    pub fn counts(&self) -> bool {
+        !self.profiling && self.rate.n > 0
+    }
+}
+
+/// Searches for an equilibrium throughput.
+fn equilibria(imported: &Imported) -> impl Iterator<Item = Set> {
+    imported.equilibria.iter().map(|found| {
+        let published = found.published.as_ref().map(|published| published.values.clone());
+        let runs = published.unwrap_or_else(|| found.runs.iter().filter_map(|run| run.estimate).collect());
+        Set {
+            name: found.name.clone(),
+            variant: found.name.clone(),
+            family: String::new(),
+            frame: None,
+            mbits: true,
+            profiling: false,
+            rate: median_interval(&runs, 0.95).unwrap_or_default(),
+            runs,
+            baseline: None,
+        }
+    })
+}
+
+/// Pictures of the sets of a campaign, which share a title and the subject that numbers in their names are of: one for each unit.
+pub fn pictures(title: &str, topic: &str, sets: &[Set]) -> Vec<Chart> {
+    let of =
+        |mbits: bool| -> Vec<&Set> { sets.iter().filter(|set| set.counts() && set.mbits == mbits).collect() };
+    [false, true].into_iter().filter_map(|mbits| picture(title, topic, &of(mbits))).collect()
+}
+
+fn picture(title: &str, topic: &str, sets: &[&Set]) -> Option<Chart> {
+    let Places { label, of } = places(topic, sets)?;
+    let all: Vec<(String, Place, &Set)> =
+        of.into_iter().zip(sets).map(|((series, place), set)| (series, place, *set)).collect();
+    chart(title, label, all)
+}
+
+/// One picture of the sets of several campaigns, each with its name: a line for each campaign where their sets have numbers, bars
+/// for each campaign where sets of the same name are in several.
+pub fn together(title: &str, topic: &str, campaigns: &[(String, Vec<&Set>)]) -> Option<Chart> {
+    let mut over: Option<String> = None;
+    let mut lines = Vec::new();
+    for (name, sets) in campaigns {
+        let Some(Places { label, of }) = places(topic, sets) else { continue };
+        let numbers = of.iter().all(|(_, place)| matches!(place, Place::Number(_)));
+        if numbers && *over.get_or_insert_with(|| label.clone()) == label {
+            let line = |series: &str| join([name.as_str(), series]);
+            lines.extend(of.into_iter().zip(sets).map(|((series, place), set)| (line(&series), place, *set)));
+        }
+    }
+    if let Some(label) = over {
+        return chart(title, label, lines);
+    }
+    // A name without an IP version is mostly one of IPv4; years differ in one word; the last revision stands for all.
+    let label_of = |set: &Set| {
+        let words = set.variant.split('.').filter(|word| Revision::parse(word).is_none());
+        let name = words.collect::<Vec<_>>().join(".").replace("statefull", "stateful");
+        join([if name.is_empty() { "-" } else { &name }, if set.family == "IPv6" { "IPv6" } else { "" }])
+    };
+    let labelled = |sets: &[&'_ Set]| sets.iter().map(|set| label_of(set)).collect::<BTreeSet<String>>();
+    let mut shared: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, sets) in campaigns {
+        labelled(sets).into_iter().for_each(|name| *shared.entry(name).or_default() += 1);
+    }
+    let mut shared: Vec<(String, usize)> = shared.into_iter().filter(|(_, n)| *n > 1).collect();
+    shared.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    shared.truncate(MOST_SERIES - 2);
+    let mut bars = Vec::new();
+    for (name, sets) in campaigns
+        .iter()
+        .filter(|(_, sets)| {
+            let labels = labelled(sets);
+            shared.iter().any(|(known, _)| labels.contains(known))
+        })
+        .take(MOST_NAMES / 2)
+    {
+        for (series, _) in &shared {
+            let last = sets.iter().rev().find(|set| label_of(set) == *series);
+            bars.extend(last.map(|set| (series.clone(), Place::Name(name.clone()), *set)));
+        }
+    }
+    chart(title, "campaign".into(), bars)
+}
+
+fn join<const N: usize>(parts: [&str; N]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Where a set stands on the axis.
+#[derive(Debug, Clone, PartialEq)]
+enum Place {
+    Number(f64),
+    Name(String),
+}
+
+/// The quantity along the axis, and the series and place of each set.
+#[derive(Debug, PartialEq)]
+struct Places {
+    label: String,
+    of: Vec<(String, Place)>,
+}
+
+fn places(topic: &str, sets: &[&Set]) -> Option<Places> {
+    if sets.is_empty() {
+        return None;
+    }
+    let families: BTreeSet<&str> = sets.iter().map(|set| set.family.as_str()).collect();
+    let family = |set: &Set| if families.len() > 1 { set.family.clone() } else { String::new() };
+    let found = revisions(sets, &family).or_else(|| numbers(topic, sets, &family));
+    found.or_else(|| {
+        let of = sets.iter().map(|set| (family(set), Place::Name(set.variant.clone()))).collect();
+        Some(Places { label: quantity(topic).unwrap_or("set").into(), of })
+    })
+}
+
+/// Sets that are named by the revision of the source: a line over many revisions, bars side by side for a few.
+fn revisions(sets: &[&Set], family: &dyn Fn(&Set) -> String) -> Option<Places> {
+    let parsed = |set: &&Set| {
+        let words: Vec<&str> = set.variant.split('.').collect();
+        let at = words.iter().position(|word| Revision::parse(word).is_some())?;
+        let rest: Vec<&str> = words.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, w)| *w).collect();
+        let (revision, patch) = Revision::parse(words[at])?;
+        Some((revision, words[at].to_string(), patch.to_string(), rest.join("."), family(set)))
+    };
+    let parsed: Vec<_> = sets.iter().map(parsed).collect::<Option<_>>()?;
+    let revisions: BTreeSet<&Revision> = parsed.iter().map(|(revision, ..)| revision).collect();
+    let one_counter = parsed.iter().all(|(revision, ..)| revision.counter == parsed[0].0.counter);
+    if revisions.len() >= MANY_REVISIONS && one_counter {
+        let of = parsed.into_iter().map(|(revision, _, patch, rest, family)| {
+            (join([&rest, &patch, &family]), Place::Number(f64::from(revision.number)))
+        });
+        return Some(Places { label: "source revision".into(), of: of.collect() });
+    }
+    let rests: BTreeSet<&str> = parsed.iter().map(|(_, _, _, rest, _)| rest.as_str()).collect();
+    (rests.len() > 1 && parsed.len() > rests.len()).then(|| {
+        let of = parsed.iter().map(|(_, word, _, rest, family)| {
+            (join([word, family]), Place::Name(if rest.is_empty() { "-".into() } else { rest.clone() }))
+        });
+        Places { label: "set".into(), of: of.collect() }
+    })
+}
+
+/// Sets that differ by a number in their names, at least [`FEWEST`] of each series.
+fn numbers(topic: &str, sets: &[&Set], family: &dyn Fn(&Set) -> String) -> Option<Places> {
+    // The bits of a mask are no quantity.
+    if topic.contains("mask") {
+        return None;
+    }
+    let of: Vec<(String, f64)> = sets
+        .iter()
+        .map(|set| {
+            let (stem, number) = numbered(&set.variant)?;
+            Some((join([&stem, &family(set)]), number))
+        })
+        .collect::<Option<_>>()?;
+    let mut series: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    of.iter().for_each(|(name, number)| series.entry(name).or_default().push(*number));
+    let long = |numbers: &mut Vec<f64>| {
+        numbers.sort_by(f64::total_cmp);
+        let all = numbers.len();
+        numbers.dedup();
+        all >= FEWEST && numbers.len() == all
+    };
+    if !series.values_mut().all(long) {
+        return None;
+    }
+    let lengths =
+        sets.iter().zip(&of).all(|(set, (_, number))| set.frame.is_some_and(|f| f64::from(f) == *number));
+    let label = if lengths { "frame length with FCS, B" } else { quantity(topic).unwrap_or(topic) };
+    let label = if label.is_empty() { "number in the set's name" } else { label };
+    let of = of.into_iter().map(|(name, number)| (name, Place::Number(number))).collect();
+    Some(Places { label: label.into(), of })
+}
+
+/// The quantity that a topic varies, by words that the archive's topics have.
+fn quantity(topic: &str) -> Option<&'static str> {
+    const WORDS: [(&[&str], &str); 6] = [
+        (&["queue", "nxxq", "channels", "rxq"], "receive queues"),
+        (&["rules"], "rules"),
+        (&["hashsize"], "size of the hash table, B"),
+        (&["table"], "table entries"),
+        (&["statefull", "stateful", "states"], "states"),
+        (&["rfc2544", "frame", "packet-size", "packetsize"], "frame length with FCS, B"),
+    ];
+    let topic = topic.to_lowercase();
+    WORDS.iter().find(|(words, _)| words.iter().any(|word| topic.contains(word))).map(|(_, what)| *what)
+}
+
+/// `ipfw-stateful.1M` is 1,000,000 of `ipfw-stateful`: the last number that stands by itself, and the name without it.
+pub fn numbered(name: &str) -> Option<(String, f64)> {
+    const UNITS: [(&str, f64); 8] = [
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+        ("K", 1e3),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("q", 1.0),
+        ("", 1.0),
+    ];
+    let mut name = name.to_string();
+    for default in ["-default", "_default", ".default"] {
+        name = name.replace(default, "");
+    }
+    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
+    let bytes = name.as_bytes();
+    let mut found = None;
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count();
+        if digits == 0 {
+            at += 1;
+            continue;
+        }
+        let (before, rest) = (&name[..at], &name[at + digits..]);
+        let alone = before.strip_suffix('q').unwrap_or(before);
+        let stands = !alone.ends_with(|c: char| c.is_alphanumeric());
+        let unit = UNITS.iter().find(|(unit, _)| rest.strip_prefix(unit).is_some_and(ends));
+        if let (true, Some((unit, scale)), Ok(number)) = (stands, unit, name[at..at + digits].parse::<f64>())
+        {
+            found = Some((alone.len(), at + digits + unit.len(), number * scale));
+        }
+        at += digits;
+    }
+    let (start, end, number) = found?;
+    let marks = ['-', '_', '.', ' ', ','];
+    let parts = [name[..start].trim_end_matches(marks), name[end..].trim_start_matches(marks)];
+    Some((join(parts), number))
+}
+
+/// A line over numbers, bars over names. Bars begin at 0, and so do the rates of lines.
+fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option<Chart> {
+    let mbits = sets.first()?.2.mbits;
+    let largest = sets
+        .iter()
+        .flat_map(|(_, _, set)| set.runs.iter().chain([&set.rate.median]))
+        .fold(0.0, |a, b| f64::max(a, *b));
+    let (scale, unit) = if mbits { (1.0, "Mbit/s") } else { rate_unit(largest) };
+    let numbers = |place: &Place| match place {
+        Place::Number(number) => Some(*number),
+        Place::Name(_) => None,
+    };
+    let mut numbers: Vec<f64> = sets.iter().filter_map(|(_, place, _)| numbers(place)).collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    let mut names: Vec<String> = Vec::new();
+    let x_scale = match (numbers.first(), numbers.last()) {
+        (Some(low), Some(high)) if *low > 0.0 && high / low > FAR => Scale::Log,
+        // 0 has no place on an axis of ratios.
+        (Some(low), Some(high)) if *low > 0.0 || *high <= FAR => Scale::Linear { from_zero: false },
+        _ => {
+            for (_, place, _) in &sets {
+                if let Place::Name(name) = place
+                    && !names.contains(name)
+                {
+                    names.push(name.clone());
+                }
+            }
+            names.extend(numbers.iter().map(f64::to_string));
+            Scale::Names(names.clone())
+        }
+    };
+    if names.len() > MOST_NAMES {
+        return None;
+    }
+    let at = |place: &Place| match place {
+        Place::Number(number) if names.is_empty() => *number,
+        Place::Number(number) => {
+            names.iter().position(|name| *name == number.to_string()).unwrap_or(0) as f64
+        }
+        Place::Name(name) => names.iter().position(|known| known == name).unwrap_or(0) as f64,
+    };
+    let look = if names.is_empty() { Look::Line } else { Look::Bars };
+    let mut series: Vec<Series> = Vec::new();
+    for (name, place, set) in &sets {
+        let spot = Spot {
+            x: at(place),
+            y: set.rate.median / scale,
+            interval: set.rate.low.zip(set.rate.high).map(|(low, high)| [low / scale, high / scale]),
+            trials: set.runs.iter().map(|rate| rate / scale).collect(),
+        };
+        match series.iter_mut().find(|series| series.name == *name) {
+            Some(series) => series.points.push(spot),
+            None => series.push(Series { name: name.clone(), look, points: vec![spot] }),
+        }
+    }
+    if series.len() > MOST_SERIES {
+        let top = |series: &Series| series.points.iter().map(|spot| spot.y).fold(0.0, f64::max);
+        series.sort_by(|a, b| top(b).total_cmp(&top(a)));
+        series.truncate(MOST_SERIES);
+    }
+    for one in &mut series {
+        one.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        if one.name.is_empty() {
+            one.name = "median".into();
+        }
+    }
+    if label.starts_with("frame length") && names.is_empty() && !mbits {
+        series.extend(limits(&series, scale));
+    }
+    Some(Chart {
+        title: title.into(),
+        x: Axis { label, scale: x_scale },
+        y: Axis {
+            label: if mbits { "throughput, Mbit/s".into() } else { format!("forwarding rate, {unit}") },
+            scale: Scale::Linear { from_zero: true },
+        },
+        series,
+        interval: Some("95 % interval of the median".into()),
+    })
+}
+
+/// The line rate of the slowest Ethernet that carries every point, over the frame length, and that of simple IMIX.
+fn limits(series: &[Series], scale: f64) -> Vec<Series> {
+    // What a card sends for an instant beyond the line rate is an error of clocks.
+    const TOLERANCE: f64 = 1.001;
+    let points = || series.iter().flat_map(|series| &series.points);
+    let carries = |bits: f64| points().all(|spot| spot.y * scale <= TOLERANCE * line_rate(bits, spot.x));
+    let Some((name, bits)) = LINK_SPEEDS.into_iter().find(|(_, bits)| carries(*bits)) else {
+        return Vec::new();
+    };
+    let own = || points().map(|spot| spot.x);
+    let [least, greatest] = [f64::min, f64::max].map(|end| own().reduce(end).unwrap_or(0.0));
+    // Between two lengths the line rate is no straight line.
+    let between = (1..16).map(|n| least * (greatest / least).powf(f64::from(n) / 16.0).max(1.0));
+    let mut lengths: Vec<f64> = own().chain(between.map(f64::round)).collect();
+    lengths.sort_by(f64::total_cmp);
+    lengths.dedup();
+    let limit = |name: String, rate: &dyn Fn(f64) -> f64| Series {
+        name,
+        look: Look::Limit,
+        points: lengths
+            .iter()
+            .map(|length| Spot { x: *length, y: rate(*length) / scale, interval: None, trials: Vec::new() })
+            .collect(),
+    };
+    vec![
+        limit(format!("line rate, {name}bit/s"), &|length| line_rate(bits, length)),
+        limit(format!("line rate of simple IMIX, {name}bit/s"), &|_| line_rate(bits, SIMPLE_IMIX_AVERAGE)),
+    ]
+}

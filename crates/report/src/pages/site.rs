@@ -1,0 +1,886 @@
+//! The pages of a site over many campaigns: a front page, one for each machine, card, topic and time line. The page of a campaign is
+//! that of [`super::report`].
+
+pub mod names;
+
+use super::history;
+use super::numbers::{
+    count, counted, digits, grouped, number, rate_interval, rate_unit, rate_with_unit, significant,
+};
+use super::sets::{self, Set};
+use crate::document::{Block, Cell, Document, Link, Table};
+use linerate_measure::history::campaigns::key;
+use linerate_measure::history::revision::Release;
+use linerate_measure::history::{History, Judged, Key};
+use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
+use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
+use names::Names;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Rows of a page: more stand on further pages.
+const MOST_ROWS: usize = 600;
+/// Entries of a list on the front page.
+const MOST_LISTED: usize = 100;
+/// The fewest runs that ministat compares.
+const ENOUGH: usize = 3;
+/// The file of the index, which the search loads.
+pub const INDEX: &str = "sets.js";
+/// The front page.
+pub const FRONT: &str = "index.html";
+/// The folders of all other pages.
+pub const FOLDERS: [&str; 6] = ["sets", "machines", "cards", "topics", "history", "problems"];
+/// Those that have a list.
+const LISTS: [&str; 5] = ["machines", "cards", "topics", "history", "problems"];
+
+/// A campaign of a site.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub machine: String,
+    pub card: String,
+    pub topic: String,
+    /// Its name among those of the same machine, card and topic.
+    pub label: String,
+    /// The DUT's system, as far as it is known.
+    pub system: String,
+    /// When it began, RFC 3339, or nothing.
+    pub started: String,
+    /// The file of its page.
+    pub page: String,
+    pub simulated: bool,
+    pub sets: Vec<Set>,
+}
+
+/// A file that could not be used, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Problem {
+    pub path: String,
+    pub reason: String,
+}
+
+/// All that a site shows.
+#[derive(Debug)]
+pub struct Site {
+    pub entries: Vec<Entry>,
+    pub problems: Vec<Problem>,
+    pub history: History,
+    names: Names,
+    /// The files of machines, cards and topics.
+    files: Files,
+    /// The files of the lists of all machines, cards, topics, time lines and problems.
+    lists: [String; 5],
+}
+
+/// The sizes of a site.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Sizes {
+    pub campaigns: usize,
+    pub sets: usize,
+    pub runs: usize,
+    pub machines: usize,
+    pub cards: usize,
+    pub topics: usize,
+    pub timelines: usize,
+    pub changes: usize,
+    pub problems: usize,
+}
+
+/// A property that campaigns are listed by.
+#[derive(Clone, Copy, PartialEq)]
+enum Facet {
+    Machine,
+    Card,
+    Topic,
+}
+
+impl Facet {
+    const ALL: [Facet; 3] = [Facet::Machine, Facet::Card, Facet::Topic];
+
+    /// Its folder, which is its name in the plural.
+    fn folder(self) -> &'static str {
+        ["machines", "cards", "topics"][self as usize]
+    }
+
+    fn name(self) -> &'static str {
+        ["machine", "card", "topic"][self as usize]
+    }
+
+    fn of(self, entry: &Entry) -> &str {
+        [&entry.machine, &entry.card, &entry.topic][self as usize]
+    }
+}
+
+impl Default for Site {
+    fn default() -> Self {
+        let mut names = Names::default();
+        let lists = LISTS.map(|folder| names.take(folder, "all"));
+        let (entries, problems, history) = (Vec::new(), Vec::new(), History::default());
+        Site { entries, problems, history, names, files: Files::default(), lists }
+    }
+}
+
+impl Site {
+    /// Adds a campaign, whose name is `label` where the record has none.
+    pub fn add(
+        &mut self,
+        campaign: &Campaign,
+        host: &HostFacts,
+        summary: &Summary,
+        trials: &[TrialRecord],
+        label: &str,
+    ) {
+        let known = |text: &Option<String>| text.clone().unwrap_or_default();
+        let simulated = super::simulated(campaign);
+        let [machine, card, topic, label] = match &campaign.imported {
+            Some(origin) => {
+                let own = origin.label.clone().unwrap_or_else(|| label.into());
+                [known(&origin.machine), known(&origin.card), known(&origin.topic), own]
+            }
+            None => {
+                let key = campaign.slots.first().map(|slot| key(campaign, host, slot)).unwrap_or_default();
+                [key.machine, key.card, campaign.name.clone(), label.into()]
+            }
+        };
+        let text = format!("{machine} {card} {topic} {label}");
+        let entry = Entry {
+            page: self.names.take("sets", &text),
+            system: if host.os.starts_with("unknown") {
+                of_label(&label).unwrap_or_default()
+            } else {
+                host.os.clone()
+            },
+            started: campaign.started.clone(),
+            sets: Set::all(campaign, summary, trials),
+            machine,
+            card,
+            topic,
+            label,
+            simulated,
+        };
+        for facet in Facet::ALL {
+            let (name, files) = (facet.of(&entry), &mut self.files[facet as usize]);
+            if !files.contains_key(name) {
+                files.insert(name.into(), self.names.take(facet.folder(), shown(name)));
+            }
+        }
+        self.entries.push(entry);
+    }
+
+    /// The page of a campaign, with links to its machine, card and topic.
+    pub fn linked(&self, entry: &Entry, mut page: Document) -> Document {
+        let link = |facet: Facet| {
+            let name = facet.of(entry);
+            Link::new(shown(name), up(&self.files[facet as usize][name]))
+        };
+        let links = home().into_iter().chain(Facet::ALL.map(link)).collect();
+        page.blocks.insert(0, Block::Links { links });
+        page
+    }
+
+    /// The sizes of it.
+    pub fn sizes(&self) -> Sizes {
+        let different = |facet: Facet| {
+            self.entries.iter().map(|e| facet.of(e)).filter(|n| !n.is_empty()).collect::<BTreeSet<_>>().len()
+        };
+        let sets = || self.entries.iter().flat_map(|entry| &entry.sets);
+        let [machines, cards, topics] = Facet::ALL.map(different);
+        Sizes {
+            campaigns: self.entries.len(),
+            sets: sets().count(),
+            runs: sets().map(|set| set.runs.len()).sum(),
+            machines,
+            cards,
+            topics,
+            timelines: self.history.timelines.len(),
+            changes: self.history.timelines.iter().map(|t| t.changes.len()).sum(),
+            problems: self.problems.len(),
+        }
+    }
+
+    /// Makes every page but those of the campaigns, and hands each to `page` with its file.
+    ///
+    /// # Errors
+    /// That of `page`.
+    pub fn pages<E>(&mut self, mut page: impl FnMut(&str, Document) -> Result<(), E>) -> Result<(), E> {
+        let mut names = std::mem::take(&mut self.names);
+        let site = &*self;
+        let [.., history, problems] = &site.lists;
+        let times = Times { all: history, of: site.timelines(&mut names) };
+        page(FRONT, site.front())?;
+        for facet in Facet::ALL {
+            if site.files[facet as usize].len() > MOST_LISTED {
+                write_parts(&site.lists[facet as usize], &mut names, &mut page, site.list(facet))?;
+            }
+            let mut by_name: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+            site.entries.iter().for_each(|entry| by_name.entry(facet.of(entry)).or_default().push(entry));
+            for (name, entries) in by_name {
+                let paged = match facet {
+                    Facet::Topic => site.topic(name, &entries, &times),
+                    _ => site.facet(facet, name, &entries, &times),
+                };
+                write_parts(&site.files[facet as usize][name], &mut names, &mut page, paged)?;
+            }
+        }
+        if !site.history.timelines.is_empty() {
+            write_parts(history, &mut names, &mut page, site.all_history(&times))?;
+        }
+        for (place, (file, timelines)) in &times.of {
+            page(file, history_page(place, timelines, history))?;
+        }
+        if !site.problems.is_empty() {
+            write_parts(problems, &mut names, &mut page, site.broken())?;
+        }
+        self.names = names;
+        Ok(())
+    }
+}
+
+/// Names of machines, cards and topics -> their files.
+type Files = [BTreeMap<String, String>; 3];
+
+/// The pages of time lines.
+struct Times<'a> {
+    /// The file of the page about all of them.
+    all: &'a str,
+    of: OfPlaces<'a>,
+}
+
+/// The time lines of a place in a list.
+struct TimesRow {
+    link: Link,
+    timelines: usize,
+    points: usize,
+    changes: usize,
+}
+
+/// Machine, card and topic -> the file of its time lines, and these.
+type OfPlaces<'a> = BTreeMap<[&'a str; 3], (String, Vec<&'a Judged>)>;
+
+/// A page that may be long: what stands first, and sections with their rows.
+struct Paged {
+    title: String,
+    first: Document,
+    sections: Vec<(usize, Document)>,
+}
+
+/// Sections on as many pages as they need.
+fn write_parts<E>(
+    file: &str,
+    names: &mut Names,
+    page: &mut impl FnMut(&str, Document) -> Result<(), E>,
+    paged: Paged,
+) -> Result<(), E> {
+    let Paged { title, first, sections } = paged;
+    let mut parts: Vec<(usize, Vec<Document>)> = vec![(0, Vec::new())];
+    for (rows, section) in sections {
+        if parts.last().is_some_and(|(all, _)| *all > 0 && all + rows > MOST_ROWS) {
+            parts.push((0, Vec::new()));
+        }
+        if let Some((all, part)) = parts.last_mut() {
+            *all += rows;
+            part.push(section);
+        }
+    }
+    let (folder, base) = file.rsplit_once('/').unwrap_or(("", file));
+    let more = (1..parts.len()).map(|_| names.take(folder, base.trim_end_matches(".html")));
+    let files: Vec<String> = std::iter::once(file.to_string()).chain(more).collect();
+    let all = parts.len();
+    let mut first = Some(first);
+    for (at, (_, sections)) in parts.into_iter().enumerate() {
+        let part = if all > 1 { format!("{title}, part {} of {all}", at + 1) } else { title.clone() };
+        let mut document = Document { title: Some(part), ..Document::default() };
+        document.links(home());
+        if all > 1 {
+            let local = |file: &String| file.rsplit('/').next().unwrap_or(file).to_string();
+            let parts =
+                files.iter().enumerate().map(|(n, file)| Link::new(format!("Part {}", n + 1), local(file)));
+            document.links(parts.collect());
+        }
+        first.take().into_iter().for_each(|first| document.append(first));
+        sections.into_iter().for_each(|section| document.append(section));
+        page(&files[at], document)?;
+    }
+    Ok(())
+}
+
+/// Rows below a heading, in sections that fit on a page.
+fn sections<R>(heading: &str, rows: &[R], table: impl Fn(&[R]) -> Table) -> Vec<(usize, Document)> {
+    let section = |(at, rows): (usize, &[R])| {
+        let mut page = Document::default();
+        page.heading(if at == 0 { heading.to_string() } else { format!("{heading} (continued)") });
+        page.table(table(rows));
+        (rows.len(), page)
+    };
+    rows.chunks(MOST_ROWS).enumerate().map(section).collect()
+}
+
+/// FreeBSD's version in the label of an archive's folder.
+fn of_label(label: &str) -> Option<String> {
+    let release = Release::of_label(label)?;
+    Some(match (release.minor, release.stable) {
+        (Some(minor), _) => format!("FreeBSD {}.{minor}", release.major),
+        (None, true) => format!("FreeBSD {}-STABLE", release.major),
+        (None, false) => format!("FreeBSD {}-CURRENT", release.major),
+    })
+}
+
+/// From the oldest to the newest version of FreeBSD, or the few systems that there are.
+fn systems<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
+    let systems: BTreeSet<&str> =
+        entries.into_iter().map(|entry| entry.system.as_str()).filter(|s| !s.is_empty()).collect();
+    let version = |system: &'a str| {
+        let version = system.strip_prefix("FreeBSD ")?;
+        Some((
+            Release::of_label(version)?.major,
+            version.split(['.', '-']).nth(1)?.parse::<u32>().ok(),
+            system,
+        ))
+    };
+    let mut versions: Vec<_> = systems.iter().copied().filter_map(version).collect();
+    versions.sort();
+    match versions[..] {
+        [(.., first), .., (.., last)] if versions.len() == systems.len() => {
+            let last = last.trim_start_matches("FreeBSD ");
+            format!("{first} .. {last}")
+        }
+        _ => super::numbers::some(systems.iter().map(|s| s.to_string()), 3, ", "),
+    }
+}
+
+/// A name, or a word for one that is not known.
+fn shown(name: &str) -> &str {
+    if name.is_empty() { "not named" } else { name }
+}
+
+fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let names: BTreeSet<String> =
+        names.into_iter().map(|n| n.as_ref().to_string()).filter(|n| !n.is_empty()).collect();
+    super::numbers::some(names, 12, ", ")
+}
+
+/// From the first to the last day of campaigns that say when they began.
+fn span<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<String> {
+    let days: BTreeSet<&str> = entries.into_iter().filter_map(|entry| entry.started.get(..10)).collect();
+    let (first, last) = (days.first()?, days.last()?);
+    Some(if first == last { format!("on {first}") } else { format!("from {first} to {last}") })
+}
+
+/// The least and the greatest median in frames/s, in words.
+fn range<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<String> {
+    let [low, high] = extremes(entries)?;
+    Some(format!("from {} to {}", rate_with_unit(low), rate_with_unit(high)))
+}
+
+fn extremes<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<[f64; 2]> {
+    let sets = entries.into_iter().flat_map(|entry| &entry.sets).filter(|set| set.counts() && !set.mbits);
+    let rates = sets.map(|set| set.rate.median).filter(|rate| *rate > 0.0);
+    let [low, high] = rates.fold([f64::INFINITY, 0.0], |[l, h], rate| [l.min(rate), h.max(rate)]);
+    (high > 0.0).then_some([low, high])
+}
+
+fn sets_of(entries: &[&Entry]) -> usize {
+    entries.iter().map(|entry| entry.sets.len()).sum()
+}
+
+impl Site {
+    /// In words and lists: the contents of the site.
+    fn front(&self) -> Document {
+        let [.., history, problems] = self.lists.each_ref().map(String::as_str);
+        let sizes = self.sizes();
+        let mut page = Document {
+            title: Some(format!("Forwarding rates of {}", counted(sizes.machines, "machine"))),
+            ..Document::default()
+        };
+        super::warn_of_simulation(&mut page, self.entries.iter().any(|entry| entry.simulated));
+        let entries = || self.entries.iter();
+        page.answer(format!(
+            "{} sets of runs in {} campaigns: {} with {} on {}.",
+            grouped(sizes.sets as u64),
+            grouped(sizes.campaigns as u64),
+            counted(sizes.machines, "machine"),
+            counted(sizes.cards, "network card"),
+            counted(sizes.topics, "topic"),
+        ));
+        let mut said = Vec::new();
+        if let Some(rates) = range(entries()) {
+            said.push(format!("Median rates range {rates}."));
+        }
+        if let Some(span) = span(entries()) {
+            let dated = entries().filter(|entry| !entry.started.is_empty()).count();
+            let of = if dated < sizes.campaigns {
+                format!(" ({} of the campaigns say when)", grouped(dated as u64))
+            } else {
+                String::new()
+            };
+            said.push(format!("They were measured {span}{of}."));
+        }
+        let systems = systems(entries());
+        if !systems.is_empty() {
+            said.push(format!("Systems: {systems}."));
+        }
+        said.push("A set is the runs of one configuration; a campaign is the sets that were measured together. Rates are medians of runs in frames per second, with 95 % intervals.".into());
+        page.say(said.join(" "));
+        page.blocks.push(Block::Search { index: INDEX.into() });
+        let mut links = Vec::new();
+        if !self.history.timelines.is_empty() {
+            links.push(Link::new("History: where results changed", history));
+        }
+        if !self.problems.is_empty() {
+            links.push(Link::new(
+                format!("{} that cannot be used", counted(self.problems.len(), "file")),
+                problems,
+            ));
+        }
+        if !links.is_empty() {
+            page.links(links);
+        }
+        for facet in [Facet::Topic, Facet::Machine, Facet::Card] {
+            let rows = self.rows(facet);
+            page.heading(capital(facet.folder()));
+            if rows.len() > MOST_LISTED {
+                page.links(vec![Link::new(
+                    format!("All {} {}", grouped(rows.len() as u64), facet.folder()),
+                    self.lists[facet as usize].as_str(),
+                )]);
+                page.note(format!("Those with most sets, {MOST_LISTED} of them:"));
+            }
+            page.table(facet_table(facet, &rows[..rows.len().min(MOST_LISTED)], &self.files[facet as usize]));
+        }
+        page
+    }
+
+    /// The names of a facet with their campaigns, those with most sets first.
+    fn rows(&self, facet: Facet) -> Vec<(&str, Vec<&Entry>)> {
+        let mut rows: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        self.entries.iter().for_each(|entry| rows.entry(facet.of(entry)).or_default().push(entry));
+        let mut rows: Vec<(&str, Vec<&Entry>)> = rows.into_iter().collect();
+        rows.sort_by_key(|(_, entries)| std::cmp::Reverse(sets_of(entries)));
+        rows
+    }
+
+    /// All names of a facet.
+    fn list(&self, facet: Facet) -> Paged {
+        let mut rows = self.rows(facet);
+        rows.sort_by_key(|(name, _)| *name);
+        let title = format!("All {}", facet.folder());
+        let mut all = Vec::new();
+        for rows in rows.chunks(MOST_ROWS / 4) {
+            let [first, last] =
+                [rows.first(), rows.last()].map(|row| row.map_or("", |(name, _)| shown(name)));
+            all.extend(sections(&format!("{first} to {last}"), rows, |rows| {
+                facet_table(facet, rows, &self.files[facet as usize])
+            }));
+        }
+        Paged { title, first: Document::default(), sections: all }
+    }
+
+    /// A machine or a card: its facts, and its campaigns by card or machine.
+    fn facet(&self, facet: Facet, name: &str, entries: &[&Entry], times: &Times<'_>) -> Paged {
+        let other = if facet == Facet::Machine { Facet::Card } else { Facet::Machine };
+        let all = || entries.iter().copied();
+        let mut first = Document::default();
+        super::warn_of_simulation(&mut first, all().any(|entry| entry.simulated));
+        let rates = range(all()).map_or(String::new(), |rates| format!(", with median rates {rates}"));
+        first.answer(format!(
+            "{}: {} of {}{rates}.",
+            shown(name),
+            counted(sets_of(entries), "set"),
+            counted(entries.len(), "campaign"),
+        ));
+        first.fact(
+            if other == Facet::Card { "cards" } else { "machines" },
+            listed(all().map(|entry| other.of(entry))),
+        );
+        first.fact("topics", listed(all().map(|entry| entry.topic.as_str())));
+        let systems = systems(all());
+        if !systems.is_empty() {
+            first.fact("systems", systems);
+        }
+        if let Some(span) = span(all()) {
+            first.fact("measured", span);
+        }
+        let of_name = |place: &[&str; 3]| place[facet as usize] == name;
+        first.append(times.links(of_name));
+        let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        all().for_each(|entry| groups.entry(other.of(entry)).or_default().push(entry));
+        let table = |entries: &[&Entry]| -> Table {
+            let high = extremes(entries.iter().copied()).map_or(0.0, |[_, high]| high);
+            let (scale, unit) = rate_unit(high);
+            let rate = |entry: &&Entry, end: usize| {
+                extremes([*entry]).map(|ends| super::numbers::rate(ends[end], scale, 4))
+            };
+            Table::of(entries.iter().copied())
+                .column("campaign", "", |entry| Link::new(shown(&entry.label), up(&entry.page)))
+                .column("topic", "", |entry| {
+                    Link::new(shown(&entry.topic), up(&self.files[2][entry.topic.as_str()]))
+                })
+                .if_any("system", "", |entry| some(&entry.system))
+                .if_any("begun", "", |entry| entry.started.get(..10))
+                .column("sets", "", |entry| count(entry.sets.len() as u64))
+                .if_any("slowest", unit, |entry| rate(entry, 0))
+                .if_any("fastest", unit, |entry| rate(entry, 1))
+                .into()
+        };
+        let sections =
+            groups.into_iter().flat_map(|(name, entries)| sections(shown(name), &entries, table)).collect();
+        Paged { title: shown(name).into(), first, sections }
+    }
+
+    /// A topic: its picture, and the comparison of its sets, by machine and card.
+    fn topic(&self, name: &str, entries: &[&Entry], times: &Times<'_>) -> Paged {
+        let all = || entries.iter().copied();
+        let mut first = Document::default();
+        super::warn_of_simulation(&mut first, all().any(|entry| entry.simulated));
+        let rates = range(all()).map_or(String::new(), |rates| format!(", with median rates {rates}"));
+        let machines: BTreeSet<&str> = all().map(|entry| entry.machine.as_str()).collect();
+        first.answer(format!(
+            "{}: {} of {} on {}{rates}.",
+            shown(name),
+            counted(sets_of(entries), "set"),
+            counted(entries.len(), "campaign"),
+            counted(machines.len(), "machine"),
+        ));
+        if let Some(span) = span(all()) {
+            first.note(format!("Measured {span}."));
+        }
+        pictures(name, entries).into_iter().for_each(|chart| first.blocks.push(Block::Chart(chart)));
+        first.append(times.links(|place| place[2] == name));
+        first.note("In each campaign, ministat (Student's t, 95 %) compares every set with the one that is named; runs under a profiler are left out.");
+        let mut groups: BTreeMap<[&str; 2], Vec<Compared<'_>>> = BTreeMap::new();
+        for entry in all() {
+            groups.entry([&entry.machine, &entry.card]).or_default().extend(compared(entry));
+        }
+        let place = |[machine, card]: [&str; 2]| {
+            let known: Vec<&str> = [machine, card].into_iter().filter(|n| !n.is_empty()).collect();
+            shown(&known.join(", ")).to_string()
+        };
+        let mut all_sections = Vec::new();
+        for (names, rows) in groups {
+            let [machine, card] = names;
+            let mut of_group = sections(&place(names), &rows, comparison);
+            if let Some((_, section)) = of_group.first_mut() {
+                let links = vec![
+                    Link::new(shown(machine), up(&self.files[0][machine])),
+                    Link::new(shown(card), up(&self.files[1][card])),
+                ];
+                section.blocks.insert(1, Block::Links { links });
+            }
+            all_sections.extend(of_group);
+        }
+        Paged { title: shown(name).into(), first, sections: all_sections }
+    }
+
+    /// Time lines by machine, card and topic, those that are long enough to show a change.
+    fn timelines<'a>(&'a self, names: &mut Names) -> OfPlaces<'a> {
+        let mut times: OfPlaces<'a> = BTreeMap::new();
+        for timeline in self.history.timelines.iter().filter(|t| t.p.is_some()) {
+            let place = [&timeline.key.machine, &timeline.key.card, &timeline.key.topic].map(String::as_str);
+            times.entry(place).or_default().1.push(timeline);
+        }
+        for (place, (file, _)) in &mut times {
+            *file = names.take("history", &place.join(" "));
+        }
+        times
+    }
+
+    /// All changes, and all time lines by place.
+    fn all_history(&self, times: &Times<'_>) -> Paged {
+        let mut first = Document::default();
+        first.answer(history::answer(&self.history));
+        let short = self.history.timelines.len() - self.history.long_enough;
+        first.say(format!(
+            "A time line follows one configuration of one machine and card over the revisions or versions of its system, or over time. {} judged; {} too short to show a change.",
+            counted(self.history.long_enough, "time line"),
+            match short { 1 => "1 is".into(), n => format!("{} are", grouped(n as u64)) },
+        ));
+        first.append(history::tables(&self.history, MOST_LISTED));
+        let row = |(place, (file, all)): (&[&str; 3], &(String, Vec<&Judged>))| TimesRow {
+            link: Link::new(place_of(place), up(file)),
+            timelines: all.len(),
+            points: all.iter().map(|timeline| timeline.points.len()).sum(),
+            changes: all.iter().map(|timeline| timeline.changes.len()).sum(),
+        };
+        let rows: Vec<TimesRow> = times.of.iter().map(row).collect();
+        let table = |rows: &[TimesRow]| -> Table {
+            Table::of(rows)
+                .column("", "", |row| row.link.clone())
+                .column("time lines", "", |row| row.timelines)
+                .column("points", "", |row| row.points)
+                .column("changes", "", |row| row.changes)
+                .into()
+        };
+        Paged { title: "History".into(), first, sections: sections("Time lines", &rows, table) }
+    }
+
+    /// Files that could not be used, by their folder.
+    fn broken(&self) -> Paged {
+        let mut first = Document::default();
+        first.answer(format!("{} cannot be used, or only in part.", counted(self.problems.len(), "file")));
+        let mut folders: BTreeMap<&str, Vec<&Problem>> = BTreeMap::new();
+        for problem in &self.problems {
+            let folder = problem.path.rsplit_once('/').map_or(".", |(folder, _)| folder);
+            folders.entry(folder).or_default().push(problem);
+        }
+        let table = |problems: &[&Problem]| -> Table {
+            Table::of(problems.iter().copied())
+                .column("file", "", |p| p.path.rsplit('/').next().unwrap_or_default())
+                .column("reason", "", |p| p.reason.as_str())
+                .into()
+        };
+        let sections = folders.into_iter().flat_map(|(folder, problems)| sections(folder, &problems, table));
+        Paged { title: "Files that cannot be used".into(), first, sections: sections.collect() }
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn some(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// A file of the site, seen from a folder of it.
+fn up(file: &str) -> String {
+    format!("../{file}")
+}
+
+fn home() -> Vec<Link> {
+    vec![Link::new("All results", up(FRONT))]
+}
+
+fn place_of(place: &[&str; 3]) -> String {
+    let known: Vec<&str> = place.iter().copied().filter(|name| !name.is_empty()).collect();
+    shown(&known.join(", ")).to_string()
+}
+
+impl Times<'_> {
+    /// Links to the time lines of some places.
+    fn links(&self, of: impl Fn(&[&str; 3]) -> bool) -> Document {
+        let mut page = Document::default();
+        let found = self.of.iter().filter(|(place, _)| of(place));
+        let link = |(place, (file, _)): (&[&str; 3], &(String, _))| {
+            Link::new(format!("History: {}", place_of(place)), up(file))
+        };
+        let mut links: Vec<Link> = found.map(link).collect();
+        if links.len() > MOST_LISTED / 4 {
+            links = vec![Link::new("History of all time lines", up(self.all))];
+        }
+        if !links.is_empty() {
+            page.links(links);
+        }
+        page
+    }
+}
+
+fn facet_table(facet: Facet, rows: &[(&str, Vec<&Entry>)], files: &BTreeMap<String, String>) -> Table {
+    let different = |entries: &[&Entry], of: Facet| {
+        count(
+            entries.iter().map(|entry| of.of(entry)).filter(|n| !n.is_empty()).collect::<BTreeSet<_>>().len()
+                as u64,
+        )
+    };
+    let fastest = |entries: &[&Entry]| extremes(entries.iter().copied()).map(|[_, high]| high);
+    let (scale, unit) =
+        rate_unit(rows.iter().filter_map(|(_, entries)| fastest(entries)).fold(0.0, f64::max));
+    let others = Facet::ALL.into_iter().filter(|other| *other != facet);
+    let table = Table::of(rows)
+        .column(facet.name(), "", |(name, _)| Link::new(shown(name), files[*name].as_str()))
+        .column("sets", "", |(_, entries)| count(sets_of(entries) as u64))
+        .column("campaigns", "", |(_, entries)| count(entries.len() as u64));
+    others
+        .fold(table, |table, other| {
+            table.column(other.folder(), "", |(_, entries)| different(entries, other))
+        })
+        .column("fastest", unit, |(_, entries)| {
+            fastest(entries).map(|rate| super::numbers::rate(rate, scale, 4))
+        })
+        .if_any("systems", "", |(_, entries)| {
+            Some(systems(entries.iter().copied())).filter(|s| !s.is_empty())
+        })
+        .if_any("measured", "", |(_, entries)| {
+            span(entries.iter().copied())
+                .map(|span| span.replace("from ", "").replace("on ", "").replace(" to ", " .. "))
+        })
+        .into()
+}
+
+/// A set with the one that it is compared with.
+struct Compared<'a> {
+    entry: &'a Entry,
+    set: &'a Set,
+    reference: Option<&'a Set>,
+}
+
+/// The sets of a campaign, each beside another of the same IP version: that of the plan, the default, the one without a firewall, the
+/// one of the same name with the least number, or the first.
+fn compared(entry: &Entry) -> Vec<Compared<'_>> {
+    // A name without an IP version is mostly one of IPv4.
+    let six = |set: &Set| set.family == "IPv6";
+    let mut sets: Vec<(String, f64, &Set)> = Vec::new();
+    for set in entry.sets.iter().filter(|set| set.counts()) {
+        let (stem, number) = sets::numbered(&set.variant).unwrap_or((set.variant.clone(), 0.0));
+        sets.push((stem, number, set));
+    }
+    sets.sort_by(|a, b| a.0.cmp(&b.0).then(six(a.2).cmp(&six(b.2))).then(a.1.total_cmp(&b.1)));
+    let of = |(stem, _, set): &(String, f64, &'_ Set)| -> Option<usize> {
+        let alike = |other: &Set| other.mbits == set.mbits && six(other) == six(set);
+        let first = |is: &dyn Fn(&str, &Set) -> bool| {
+            sets.iter().position(|(stem, _, other)| alike(other) && is(stem, other))
+        };
+        let by_plan = set.baseline.and_then(|at| entry.sets.get(at));
+        let by_plan = by_plan.and_then(|other| sets.iter().position(|(.., set)| std::ptr::eq(*set, other)));
+        let numbered = sets.iter().filter(|(other, ..)| other == stem).count() > 2;
+        by_plan
+            .or_else(|| first(&|_, other| other.variant.contains("default")))
+            .or_else(|| first(&|_, other| other.variant.contains("forwarding")))
+            .or_else(|| first(&|other, _| numbered && other == stem))
+            .or_else(|| first(&|_, _| true))
+    };
+    let compared = sets.iter().map(|one| {
+        let reference = of(one).map(|at| sets[at].2).filter(|other| !std::ptr::eq(*other, one.2));
+        Compared { entry, set: one.2, reference }
+    });
+    compared.collect()
+}
+
+fn comparison(rows: &[Compared<'_>]) -> Table {
+    let rates = rows.iter().filter(|row| !row.set.mbits).map(|row| row.set.rate.median);
+    let (scale, unit) = rate_unit(rates.fold(0.0, f64::max));
+    let precision = |row: &Compared<'_>| digits(&row.set.rate).clamp(4, 5);
+    let searched = |row: &Compared<'_>| row.set.mbits;
+    Table::of(rows)
+        .column("set", "", |row| Link::new(row.set.name.as_str(), up(&row.entry.page)))
+        .column("campaign", "", |row| row.entry.label.as_str())
+        .if_any("median", unit, |row| {
+            (!searched(row)).then(|| number(row.set.rate.median / scale, precision(row)))
+        })
+        .if_any("95 %", "interval", |row| {
+            let known = !searched(row) && row.set.rate.low.is_some();
+            known.then(|| rate_interval(&row.set.rate, scale, precision(row)))
+        })
+        .if_any("median", "Mbit/s", |row| searched(row).then(|| number(row.set.rate.median, 4)))
+        .column("runs", "", |row| row.set.rate.n)
+        .if_any("least and", "greatest run", |row| spread(row.set, if row.set.mbits { 1.0 } else { scale }))
+        .if_any("compared with", "", |row| {
+            row.reference.map(|other| format!("{} {}", other.variant, other.family))
+        })
+        .if_any("by ministat", "", |row| row.reference.map(|other| verdict(other, row.set)))
+        .into()
+}
+
+fn spread(set: &Set, scale: f64) -> Option<Cell> {
+    let [least, greatest] = [f64::min, f64::max].map(|end| set.runs.iter().copied().reduce(end));
+    let (low, high) = (least? / scale, greatest? / scale);
+    let text = format!("{}..{}", significant(low, 4), significant(high, 4));
+    Some(Cell::Interval { low, high, text })
+}
+
+/// ministat's verdict in a few words.
+fn verdict(reference: &Set, set: &Set) -> Cell {
+    if reference.runs.len() < ENOUGH || set.runs.len() < ENOUGH {
+        return "too few runs".into();
+    }
+    let [reference, set] = [reference, set].map(|set| Dataset::new("", set.runs.clone()).summary(Era::New));
+    if reference.avg <= 0.0 {
+        return "the other forwards nothing".into();
+    }
+    let found = difference(&reference, &set, Confidence::default(), Era::New);
+    match found.proven {
+        true => Cell::number(
+            found.percent,
+            format!("{:+.1} % +/- {} %", found.percent, significant(found.percent_error, 2)),
+        ),
+        false => "no difference proven".into(),
+    }
+}
+
+/// The picture of a topic: of its only campaign, or of all together.
+fn pictures(topic: &str, entries: &[&Entry]) -> Vec<crate::chart::Chart> {
+    if let [only] = entries {
+        return sets::pictures(&format!("{}: {}", shown(topic), only.label), topic, &only.sets);
+    }
+    let name = names_of(entries);
+    let of = |mbits: bool| {
+        let mut campaigns: Vec<(String, Vec<&Set>)> = Vec::new();
+        for entry in entries {
+            let sets = entry.sets.iter().filter(|set| set.counts() && set.mbits == mbits);
+            campaigns.push((name(entry), sets.collect()));
+        }
+        campaigns.retain(|(_, sets)| !sets.is_empty());
+        sets::together(shown(topic), topic, &campaigns)
+    };
+    [false, true].into_iter().filter_map(of).collect()
+}
+
+/// The shortest names that tell these campaigns from each other.
+fn names_of(entries: &[&Entry]) -> impl Fn(&Entry) -> String {
+    const USED: [[bool; 3]; 5] = [
+        [true, false, false],
+        [false, true, false],
+        [true, true, false],
+        [false, true, true],
+        [true, true, true],
+    ];
+    let name = |entry: &Entry, used: [bool; 3]| {
+        // `Xeon_E5-2650_8Cores` is long where three names stand beside each other.
+        let machine = entry.machine.rsplit_once('_').filter(|(_, cores)| cores.ends_with("Cores"));
+        let machine = machine.map_or(entry.machine.as_str(), |(cpu, _)| cpu);
+        let parts = [machine, &entry.card, &entry.label].into_iter().zip(used);
+        let parts = parts.filter(|(part, used)| *used && !part.is_empty()).map(|(part, _)| part);
+        parts.collect::<Vec<_>>().join(", ")
+    };
+    let tells = |used: &[bool; 3]| {
+        entries.iter().map(|entry| name(entry, *used)).collect::<BTreeSet<_>>().len() == entries.len()
+    };
+    let used = USED.into_iter().find(tells).unwrap_or([true; 3]);
+    move |entry| name(entry, used)
+}
+
+/// The time lines of a place.
+fn history_page(place: &[&str; 3], timelines: &[&Judged], all: &str) -> Document {
+    // Each stands below the place.
+    let bare = |timeline: &Judged| {
+        let [machine, card, topic] = Default::default();
+        Judged { key: Key { machine, card, topic, ..timeline.key.clone() }, ..timeline.clone() }
+    };
+    let timelines: Vec<Judged> = timelines.iter().map(|timeline| bare(timeline)).collect();
+    let some = History { long_enough: timelines.len(), timelines, expected_by_chance: 0.0 };
+    let mut page = Document { title: Some(format!("History: {}", place_of(place))), ..Document::default() };
+    page.links(home().into_iter().chain([Link::new("All time lines", up(all))]).collect());
+    page.append(history::history(&some));
+    page
+}
+
+/// The index of all sets, which the search reads: a script, because a page that was opened from a disk may load no other data.
+pub fn index<'a>(site: &'a Site) -> String {
+    let names = Facet::ALL.map(|facet| {
+        let names: BTreeSet<&str> = site.entries.iter().map(|entry| facet.of(entry)).collect();
+        names.into_iter().collect::<Vec<&str>>()
+    });
+    let mut index = Index::default();
+    for (at, entry) in site.entries.iter().enumerate() {
+        let place =
+            Facet::ALL.map(|facet| names[facet as usize].partition_point(|name| *name < facet.of(entry)));
+        index.pages.push((&entry.page, place, &entry.label, &entry.system));
+        let set = |set: &'a Set| IndexSet(&set.name, at, set.rate.median, set.rate.n, u8::from(set.mbits));
+        index.sets.extend(entry.sets.iter().map(set));
+    }
+    index.names = names;
+    let text = serde_json::to_string(&index).expect("an index is plain data");
+    // JSON is JavaScript. What ends a script or a comment of HTML stays out of it in any case.
+    format!("linerateSets({});\n", text.replace('<', "\\u003c"))
+}
+
+/// Names of machines, cards and topics; campaigns with their places among these; sets with their campaigns.
+#[derive(Default, Serialize)]
+struct Index<'a> {
+    names: [Vec<&'a str>; 3],
+    pages: Vec<(&'a str, [usize; 3], &'a str, &'a str)>,
+    sets: Vec<IndexSet<'a>>,
+}
+
+/// Name, place of the campaign, median, runs, and whether the median is in Mbit/s.
+#[derive(Serialize)]
+struct IndexSet<'a>(&'a str, usize, f64, usize, u8);
