@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The shares of each place in the frames of a trial; empty where all frames come to one place.
 pub fn balance(case: &Case<'_>) -> Vec<Balance> {
     let Ok(card) = case.inside() else { return Vec::new() };
-    let trials = |of: fn(&str) -> Option<u32>| {
-        let counters = case.trials.iter().map(|trial| trial.dut.iter().map(|(name, n)| (name.as_str(), *n)));
-        counters.map(|counters| by_place(counters, of)).filter(|counted| !counted.is_empty()).collect()
+    let trials = |kind| {
+        let counted = case.trials.iter().map(|trial| frames_by_place(&trial.dut, kind));
+        counted.filter(|counted| !counted.is_empty()).collect()
     };
     let steered: BTreeSet<u32> = card.receive.values().flat_map(|queue| queue.rps.iter().copied()).collect();
     match card.receive_queues() {
-        _ if !steered.is_empty() => shares(Place::Cpu, steered, trials(entered)),
-        Some(queues @ 2..) => shares(Place::Queue, (0..queues).collect(), trials(received_queue)),
+        _ if !steered.is_empty() => shares(Place::Cpu, steered, trials(Place::Cpu)),
+        Some(queues @ 2..) => shares(Place::Queue, (0..queues).collect(), trials(Place::Queue)),
         _ => Vec::new(),
     }
 }
@@ -41,6 +41,15 @@ fn shares(place: Place, mut places: BTreeSet<u32>, trials: Vec<BTreeMap<u32, u64
         Balance { place, number, shares: [least, median(&shares).unwrap_or(0.0), greatest] }
     };
     places.into_iter().map(of_place).collect()
+}
+
+/// The frames of a trial by its DUT's counters: by place of a kind.
+pub fn frames_by_place(counters: &BTreeMap<String, u64>, kind: Place) -> BTreeMap<u32, u64> {
+    let of = match kind {
+        Place::Queue => received_queue,
+        Place::Cpu => entered,
+    };
+    by_place(counters.iter().map(|(name, n)| (name.as_str(), *n)), of)
 }
 
 /// Frames by receive queue.

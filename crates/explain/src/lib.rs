@@ -11,6 +11,7 @@ mod difference;
 mod rules;
 mod stages;
 
+pub use balance::frames_by_place;
 pub use case::{Case, Records};
 pub use difference::{Difference, Locks, Part, difference};
 

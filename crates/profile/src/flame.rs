@@ -42,24 +42,40 @@ pub fn flame_graph(profile: &Profile, picture: Picture) -> io::Result<Vec<u8>> {
 /// # Errors
 /// The profiles have no samples.
 pub fn differential(before: &Profile, after: &Profile, picture: Picture) -> io::Result<Vec<u8>> {
+    draw(&compared(before, after)?, picture)
+}
+
+/// The stacks of both with their samples.
+fn compared(before: &Profile, after: &Profile) -> io::Result<Vec<String>> {
     let options = inferno::differential::Options { normalize: true, ..Default::default() };
     let [before, after] = [before, after].map(|profile| profile.lines().join("\n"));
     let mut lines = Vec::new();
     inferno::differential::from_readers(options, before.as_bytes(), after.as_bytes(), &mut lines)?;
-    let lines: Vec<String> = String::from_utf8_lossy(&lines).lines().map(String::from).collect();
-    draw(&lines, picture)
+    Ok(String::from_utf8_lossy(&lines).lines().map(String::from).collect())
 }
 
-/// The same as a part of a page: without script, style sheet, title and narrow functions. The names of functions and their shares are
-/// titles of their rectangles.
+/// [`flame_graph`] as a part of a page: without script, style sheet, title and narrow functions. The names of functions and their shares
+/// are titles of their rectangles.
 ///
 /// # Errors
 /// The profile has no samples.
 pub fn flame_graph_part(profile: &Profile) -> io::Result<String> {
+    part(&profile.lines())
+}
+
+/// [`differential`] as a part of a page.
+///
+/// # Errors
+/// The profiles have no samples.
+pub fn differential_part(before: &Profile, after: &Profile) -> io::Result<String> {
+    part(&compared(before, after)?)
+}
+
+fn part(lines: &[String]) -> io::Result<String> {
     let picture = Picture { unit: "samples".into(), ..Picture::default() };
     let mut options = picture.options();
     (options.min_width, options.no_javascript) = (NARROW, true);
-    let svg = String::from_utf8_lossy(&drawn(&profile.lines(), options)?).into_owned();
+    let svg = String::from_utf8_lossy(&drawn(lines, options)?).into_owned();
     let between = |from: &str, to: &str| {
         let at = svg.find(from)?;
         Some(&svg[at..at + svg[at..].find(to)?])

@@ -13,7 +13,7 @@ mod pmcstat;
 mod samples;
 
 pub use distributions::{Distribution, Range};
-pub use flame::{Picture, differential, flame_graph, flame_graph_part};
+pub use flame::{Picture, differential, differential_part, flame_graph, flame_graph_part};
 pub use fold::{Fault, Folded, Observed, Source, fold, observed};
 pub use lockstat::LockEvent;
 

@@ -28,8 +28,10 @@ pub mod site;
 mod trials;
 mod tuning;
 
-use crate::document::Document;
-use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary, TrialRecord};
+use crate::document::{Block, Document, Table, Tone};
+use linerate_measure::record::{Campaign, HostFacts, LabKind, SlotFacts, Summary, TrialRecord};
+use linerate_profile::Profile;
+use std::collections::BTreeMap;
 
 pub use crate::format::{Style, ascii};
 pub use advice::advice;
@@ -56,13 +58,31 @@ pub use search_check::search_check;
 pub use trials::trials;
 pub use tuning::tuning;
 
-/// The verdict of a campaign for a person to read.
-pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {
-    report(campaign, host, summary, &[])
+/// The records of a campaign for its page.
+#[derive(Debug, Clone, Copy)]
+pub struct Records<'a> {
+    pub campaign: &'a Campaign,
+    /// The machine.
+    pub host: &'a HostFacts,
+    /// The verdict.
+    pub summary: &'a Summary,
+    /// The trials, for pictures; empty where a page has none.
+    pub trials: &'a [TrialRecord],
+    /// How the DUTs were configured.
+    pub facts: &'a [SlotFacts],
+    /// The stacks of the slots that were profiled.
+    pub stacks: &'a BTreeMap<usize, Profile>,
 }
 
-/// The same with pictures of these trials.
-pub fn report(campaign: &Campaign, host: &HostFacts, summary: &Summary, trials: &[TrialRecord]) -> Document {
+/// The verdict of a campaign for a person to read.
+pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {
+    let stacks = &BTreeMap::new();
+    report(&Records { campaign, host, summary, trials: &[], facts: &[], stacks })
+}
+
+/// The same with pictures of the trials, and with all that somebody who was not there needs.
+pub fn report(records: &Records<'_>) -> Document {
+    let Records { campaign, host, summary, trials, .. } = *records;
     let planned = campaign.planned.as_ref();
     let title = planned.map_or(&campaign.name, |planned| &planned.experiment.title);
     let mut page = Document { title: Some(title.clone()), ..Document::default() };
@@ -70,11 +90,37 @@ pub fn report(campaign: &Campaign, host: &HostFacts, summary: &Summary, trials: 
     match (&campaign.imported, &campaign.planned) {
         (Some(origin), _) => imported::page(&mut page, campaign, origin, host, summary, trials),
         (None, Some(planned)) => {
-            results::page(&mut page, &results::Shown { campaign, planned, host, summary, trials });
+            results::page(&mut page, &results::Shown::new(planned, records), records.facts);
         }
         (None, None) => page.warn("This record has no plan, so it answers no question."),
     }
     page
+}
+
+/// Several campaigns on one page: their answers side by side, then each below its title.
+pub fn reports(pages: Vec<(String, Document)>) -> Document {
+    let mut all = Document { title: Some(format!("{} campaigns", pages.len())), ..Document::default() };
+    let answer = |page: &Document| {
+        let strong = page.flat().into_iter().find_map(|block| match block {
+            Block::Text { text, tone: Tone::Strong } => Some(text.clone()),
+            _ => None,
+        });
+        strong.unwrap_or("no answer".into())
+    };
+    let simulated =
+        |page: &Document| matches!(page.blocks.first(), Some(Block::Text { tone: Tone::Warning, .. }));
+    all.table(
+        Table::of(&pages)
+            .column("campaign", "", |(_, page)| page.title.clone().unwrap_or_default())
+            .column("begun", "", |(begun, _)| begun.as_str())
+            .column("answer", "", |(_, page)| answer(page))
+            .if_any("", "", |(_, page)| simulated(page).then_some("see its warning")),
+    );
+    for (begun, page) in pages {
+        let title = format!("{} ({begun})", page.title.unwrap_or_default());
+        all.blocks.push(Block::Part { title, folded: false, blocks: page.blocks });
+    }
+    all
 }
 
 /// Simulated figures say so, first and loudly.

@@ -4,12 +4,10 @@ use crate::args::named;
 use crate::output::{all_of, tell};
 use anyhow::{Context, Result};
 use clap::Args;
-use linerate_hosts::configuration::Configuration;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::record::{Stopped, Summary};
 use linerate_measure::summary::summarise;
-use linerate_profile::flame_graph_part;
-use linerate_report::document::{Block, Document, Drawing};
+use linerate_report::document::Document;
 use linerate_report::format::Style;
 use linerate_report::pages;
 use std::fs;
@@ -18,8 +16,6 @@ use std::process::ExitCode;
 
 /// The file of a page beside the records of its campaign.
 const FILE: &str = "report.html";
-/// Flame graphs on a page at most: each has some hundred kilobytes.
-const MOST_FLAMES: usize = 4;
 
 /// Write campaigns as one page for a browser.
 #[derive(Debug, Args)]
@@ -44,9 +40,9 @@ pub struct Report {
 /// A directory is no record, or the page cannot be written.
 pub fn run(args: &Report) -> Result<ExitCode> {
     let pages = args.directories.iter().map(|directory| page(directory)).collect::<Result<Vec<_>>>()?;
-    let text = drawn(match <[Document; 1]>::try_from(pages) {
-        Ok([page]) => page,
-        Err(pages) => together(pages),
+    let text = drawn(match <[_; 1]>::try_from(pages) {
+        Ok([(_, page)]) => page,
+        Err(pages) => pages::reports(pages),
     });
     let Some(file) = &args.output else { return all_of(&text) };
     write(file, &text)?;
@@ -60,7 +56,8 @@ pub fn run(args: &Report) -> Result<ExitCode> {
 /// It cannot be written.
 pub fn beside(directory: &Path, quiet: bool) -> Result<()> {
     let file = directory.join(FILE);
-    write(&file, &drawn(page(directory)?))?;
+    let (_, page) = page(directory)?;
+    write(&file, &drawn(page))?;
     if !quiet {
         tell(format!("the page is in {}", file.display()));
     }
@@ -75,19 +72,11 @@ fn write(file: &Path, text: &str) -> Result<()> {
     fs::write(file, text).with_context(|| format!("writing {}", file.display()))
 }
 
-/// One page of several, each below its title.
-fn together(pages: Vec<Document>) -> Document {
-    let mut all = Document { title: Some(format!("{} campaigns", pages.len())), ..Document::default() };
-    for mut page in pages {
-        all.heading(page.title.take().unwrap_or_default());
-        all.append(page);
-    }
-    all
-}
-
-fn page(directory: &Path) -> Result<Document> {
+/// The page of a campaign, and when it began.
+fn page(directory: &Path) -> Result<(String, Document)> {
     let stored = records::read(directory)?;
-    page_of(&stored, &summary_of(&stored), directory)
+    let page = page_of(&stored, &summary_of(&stored), directory)?;
+    Ok((stored.campaign.started, page))
 }
 
 /// The verdict of a campaign, also of one that got none.
@@ -96,25 +85,15 @@ pub(super) fn summary_of(stored: &StoredCampaign) -> Summary {
     own.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0))
 }
 
-/// The page of a campaign, with the configuration of its DUTs.
+/// The page of a campaign whose records are in a directory.
 pub(super) fn page_of(stored: &StoredCampaign, summary: &Summary, directory: &Path) -> Result<Document> {
     let stacks = stored.stacks(directory)?;
-    let mut page = pages::report(&stored.campaign, &stored.host, summary, &stored.trials);
-    for (slot, profile) in stacks.iter().take(MOST_FLAMES) {
-        let title = format!("Flame graph: {}", stored.campaign.name_of(*slot));
-        // A profile without samples has no picture.
-        if let Ok(svg) = flame_graph_part(profile) {
-            page.blocks.push(Block::Drawing(Drawing { says: title.clone(), title, svg, flames: true }));
-        }
-    }
-    // DUTs that differ in their traffic alone are configured alike.
-    let mut shown = Vec::new();
-    for facts in &stored.facts {
-        let Some(found) = Configuration::recorded(facts) else { continue };
-        if !shown.contains(&found) {
-            page.append(pages::facts(stored.campaign.name_of(facts.slot), &found));
-            shown.push(found);
-        }
-    }
-    Ok(page)
+    Ok(pages::report(&pages::Records {
+        campaign: &stored.campaign,
+        host: &stored.host,
+        summary,
+        trials: &stored.trials,
+        facts: &stored.facts,
+        stacks: &stacks,
+    }))
 }

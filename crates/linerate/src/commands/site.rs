@@ -20,6 +20,7 @@ use linerate_report::format::Style;
 use linerate_report::pages;
 use linerate_report::pages::site::{self, FOLDERS, FRONT, INDEX, Problem, Sizes};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -164,7 +165,14 @@ impl Maker<'_> {
             let label = format!("{prefix}{}", found.path);
             if let Some(records) = records(found, env!("CARGO_PKG_VERSION")) {
                 let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
-                let page = pages::report(&records.campaign, &records.host, &summary, &records.trials);
+                let page = pages::report(&pages::Records {
+                    campaign: &records.campaign,
+                    host: &records.host,
+                    summary: &summary,
+                    trials: &records.trials,
+                    facts: &[],
+                    stacks: &BTreeMap::new(),
+                });
                 self.add(&records.campaign, &records.host, &summary, &records.trials, &label, page)?;
             }
             Ok::<(), anyhow::Error>(())

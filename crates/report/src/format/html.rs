@@ -4,7 +4,7 @@ mod svg;
 
 use super::{Format, Style, plots};
 use crate::chart::{Axis, Chart, Scale};
-use crate::document::{Bars, Block, Cell, Document, Link, Table, Tone};
+use crate::document::{Bars, Block, Cell, Column, Document, Link, Table, Tone};
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -104,8 +104,13 @@ fn sections(all: &[Block], level: u8, place: &str) -> Markup {
                 _ => section { (blocks(part)) },
             }
             @if at == 0 && links.len() > FEW_SECTIONS {
-                nav aria-label="Contents" {
-                    @for (at, text) in &links { a href=(format!("#{}", name(*at))) { (plain(text)) } " " }
+                nav.contents aria-label="Contents" {
+                    ul {
+                        @for (at, text) in &links {
+                            @let short = text.split(';').next().unwrap_or_default();
+                            li { a href=(format!("#{}", name(*at))) { (rich(short)) } }
+                        }
+                    }
                 }
             }
         }
@@ -114,9 +119,9 @@ fn sections(all: &[Block], level: u8, place: &str) -> Markup {
 
 fn heading(level: u8, text: &str) -> Markup {
     match level {
-        2 => html! { h2 { (plain(text)) } },
-        3 => html! { h3 { (plain(text)) } },
-        _ => html! { h4 { (plain(text)) } },
+        2 => html! { h2 { (rich(text)) } },
+        3 => html! { h3 { (rich(text)) } },
+        _ => html! { h4 { (rich(text)) } },
     }
 }
 
@@ -163,12 +168,12 @@ fn block_of(block: &Block) -> Markup {
     match block {
         // They begin a section.
         Block::Heading { .. } | Block::Part { .. } => html! {},
-        Block::Text { text, tone: Tone::Strong } => html! { p.answer { strong { (plain(text)) } } },
-        Block::Text { text, tone } => html! { p class=(class(*tone)) { (plain(text)) } },
+        Block::Text { text, tone: Tone::Strong } => html! { p.answer { strong { (rich(text)) } } },
+        Block::Text { text, tone } => html! { p class=(class(*tone)) { (rich(text)) } },
         Block::Item { mark, text, tone } if is_name(mark) => {
-            html! { dt { (plain(mark.trim())) } dd class=(class(*tone)) { (plain(text)) } }
+            html! { dt { (plain(mark.trim())) } dd class=(class(*tone)) { (rich(text)) } }
         }
-        Block::Item { text, tone, .. } => html! { li class=(class(*tone)) { (plain(text)) } },
+        Block::Item { text, tone, .. } => html! { li class=(class(*tone)) { (rich(text)) } },
         Block::Code { line, tone } => html! { span class=(class(*tone)) { (plain(line)) } "\n" },
         Block::Table(rows) => table(rows),
         Block::Bars(bars) => table(&drawn(bars)),
@@ -195,7 +200,8 @@ fn picture(chart: &Chart) -> Markup {
     let thinned = chart.thinned();
     let (chart, each) = thinned.as_ref().map_or((chart, 1), |(thin, each)| (thin, *each));
     let Some(drawn) = svg::svg(chart) else { return html! {} };
-    let trials = chart.series.iter().flat_map(|series| &series.points).any(|spot| !spot.trials.is_empty());
+    let spots = || chart.series.iter().flat_map(|series| &series.points);
+    let trials = spots().any(|spot| !spot.trials.is_empty());
     html! {
         figure {
             figcaption { (plain(&chart.title)) }
@@ -215,7 +221,9 @@ fn picture(chart: &Chart) -> Markup {
                         }
                     }
                 }
-                @if let Some(interval) = &chart.interval { "Strokes: " (plain(interval)) ". " }
+                @if let Some(interval) = chart.interval.as_ref().filter(|_| spots().any(|spot| spot.interval.is_some())) {
+                    "Strokes: " (plain(interval)) ". "
+                }
                 @if trials { "Dots: trials. " }
                 @if each > 1 { (format!("Picture and data have one in {each} of its figures, with the least and the greatest. ")) }
                 a download="data.csv" href=(data("text/csv", &csv(chart))) { "Data (CSV)" }
@@ -266,15 +274,24 @@ fn class(tone: Tone) -> &'static str {
 
 /// A table can be scrolled by itself where the page is narrow: by touch, or by keys once it has the focus.
 fn table(table: &Table) -> Markup {
-    let head = |at: usize| table.columns.iter().map(move |column| column.head[at].as_str());
-    let two = head(1).any(|text| !text.is_empty());
+    let two = table.columns.iter().any(|column| !column.head[1].is_empty());
+    let of = |column: &Column| {
+        let number = |cell: &Cell| matches!(cell, Cell::Number { .. } | Cell::Interval { .. });
+        column.cells.iter().any(number).then_some("number")
+    };
+    if table.rows() == 0 {
+        return html! {};
+    }
     html! {
         div.scroll tabindex="0" role="region" aria-label="table" {
             table {
                 thead {
                     tr {
-                        @for (first, second) in head(0).zip(head(1)) {
-                            th scope="col" { (plain(first)) @if two { br; span.unit { (plain(second)) } } }
+                        @for column in &table.columns {
+                            @let [first, second] = &column.head;
+                            th scope="col" class=[of(column)] {
+                                (plain(first)) @if two { br; span.unit { (plain(second)) } }
+                            }
                         }
                     }
                 }
@@ -282,7 +299,7 @@ fn table(table: &Table) -> Markup {
                     @for row in 0..table.rows() {
                         tr {
                             @for (at, column) in table.columns.iter().enumerate() {
-                                (cell(&column.cells[row], at == 0))
+                                (cell(&column.cells[row], at == 0, of(column)))
                             }
                         }
                     }
@@ -292,7 +309,10 @@ fn table(table: &Table) -> Markup {
     }
 }
 
-fn cell(cell: &Cell, names: bool) -> Markup {
+/// Letters of a cell that is broken into lines.
+const LONG: usize = 44;
+
+fn cell(cell: &Cell, names: bool, of: Option<&str>) -> Markup {
     match cell {
         Cell::Number { value, text } => html! { td.number data-value=(value) { (plain(text)) } },
         Cell::Interval { low, text, .. } => html! { td.number data-value=(low) { (plain(text)) } },
@@ -300,10 +320,17 @@ fn cell(cell: &Cell, names: bool) -> Markup {
             let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
             html! { td.bars { span.bar style=(format!("width: {:.1}%", 100.0 * share)) {} } }
         }
-        Cell::Link(to) if names => html! { th scope="row" { (link(to)) } },
-        Cell::Link(to) => html! { td { (link(to)) } },
-        other if names => html! { th scope="row" { (plain(other.text())) } },
-        other => html! { td { (plain(other.text())) } },
+        other => {
+            let text = other.text();
+            let class = if text.chars().count() > LONG { Some("long") } else { of };
+            let shown = match other {
+                Cell::Link(to) => link(to),
+                _ => rich(text),
+            };
+            html! {
+                @if names { th scope="row" class=[class] { (shown) } } @else { td class=[class] { (shown) } }
+            }
+        }
     }
 }
 
@@ -326,6 +353,19 @@ fn drawn(bars: &Bars) -> Table {
         .column("greatest", "", run(2))
         .column("", "", |bar| bar.runs.map(|runs| Cell::Bar { share: runs[1] / bars.top }))
         .into()
+}
+
+/// Text in which code stands between backticks.
+fn rich(text: &str) -> Markup {
+    let text = plain(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    html! {
+        @if parts.len().is_multiple_of(2) { (text) } @else {
+            @for (at, part) in parts.iter().enumerate() {
+                @if at % 2 == 1 { code { (part) } } @else { (part) }
+            }
+        }
+    }
 }
 
 /// Text without control characters. Its marks of HTML are escaped where it is written.

@@ -161,7 +161,17 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document
 
 /// The question of a plan.
 pub fn question(page: &mut Document, experiment: &Experiment) {
-    page.answer(format!("{}{}", experiment.title, if experiment.quick { " (quick form)" } else { "" }));
+    page.answer(titled(experiment));
+    asked(page, experiment);
+}
+
+/// The title, with the form.
+pub(super) fn titled(experiment: &Experiment) -> String {
+    format!("{}{}", experiment.title, if experiment.quick { " (quick form)" } else { "" })
+}
+
+/// The question below its title.
+pub(super) fn asked(page: &mut Document, experiment: &Experiment) {
     page.say(&experiment.question);
     experiment.source.iter().for_each(|source| page.note(format!("From: {source}")));
     page.gap();

@@ -1,11 +1,13 @@
 //! Results of a campaign: the answer, the cells, the papers' tables, sweeps, and expectations.
 
 mod answer;
+mod audits;
 pub(super) mod balance;
 mod benchmarks;
 pub(super) mod changes;
 mod end_hosts;
 mod figures;
+mod lab;
 mod measured;
 mod pictures;
 pub(super) mod profiles;
@@ -15,10 +17,16 @@ mod telemetry;
 
 pub(super) use benchmarks::departures;
 
+use super::Records;
 use super::numbers::{listed, rate_unit, share, together};
-use crate::document::{Cell, Document, Tone};
-use linerate_measure::record::{Campaign, HostFacts, Mode, Planned, Row, Series, Summary, TrialRecord};
+use crate::document::{Block, Cell, Document, Tone};
+use linerate_hosts::configuration::Configuration;
+use linerate_measure::record::{
+    Campaign, HostFacts, Mode, Planned, Row, Series, SlotFacts, Summary, TrialRecord,
+};
+use linerate_profile::Profile;
 use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
+use std::collections::BTreeMap;
 
 /// The records of a page.
 pub struct Shown<'a> {
@@ -32,6 +40,20 @@ pub struct Shown<'a> {
     pub summary: &'a Summary,
     /// The trials, for pictures; empty where a page has none.
     pub trials: &'a [TrialRecord],
+    /// The stacks of the cells that were profiled.
+    pub stacks: &'a BTreeMap<usize, Profile>,
+}
+
+impl<'a> Shown<'a> {
+    pub fn new(planned: &'a Planned, records: &Records<'a>) -> Shown<'a> {
+        let Records { campaign, host, summary, trials, stacks, .. } = *records;
+        Shown { campaign, planned, host, summary, trials, stacks }
+    }
+
+    /// Whether the page is for somebody who was not there: with pictures, and with the method before the details.
+    fn is_whole(&self) -> bool {
+        !self.trials.is_empty()
+    }
 }
 
 impl Shown<'_> {
@@ -112,27 +134,51 @@ pub(super) fn has_rate(row: &Row) -> bool {
 }
 
 /// The whole page. The caller has already said whether the campaign is simulated.
-pub fn page(page: &mut Document, shown: &Shown<'_>) {
-    if shown.planned.file.is_some() {
-        super::plan::question(page, &shown.planned.experiment);
+pub fn page(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
+    let experiment = &shown.planned.experiment;
+    match (&shown.planned.file, shown.is_whole()) {
+        (None, _) => {}
+        (Some(_), false) => super::plan::question(page, experiment),
+        (Some(_), true) => {
+            page.title = Some(super::plan::titled(experiment));
+            super::plan::asked(page, experiment);
+        }
     }
-    if !shown.summary.benchmarks.is_empty() {
-        benchmarks::benchmarks(page, shown);
+    let Summary { benchmarks, searches, .. } = shown.summary;
+    match (benchmarks.is_empty(), searches.is_empty()) {
+        (false, _) => benchmarks::benchmarks(page, shown),
+        (_, false) => searches::searches(page, shown),
+        _ => {
+            answer::answer(page, shown);
+            pictures::cells(page, shown);
+            tables::cells(page, shown);
+        }
+    }
+    let rates = benchmarks.is_empty() && searches.is_empty();
+    if rates && !shown.is_whole() {
+        details(page, shown);
+    } else {
         tables::expectations(page, shown);
-        warnings(page, shown);
-        measured::measured(page, shown);
-        return repeat(page, shown);
     }
-    if !shown.summary.searches.is_empty() {
-        searches::searches(page, shown);
-        tables::expectations(page, shown);
-        warnings(page, shown);
-        measured::measured(page, shown);
-        return repeat(page, shown);
+    warnings(page, shown);
+    measured::measured(page, shown);
+    if !shown.is_whole() {
+        return;
     }
-    answer::answer(page, shown);
-    pictures::cells(page, shown);
-    tables::cells(page, shown);
+    if rates {
+        details(page, shown);
+    }
+    pictures::loads(page, shown);
+    pictures::cpus(page, shown);
+    audits::audits(page, shown);
+    conformance(page, shown, facts);
+    repeat(page, shown);
+    audits::machine(page, shown.host);
+    configurations(page, shown, facts);
+}
+
+/// What stands behind the rates of the cells.
+fn details(page: &mut Document, shown: &Shown<'_>) {
     match shown.is_of_end_hosts() {
         true => end_hosts::tcp(page, shown),
         false => figures::load(page, shown),
@@ -141,9 +187,12 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     pictures::series(page, shown);
     tables::series(page, shown);
     tables::speed_ups(page, shown);
-    tables::expectations(page, shown);
+    if !shown.is_whole() {
+        tables::expectations(page, shown);
+    }
     super::explanation::section(page, shown.campaign, shown.summary);
     balance::balance(page, shown.campaign, &shown.summary.explanations);
+    pictures::queues(page, shown);
     profiles::profiles(page, shown);
     telemetry::telemetry(page, shown);
     figures::figures(page, shown);
@@ -153,16 +202,43 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
     let told = skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")));
     page.list("Not measured", "- ", told, Tone::Plain);
-    warnings(page, shown);
-    measured::measured(page, shown);
-    repeat(page, shown);
+}
+
+/// The requirements of the standard that the campaign claims.
+fn conformance(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
+    let Shown { campaign, host, trials, summary, .. } = *shown;
+    let records = linerate_standards::Records { campaign, host, trials, facts, summary: Some(summary) };
+    let Some(found) = linerate_standards::conformance(&records) else { return };
+    page.heading("Conformance");
+    for claim in &found.claims {
+        page.say(claim.to_string());
+    }
+    page.folded("All requirements, each with its evidence", |page| {
+        let mut all = super::conformance(&campaign.name, &found);
+        all.blocks.remove(0);
+        page.append(all);
+    });
+}
+
+/// The configuration of the DUTs; those that differ in their traffic alone are configured alike.
+fn configurations(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
+    let mut known = Vec::new();
+    for facts in facts {
+        let Some(found) = Configuration::recorded(facts) else { continue };
+        if !known.contains(&found) {
+            let mut of = super::facts(&shown.name(facts.slot), &found);
+            let title = match of.blocks.remove(0) {
+                Block::Heading { text } => text,
+                _ => String::new(),
+            };
+            page.folded(title, |page| page.append(of));
+            known.push(found);
+        }
+    }
 }
 
 /// The command line, and the plan that `linerate run` carries out again.
 fn repeat(page: &mut Document, shown: &Shown<'_>) {
-    if shown.trials.is_empty() {
-        return;
-    }
     page.heading("To repeat it");
     page.fact("begun", &shown.campaign.started);
     page.fact("linerate", &shown.campaign.linerate);
@@ -170,8 +246,9 @@ fn repeat(page: &mut Document, shown: &Shown<'_>) {
     if let Ok(plan) =
         linerate_plan::campaign::Campaign::joined(&shown.planned.experiment, shown.planned.plan.clone())
     {
-        page.note("The plan, for `linerate run`:");
-        page.code(&linerate_plan::write(&plan), Tone::Plain);
+        page.folded("The plan, for `linerate run`", |page| {
+            page.code(&linerate_plan::write(&plan), Tone::Plain)
+        });
     }
 }
 

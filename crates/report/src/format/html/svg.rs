@@ -146,7 +146,7 @@ fn cells(chart: &Chart, mut x: Extent, y: &Extent, area: &DrawingArea<SVGBackend
     let text = || ("sans-serif", 15).into_font().color(&INK);
     let mut mesh = context.configure_mesh();
     mesh.disable_mesh().axis_style(INK).label_style(text()).axis_desc_style(text());
-    mesh.x_desc(&chart.x.label).x_labels(8).y_labels(MOST_NAMES).draw()?;
+    mesh.x_desc(&chart.x.label).x_labels(places.len().clamp(2, 8)).y_labels(MOST_NAMES).draw()?;
     for (row, series) in chart.series.iter().enumerate() {
         for spot in series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite()) {
             let middle = -(row as f64);

@@ -100,6 +100,9 @@ fn line_rates(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     if rows.is_empty() {
         return;
     }
+    if shown.is_whole() {
+        page.heading("Shares of line rates");
+    }
     let alone = rows.iter().all(|r| tester(&r));
     let lines = rows.iter().filter(|r| alone || !tester(r)).flat_map(|row| {
         let imix = ("   simple IMIX, same frame rate".to_string(), &row.line_share_imix);

@@ -1,8 +1,8 @@
 //! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
 use super::super::numbers::{bytes, counted, grouped, listed, seconds, some, together};
-use super::Shown;
-use crate::document::{Document, Tone};
+use super::{Shown, lab};
+use crate::document::{Block, Document, Tone};
 use linerate_measure::record::{Direction, HostFacts, Mode, Slot, States, Summary};
 use linerate_plan::settings::cpu_list;
 
@@ -13,6 +13,9 @@ const MOST: usize = 8;
 pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.heading("How it was measured");
     let campaign = shown.campaign;
+    if let Some(drawing) = lab::lab(campaign, shown.host).filter(|_| shown.is_whole()) {
+        page.blocks.push(Block::Drawing(drawing));
+    }
     let mode = campaign.asked.mode;
     let searched = !shown.summary.searches.is_empty();
     let arguments = match searched {

@@ -3,36 +3,104 @@
 use super::Shown;
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Document};
-use crate::pages::numbers::words;
-use linerate_measure::record::{Searched, SearchedLoad, Slot, TrialRecord};
+use crate::pages::numbers::{counted, words};
+use linerate_explain::frames_by_place;
+use linerate_measure::record::{LabKind, Place, Searched, SearchedLoad, Slot, TrialRecord};
+use linerate_measure::trial::{Sample, Shape};
 use linerate_stats::histogram::Histogram;
+use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, line_rate};
+use std::collections::BTreeMap;
 
 /// Cells that a picture has room for.
 const MOST_CELLS: usize = 60;
+/// Bars of one name that can be told apart.
+const MOST_BARS: usize = 6;
+/// Columns of a map, and cells and trials that have one of their own.
+const MOST_COLUMNS: usize = 60;
+const MOST_MAPS: usize = 2;
+const MOST_LOADS: usize = 4;
+/// The fewest samples of a trial that make a line.
+const FEWEST_SAMPLES: usize = 4;
 /// Series, and trials of one, that can be told apart.
 const MOST_SERIES: usize = 8;
 const MOST_TRIALS: usize = 2000;
-/// Shares of frames at which a distribution is drawn.
-const PARTS: [f64; 15] = [0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999];
+/// Percentiles, by how many frames one is slower of.
+const SLOWEST: [f64; 12] = [2.0, 4.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 1e4, 1e5, 1e6];
+/// The share of the sent frames from which on a loss is marked: fewer may be under way.
+const LOSS_SHOWN: f64 = 0.005;
+/// A limit this many times above all rates leaves no room for them.
+const FAR_ABOVE: f64 = 4.0;
+/// The tester's rate without a DUT stands beside those of cells unless it is so many times as high.
+const NEAR: f64 = 2.0;
+/// Steps of the curve of a line rate.
+const CURVE: u32 = 40;
+/// What a card sends for an instant beyond the line rate is an error of clocks.
+const TOLERANCE: f64 = 1.001;
 /// Numbers that are further apart than this are shown by their ratio.
 const FAR: f64 = 20.0;
 
-/// A point for each cell, with all trials.
+/// The rates of all cells: bars side by side where all variants have the same few other levels, else a point for each cell.
 pub fn cells(page: &mut Document, shown: &Shown<'_>) {
-    let rows = shown.summary.rows.iter().filter(|row| row.received.n > 0);
-    let cells: Vec<usize> = rows.map(|row| row.slot).collect();
-    if shown.trials.is_empty() || cells.is_empty() || cells.len() > MOST_CELLS {
+    if shown.trials.is_empty() {
         return;
     }
-    let names = cells.iter().map(|cell| shown.name(*cell)).collect();
-    let points = (0u32..).zip(&cells).filter_map(|(at, cell)| spot(shown, f64::from(at), *cell));
-    draw(
-        page,
-        "Forwarding rate of each cell",
-        Axis { label: "cell".into(), scale: Scale::Names(names) },
-        shown,
-        vec![Series { name: "median".into(), look: Look::Marks, points: points.collect() }],
-    );
+    if let Some((names, series)) = grouped(shown) {
+        let x = Axis { label: "variant".into(), scale: Scale::Names(names) };
+        return draw(page, "Forwarding rate of each variant", x, shown, series);
+    }
+    let measured = |slot: &&Slot| shown.row(slot.id).is_some_and(|row| row.received.n > 0);
+    let slots = || shown.campaign.slots.iter().filter(measured);
+    let with_dut = slots().any(|slot| !slot.is_calibration());
+    let cells: Vec<&Slot> = slots().filter(|slot| slot.is_calibration() != with_dut).collect();
+    if cells.is_empty() || cells.len() > MOST_CELLS {
+        return;
+    }
+    let names = cells.iter().map(|slot| shown.name(slot.id)).collect();
+    let numbered = || (0u32..).map(f64::from).zip(&cells);
+    let points: Vec<Spot> = numbered().filter_map(|(at, slot)| spot(shown, at, slot.id)).collect();
+    let alone = numbered().filter_map(|(at, slot)| {
+        let spot = spot(shown, at, slot.ceiling?)?;
+        Some(Spot { interval: None, trials: Vec::new(), ..spot })
+    });
+    // Where it is near, it may have been the limit; where it is far, it leaves no room for the others.
+    let most = points.iter().map(|spot| spot.y).fold(0.0, f64::max);
+    let alone: Vec<Spot> = alone.filter(|spot| spot.y < NEAR * most).collect();
+    let mut series = vec![Series { name: "cell".into(), look: Look::Marks, points }];
+    if !alone.is_empty() {
+        series.push(Series { name: "tester without a DUT".into(), look: Look::Marks, points: alone });
+    }
+    let x = Axis { label: "cell".into(), scale: Scale::Names(names) };
+    draw(page, "Forwarding rate of each cell", x, shown, series);
+}
+
+/// The variants, and a series of bars for each other level that they all have.
+fn grouped(shown: &Shown<'_>) -> Option<(Vec<String>, Vec<Series>)> {
+    let factors = &shown.planned.experiment.factors;
+    let others = |slot: &Slot| {
+        let level = |(factor, level): &(usize, usize)| {
+            let factor = factors.get(*factor).filter(|factor| factor.levels.len() > 1)?;
+            let level = factor.levels.get(*level)?;
+            Some(if factor.of_frames() { level.clone() } else { format!("{} {level}", factor.name) })
+        };
+        slot.levels.iter().filter_map(level).collect::<Vec<_>>().join(", ")
+    };
+    let (mut names, mut series): (Vec<String>, Vec<Series>) = (Vec::new(), Vec::new());
+    for slot in shown.campaign.slots.iter().filter(|slot| !slot.is_calibration()) {
+        let at = names.iter().position(|name| *name == slot.plan_variant).unwrap_or_else(|| {
+            names.push(slot.plan_variant.clone());
+            names.len() - 1
+        });
+        let Some(spot) = spot(shown, at as f64, slot.id) else { continue };
+        let name = others(slot);
+        match series.iter_mut().find(|series| series.name == name) {
+            Some(series) => series.points.push(spot),
+            None => series.push(Series { name, look: Look::Bars, points: vec![spot] }),
+        }
+    }
+    let fits = names.len() > 1
+        && (2..=MOST_BARS).contains(&series.len())
+        && names.len() * series.len() <= MOST_CELLS;
+    (fits && shown.series().next().is_none()).then_some((names, series))
 }
 
 /// The loss at each load of a search.
@@ -102,31 +170,214 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
     }
 }
 
-/// The share of the stamped frames of each cell that took at most so long.
+/// How the latencies of each cell are distributed, and how long the slowest frames took.
 pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
     let of = |slot: &Slot| {
         let mut all = Histogram::default();
         let valid = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid);
         valid.for_each(|trial| all.merge(&trial.receiver.latency));
-        let point = |part: &f64| {
-            let x = all.quantile(*part)? as f64 / 1e3;
-            Some(Spot { x, y: 100.0 * part, interval: None, trials: Vec::new() })
-        };
-        let points = PARTS.iter().filter_map(point).filter(|point| point.x > 0.0).collect();
-        Series { name: shown.name(slot.id), look: Look::Line, points }
+        (all.count() > 0).then(|| (shown.name(slot.id), all))
     };
-    let series: Vec<Series> =
-        shown.campaign.slots.iter().map(of).filter(|s| s.points.len() > 1).take(MOST_SERIES).collect();
-    if series.is_empty() {
+    let with_dut = shown.campaign.slots.iter().any(|slot| !slot.is_calibration());
+    let slots = shown.campaign.slots.iter().filter(|slot| slot.is_calibration() != with_dut);
+    let all: Vec<(String, Histogram)> = slots.filter_map(of).take(MOST_SERIES).collect();
+    if all.is_empty() {
         return;
     }
+    let lines = |points: &dyn Fn(&Histogram) -> Vec<[f64; 2]>| -> Vec<Series> {
+        let spot = |[x, y]: [f64; 2]| Spot { x, y, interval: None, trials: Vec::new() };
+        let line = |(name, of): &(String, Histogram)| Series {
+            name: name.clone(),
+            look: Look::Line,
+            points: points(of).into_iter().map(spot).collect(),
+        };
+        all.iter().map(line).collect()
+    };
+    let shares = |of: &Histogram| {
+        let count = of.count() as f64;
+        let share =
+            |(from, frames): (u64, u64)| [(from.max(1) as f64 * 1.5) / 1e3, 100.0 * frames as f64 / count];
+        of.powers().into_iter().map(share).collect()
+    };
+    let slowest = |of: &Histogram| {
+        let some = SLOWEST.iter().filter(|one| of.count() as f64 >= **one);
+        some.filter_map(|one| Some([*one, of.quantile(1.0 - 1.0 / one)? as f64 / 1e3])).collect()
+    };
+    let latency = || Axis { label: "latency, us".into(), scale: Scale::Log };
     page.blocks.push(Block::Chart(Chart {
-        title: "Latency: the share of stamped frames that took at most so long".into(),
-        x: Axis { label: "latency, us".into(), scale: Scale::Log },
-        y: Axis { label: "frames, %".into(), scale: Scale::Percent },
-        series,
+        title: "Latency: the share of stamped frames in each range from one power of two to the next".into(),
+        x: latency(),
+        y: Axis { label: "frames, %".into(), scale: Scale::Linear { from_zero: true } },
+        series: lines(&shares),
         interval: None,
     }));
+    page.blocks.push(Block::Chart(Chart {
+        title: "Latency percentiles: one frame in 2 (p50), 10 (p90), 100 (p99) and so on took longer".into(),
+        x: Axis { label: "one frame in so many".into(), scale: Scale::Log },
+        y: latency(),
+        series: lines(&slowest),
+        interval: None,
+    }));
+}
+
+/// Rates inside the trials, from sample to sample.
+pub fn loads(page: &mut Document, shown: &Shown<'_>) {
+    let of = |slot: &Slot| -> Vec<&TrialRecord> {
+        let valid = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid);
+        let steady = valid.filter(|trial| trial.samples.len() >= FEWEST_SAMPLES);
+        // Trials at another load, or of another length, are others.
+        let mut all: Vec<&TrialRecord> = steady.collect();
+        let last = all.last().map(|last| (last.asked_fps, last.timing, last.shape));
+        all.retain(|trial| Some((trial.asked_fps, trial.timing, trial.shape)) == last);
+        all
+    };
+    let with_dut = shown.campaign.slots.iter().filter(|slot| !slot.is_calibration());
+    let all: Vec<(&Slot, Vec<&TrialRecord>)> =
+        with_dut.map(|slot| (slot, of(slot))).filter(|(_, trials)| !trials.is_empty()).collect();
+    if all.is_empty() {
+        return;
+    }
+    page.heading("Inside the trials");
+    for (slot, trials) in all.iter().take(MOST_LOADS) {
+        page.blocks.push(Block::Chart(inside(shown, slot, trials)));
+    }
+    let more = all.len().saturating_sub(MOST_LOADS);
+    let more = if more > 0 { format!(" The records have {more} more cells.") } else { String::new() };
+    page.note(format!(
+        "Rates between two samples of the counters, medians over the trials of a cell at its last load. The warm-up is not sampled.{more}"
+    ));
+}
+
+fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
+    let (scale, unit) = shown.unit();
+    let samples = trials.iter().map(|trial| trial.samples.len()).min().unwrap_or(0);
+    let rates = |of: &dyn Fn(&[Sample]) -> f64, at: usize| -> Vec<f64> {
+        let between = trials.iter().filter_map(|trial| trial.samples.get(at - 1..=at));
+        let rate = |two: &[Sample]| 1e9 * of(two) / two[1].t_ns.saturating_sub(two[0].t_ns) as f64 / scale;
+        between.map(rate).filter(|rate| rate.is_finite()).collect()
+    };
+    let line = |of: &dyn Fn(&[Sample]) -> f64, all: bool| -> Vec<Spot> {
+        let spot = |at: usize| {
+            let rates = rates(of, at);
+            let y = linerate_stats::median(&rates)?;
+            let x = trials[0].samples[at - 1].t_ns.midpoint(trials[0].samples[at].t_ns) as f64 / 1e9;
+            Some(Spot { x, y, interval: None, trials: if all { rates } else { Vec::new() } })
+        };
+        (1..samples).filter_map(spot).collect()
+    };
+    let grown = |of: fn(&Sample) -> u64| move |two: &[Sample]| of(&two[1]).saturating_sub(of(&two[0])) as f64;
+    let sent = line(&grown(|sample| sample.sent), false);
+    let received = line(&grown(|sample| sample.received), true);
+    let lost = |(sent, received): (&Spot, &Spot)| {
+        let lost = sent.y - received.y;
+        (lost > LOSS_SHOWN * sent.y).then(|| Spot { x: sent.x, y: lost, interval: None, trials: Vec::new() })
+    };
+    let lost: Vec<Spot> = sent.iter().zip(&received).filter_map(lost).collect();
+    let at = |x: f64| Spot { x, y: 0.0, interval: None, trials: Vec::new() };
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let timing = trials[0].timing;
+    let warm_up = vec![at(0.0), at(seconds(timing.warm_up_ns))];
+    let mut series = vec![
+        Series { name: "warm-up, in no figure".into(), look: Look::Span, points: warm_up },
+        Series { name: "received".into(), look: Look::Line, points: received },
+        Series { name: "sent".into(), look: Look::Limit, points: sent },
+    ];
+    if !lost.is_empty() {
+        series.push(Series { name: "lost".into(), look: Look::Marks, points: lost });
+    }
+    let event = match trials[0].shape {
+        Shape::Step { after_ns, .. } => Some(("another load", after_ns)),
+        Shape::Event { after_ns } => Some(("event", after_ns)),
+        Shape::Constant | Shape::Burst { .. } => None,
+    };
+    if let Some((name, after_ns)) = event {
+        let points =
+            vec![at(seconds(timing.warm_up_ns + after_ns)), at(seconds(timing.warm_up_ns + timing.run_ns))];
+        series.push(Series { name: format!("from this time on: {name}"), look: Look::Span, points });
+    }
+    Chart {
+        title: format!("Inside the trials: {}, {}", shown.name(slot.id), counted(trials.len(), "trial")),
+        x: Axis { label: "time since the load began, s".into(), scale: Scale::Linear { from_zero: true } },
+        y: Axis { label: format!("frames, {unit}"), scale: Scale::Linear { from_zero: true } },
+        series,
+        interval: None,
+    }
+}
+
+/// A map of frames by receive queue, or by CPU, over the trials of each cell whose frames come to several.
+pub fn queues(page: &mut Document, shown: &Shown<'_>) {
+    let spread = shown.summary.explanations.iter().filter(|explained| explained.balance.len() > 1);
+    for explained in spread.take(MOST_MAPS) {
+        let kind = explained.balance[0].place;
+        let of_cell = shown.trials.iter().filter(|trial| trial.slot == explained.slot && trial.audit.valid);
+        let counted: Vec<BTreeMap<u32, u64>> =
+            of_cell.map(|trial| frames_by_place(&trial.dut, kind)).filter(|by| !by.is_empty()).collect();
+        let each = counted.len().div_ceil(MOST_COLUMNS).max(1);
+        let columns: Vec<&[BTreeMap<u32, u64>]> = counted.chunks(each).collect();
+        if columns.len() < 2 {
+            continue;
+        }
+        let share = |column: &[BTreeMap<u32, u64>], number: u32| {
+            let all: u64 = column.iter().flat_map(BTreeMap::values).sum();
+            let own: u64 = column.iter().filter_map(|by| by.get(&number)).sum();
+            100.0 * own as f64 / all.max(1) as f64
+        };
+        let (what, short) = match kind {
+            Place::Queue => ("receive queue", "queue"),
+            Place::Cpu => ("CPU that entered them into its network stack", "CPU"),
+        };
+        let row = |number: u32| Series {
+            name: format!("{short} {number}"),
+            look: Look::Cells,
+            points: (1u32..)
+                .zip(&columns)
+                .map(|(x, column)| Spot {
+                    x: f64::from(x),
+                    y: share(column, number),
+                    interval: None,
+                    trials: Vec::new(),
+                })
+                .collect(),
+        };
+        let x = if each > 1 { format!("groups of {each} trials") } else { "trials".into() };
+        page.blocks.push(Block::Chart(Chart {
+            title: format!("Frames by {what} over time: {}", shown.name(explained.slot)),
+            x: Axis {
+                label: format!("{x} of the cell, in the order of time"),
+                scale: Scale::Linear { from_zero: false },
+            },
+            y: Axis { label: "share of the frames, %".into(), scale: Scale::Linear { from_zero: true } },
+            series: explained.balance.iter().map(|place| row(place.number)).collect(),
+            interval: None,
+        }));
+    }
+}
+
+/// A map of how busy each CPU was in the trials of each cell.
+pub fn cpus(page: &mut Document, shown: &Shown<'_>) {
+    let row = |slot: &Slot| {
+        let mut busy: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        let valid = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid);
+        valid
+            .flat_map(|trial| &trial.cpus)
+            .for_each(|of| busy.entry(of.cpu).or_default().push(100.0 * of.busy));
+        let spot = |(cpu, shares): (u32, Vec<f64>)| {
+            let y = linerate_stats::median(&shares)?;
+            Some(Spot { x: f64::from(cpu), y, interval: None, trials: Vec::new() })
+        };
+        let points: Vec<Spot> = busy.into_iter().filter_map(spot).collect();
+        (!points.is_empty()).then(|| Series { name: shown.name(slot.id), look: Look::Cells, points })
+    };
+    let series: Vec<Series> = shown.campaign.slots.iter().filter_map(row).take(MOST_COLUMNS / 2).collect();
+    if !series.is_empty() {
+        page.blocks.push(Block::Chart(Chart {
+            title: "How busy each CPU was: medians of the trials of each cell".into(),
+            x: Axis { label: "CPU".into(), scale: Scale::Linear { from_zero: false } },
+            y: Axis { label: "busy, %".into(), scale: Scale::Percent },
+            series,
+            interval: None,
+        }));
+    }
 }
 
 /// Rates over each factor, a line for each series.
@@ -143,16 +394,49 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
             }
             None => Scale::Names(of_factor[0].points.iter().map(|point| point.level.clone()).collect()),
         };
-        let look = if numbers.is_some() { Look::Line } else { Look::Marks };
+        let look = if numbers.is_some() { Look::Line } else { Look::Bars };
+        let lengths = numbers.is_some() && factor.sets == ["traffic.size"];
         let lines = of_factor.iter().map(|series| {
             let points = (0u32..)
                 .zip(&series.points)
                 .filter_map(|(at, point)| spot(shown, point.number.unwrap_or(f64::from(at)), point.cell));
             Series { name: shown.shortened(&series.name), look, points: points.collect() }
         });
+        let mut lines: Vec<Series> = lines.collect();
+        if lengths {
+            lines.extend(line_rates(&lines, shown.unit().0));
+        }
         let label = factor.about.clone().unwrap_or_else(|| factor.name.clone());
-        draw(page, &format!("Rate over {}", factor.name), Axis { label, scale }, shown, lines.collect());
+        draw(page, &format!("Rate over {}", factor.name), Axis { label, scale }, shown, lines);
+        if lengths && shown.campaign.asked.lab != LabKind::Hosts {
+            page.note("The links of this lab are virtual and have no line rate: those of Ethernet are drawn for comparison.");
+        }
     }
+}
+
+/// Over frame lengths with FCS: the line rate of the slowest Ethernet that carries all points, and that of frames of simple IMIX.
+fn line_rates(series: &[Series], scale: f64) -> Vec<Series> {
+    let points = || series.iter().flat_map(|series| &series.points);
+    let carries = |bits: f64| points().all(|spot| spot.y * scale <= TOLERANCE * line_rate(bits, spot.x));
+    let Some((name, bits)) = LINK_SPEEDS.into_iter().find(|(_, bits)| carries(*bits)) else {
+        return Vec::new();
+    };
+    let ends =
+        points().map(|spot| spot.x).fold([f64::INFINITY, 0.0], |[l, h]: [f64; 2], x| [l.min(x), h.max(x)]);
+    let limit = |name: String, rate: &dyn Fn(f64) -> f64| {
+        let spot = |step: u32| {
+            let x = ends[0] * (ends[1] / ends[0]).powf(f64::from(step) / f64::from(CURVE));
+            Spot { x, y: rate(x) / scale, interval: None, trials: Vec::new() }
+        };
+        Series { name, look: Look::Limit, points: (0..=CURVE).map(spot).collect() }
+    };
+    let name = name.replace('G', " G");
+    vec![
+        limit(format!("line rate of Ethernet with {name}bit/s"), &|length| line_rate(bits, length)),
+        limit(format!("the same, of simple IMIX ({SIMPLE_IMIX_AVERAGE:.1} B)"), &|_| {
+            line_rate(bits, SIMPLE_IMIX_AVERAGE)
+        }),
+    ]
 }
 
 /// The rate of a cell with its interval and its valid trials, or the rate that was searched for with its bounds, in the unit of the page.
@@ -175,7 +459,14 @@ fn spot(shown: &Shown<'_>, x: f64, cell: usize) -> Option<Spot> {
 
 fn draw(page: &mut Document, title: &str, x: Axis, shown: &Shown<'_>, series: Vec<Series>) {
     let (_, unit) = shown.unit();
-    let y = Axis { label: format!("forwarding rate, {unit}"), scale: Scale::Linear { from_zero: true } };
+    let most = |limits: bool| {
+        let of = series.iter().filter(|series| (series.look == Look::Limit) == limits);
+        of.flat_map(|series| &series.points).map(|spot| spot.y).fold(0.0, f64::max)
+    };
+    // Beside limits that are far above, rates are told apart by their ratios.
+    let scale =
+        if most(true) > FAR_ABOVE * most(false) { Scale::Log } else { Scale::Linear { from_zero: true } };
+    let y = Axis { label: format!("forwarding rate, {unit}"), scale };
     let interval = Some("95 % interval of the median".into());
     page.blocks.push(Block::Chart(Chart { title: title.into(), x, y, series, interval }));
 }

@@ -2,14 +2,17 @@
 
 use super::super::numbers::rate;
 use super::Shown;
-use crate::document::{Cell, Document, Table};
+use crate::document::{Block, Cell, Document, Drawing, Table};
 use linerate_measure::record::SlotProfile;
+use linerate_profile::{differential_part, flame_graph_part};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Functions of the table.
 const FUNCTIONS: usize = 12;
 /// Cells side by side at most. The folded stacks have all.
 const CELLS: usize = 6;
+/// Flame graphs on a page at most: each has some hundred kilobytes.
+const FLAMES: usize = 4;
 /// Functions that explain a difference in words.
 const NAMED: usize = 4;
 /// Standard errors that a difference must have to be named.
@@ -70,6 +73,40 @@ pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
         "The stacks are in the records: `linerate flame {} > picture.svg` draws them.",
         files.join(" ")
     ));
+    flames(page, shown);
+}
+
+/// Flame graphs of the cells, and for each cell with a baseline where its samples went instead.
+fn flames(page: &mut Document, shown: &Shown<'_>) {
+    let mut draw = |title: String, svg: std::io::Result<String>, says: String| {
+        // A profile without samples has no picture.
+        if let Ok(svg) = svg {
+            page.blocks.push(Block::Drawing(Drawing { title, svg, says, flames: true }));
+        }
+    };
+    let of_dut = |slot: &usize| shown.campaign.slots.get(*slot).is_some_and(|slot| !slot.is_calibration());
+    let drawn = || shown.stacks.iter().filter(|(slot, _)| of_dut(slot)).take(FLAMES);
+    for (slot, profile) in drawn() {
+        let mut functions = profile.functions();
+        functions.sort_by_key(|function| std::cmp::Reverse(function.own));
+        let all = profile.samples().max(1) as f64;
+        let named = functions.iter().take(NAMED);
+        let named = named.map(|f| format!("{} {:.1} %", f.name, 100.0 * f.own as f64 / all));
+        let says = format!("Flame graph. Most samples: {}", named.collect::<Vec<_>>().join(", "));
+        draw(format!("Flame graph: {}", shown.name(*slot)), flame_graph_part(profile), says);
+    }
+    for (slot, after) in drawn() {
+        let Some(than) = shown.campaign.slots.get(*slot).and_then(|slot| slot.baseline) else { continue };
+        let Some(before) = shown.stacks.get(&than) else { continue };
+        let says =
+            "Flame graph: functions whose share of the samples grew are red, those whose share fell are blue";
+        let title = format!(
+            "Difference: {} against {}. Red functions have a larger share of the samples, blue ones a smaller one",
+            shown.name(*slot),
+            shown.name(than)
+        );
+        draw(title, differential_part(before, after), says.into());
+    }
 }
 
 /// Events that the CPUs counted, for each frame.

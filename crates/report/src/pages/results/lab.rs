@@ -1,0 +1,214 @@
+//! The lab as a drawing: hosts in the order of the frames' way, their links, and the CPUs of each role.
+
+use super::super::numbers::{some, time, words};
+use crate::document::Drawing;
+use linerate_measure::record::{Campaign, Direction, HostFacts, LabKind, Mode, Slot};
+use linerate_plan::settings::cpu_list;
+use maud::html;
+use std::collections::BTreeMap;
+
+/// Width of a host, of a link, and of a letter; height of a line.
+const HOST: usize = 200;
+const LINK: usize = 70;
+const LETTER: usize = 7;
+const LINE: usize = 18;
+/// Variants that are named.
+const NAMED: usize = 3;
+
+/// A host or namespace: its role and what is known of it.
+struct Place {
+    role: String,
+    lines: Vec<String>,
+}
+
+/// The lab of a campaign; `None` where the records do not tell.
+pub fn lab(campaign: &Campaign, host: &HostFacts) -> Option<Drawing> {
+    let (places, link) = match (campaign.asked.lab, campaign.asked.mode) {
+        (LabKind::Imported, _) => return None,
+        (LabKind::Hosts, _) | (_, Mode::Hosts) => (of_hosts(&campaign.standing)?, "cable".to_string()),
+        (LabKind::Simulated, _) => (embedded(campaign), "memory".to_string()),
+        (LabKind::Namespaces, Mode::EndHosts) => end_hosts(campaign)?,
+        (LabKind::Namespaces, _) => (embedded(campaign), "veth".to_string()),
+    };
+    let around = match campaign.asked.lab {
+        LabKind::Namespaces => {
+            format!(
+                "network namespaces of one machine: {}, {} CPUs, Linux {}",
+                host.cpu_model, host.cpus, host.kernel
+            )
+        }
+        LabKind::Simulated => "simulated in memory: no machine, no link".into(),
+        LabKind::Hosts | LabKind::Imported => String::new(),
+    };
+    let ways = ways(&campaign.slots);
+    let hosts: Vec<String> =
+        places.iter().map(|place| format!("{} ({})", place.role, place.lines.join(", "))).collect();
+    let arrow = match ways {
+        [true, true] => "<->",
+        [false, true] => "<-",
+        _ => "->",
+    };
+    let says = format!(
+        "{}{}{}",
+        hosts.join(&format!(" {arrow} ")),
+        if around.is_empty() { "" } else { "; " },
+        around
+    );
+    Some(Drawing { title: "The lab".into(), svg: svg(&places, &link, ways, &around), says, flames: false })
+}
+
+/// Whether frames go forward, and whether they go back.
+fn ways(slots: &[Slot]) -> [bool; 2] {
+    let any = |way| slots.iter().any(|slot| slot.direction.ways().contains(&way));
+    [any(Direction::Forward), any(Direction::Reverse)]
+}
+
+fn cpus(all: &[u32]) -> String {
+    let mut sorted = all.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    match sorted[..] {
+        [] => "no CPU of its own".into(),
+        [one] => format!("CPU {one}"),
+        _ => format!("CPUs {}", cpu_list(&sorted)),
+    }
+}
+
+fn embedded(campaign: &Campaign) -> Vec<Place> {
+    let asked = &campaign.asked;
+    let roles = &campaign.roles;
+    let inline = asked.mode == Mode::Inline;
+    let of = |own: &[u32]| match inline {
+        true => format!("{}, in turns", cpus(&roles.generator)),
+        false => cpus(own),
+    };
+    let mut variants: Vec<String> = Vec::new();
+    for slot in campaign.slots.iter().filter(|slot| !slot.is_calibration()) {
+        if !variants.contains(&slot.plan_variant) {
+            variants.push(slot.plan_variant.clone());
+        }
+    }
+    let more = variants.len().saturating_sub(NAMED);
+    variants.truncate(NAMED);
+    if more > 0 {
+        variants.push(format!("and {more} more"));
+    }
+    if asked.lab == LabKind::Simulated {
+        variants.push("a model, not this machine".into());
+    } else {
+        variants.push(of(&roles.dut));
+    }
+    vec![
+        Place {
+            role: "generator".into(),
+            lines: vec![format!("by {}", asked.generator), of(&roles.generator), load(campaign)],
+        },
+        Place { role: "DUT".into(), lines: variants },
+        Place { role: "receiver".into(), lines: vec![format!("by {}", asked.receiver), of(&roles.receiver)] },
+    ]
+}
+
+/// The offered load in short.
+fn load(campaign: &Campaign) -> String {
+    let each = |of: fn(&Slot) -> &str| {
+        let mut all: Vec<&str> = campaign.slots.iter().map(of).collect();
+        all.sort_by_key(|text| (text.parse::<u32>().unwrap_or(u32::MAX), *text));
+        all.dedup();
+        some(all.into_iter().map(String::from), 3, ", ")
+    };
+    format!("frames: {}", each(|slot| &slot.frame))
+}
+
+fn end_hosts(campaign: &Campaign) -> Option<(Vec<Place>, String)> {
+    let path = campaign.slots.iter().find_map(|slot| slot.path.as_ref())?;
+    let rate = path.rate.map_or("no limit".into(), |rate| format!("{}bit/s", words(rate, 3)));
+    let end = |role: &str, does: &str| Place {
+        role: role.into(),
+        lines: vec![does.into(), cpus(&campaign.roles.dut)],
+    };
+    let middle =
+        Place { role: "path".into(), lines: vec![format!("{} round trip", time(path.rtt_ns as f64)), rate] };
+    Some((
+        vec![end("end host", "iperf3 sends TCP"), middle, end("end host", "iperf3 receives")],
+        "veth".into(),
+    ))
+}
+
+/// The hosts of a lab file, by their roles: `name (roles)` and what was found on them.
+fn of_hosts(standing: &BTreeMap<String, String>) -> Option<Vec<Place>> {
+    let host = |(key, found): (&String, &String)| {
+        let (name, roles) = key.strip_suffix(')')?.rsplit_once(" (")?;
+        let lines = std::iter::once(name.to_string()).chain(found.split(", ").map(String::from));
+        Some((roles.to_string(), lines.collect::<Vec<String>>()))
+    };
+    let hosts: Vec<(String, Vec<String>)> = standing.iter().filter_map(host).collect();
+    let of = |role: &str| {
+        let mut own = hosts.iter().filter(|(roles, _)| roles.split(", ").any(|one| one == role));
+        let (_, lines) = own.next()?;
+        let mut lines = lines.clone();
+        let more = own.count();
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+        Some(Place { role: if role == "dut" { "DUT".into() } else { role.into() }, lines })
+    };
+    let places: Vec<Place> = ["generator", "dut", "receiver"].into_iter().filter_map(of).collect();
+    (places.len() > 1).then_some(places)
+}
+
+/// Lines of at most as many letters as a host has room for.
+fn wrapped(lines: &[String]) -> Vec<String> {
+    let most = (HOST - 16) / LETTER;
+    let mut out: Vec<String> = Vec::new();
+    for line in lines.iter().filter(|line| !line.is_empty()) {
+        let mut now = String::new();
+        for word in line.split_whitespace() {
+            let word: String = word.chars().take(most).collect();
+            if !now.is_empty() && now.chars().count() + 1 + word.chars().count() > most {
+                out.push(std::mem::take(&mut now));
+            }
+            now = if now.is_empty() { word } else { now + " " + &word };
+        }
+        out.push(now);
+    }
+    out.truncate(12);
+    out
+}
+
+fn svg(places: &[Place], link: &str, [forward, back]: [bool; 2], around: &str) -> String {
+    let texts: Vec<Vec<String>> = places.iter().map(|place| wrapped(&place.lines)).collect();
+    let tall = 34 + LINE * texts.iter().map(Vec::len).max().unwrap_or(0);
+    let below = if around.is_empty() { 0 } else { 30 };
+    let (wide, high) = (20 + places.len() * (HOST + LINK) - LINK, 20 + tall + below);
+    let left = |at: usize| 10 + at * (HOST + LINK);
+    let middle = 10 + tall / 2;
+    let arrow = |from: usize, to: usize, y: usize| {
+        let head = if to > from { to - 8 } else { to + 8 };
+        html! {
+            line x1=(from) y1=(y) x2=(to) y2=(y) class="ink" {}
+            polyline points=(format!("{head},{} {to},{y} {head},{}", y - 5, y + 5)) class="ink" {}
+        }
+    };
+    html! {
+        svg.lab viewBox=(format!("0 0 {wide} {high}")) width=(wide) height=(high) {
+            @if !around.is_empty() {
+                rect x="1" y="1" width=(wide - 2) height=(high - 2) rx="6" class="around" {}
+                text x="14" y=(high - 12) class="soft" { (around.chars().take((wide - 28) / LETTER).collect::<String>()) }
+            }
+            @for (at, (place, lines)) in places.iter().zip(&texts).enumerate() {
+                rect x=(left(at)) y="10" width=(HOST) height=(tall) rx="4" class="host" {}
+                text x=(left(at) + 10) y="30" class="role" { (place.role) }
+                @for (n, line) in lines.iter().enumerate() {
+                    text x=(left(at) + 10) y=(30 + LINE * (n + 1)) { (line) }
+                }
+                @if at > 0 {
+                    @let [from, to] = [left(at) - LINK + 4, left(at) - 4];
+                    text x=(left(at) - LINK / 2) y=(middle - 14) text-anchor="middle" class="soft" { (link) }
+                    @if forward { (arrow(from, to, middle - if back { 5 } else { 0 })) }
+                    @if back { (arrow(to, from, middle + if forward { 7 } else { 0 })) }
+                }
+            }
+        }
+    }
+    .into_string()
+}
