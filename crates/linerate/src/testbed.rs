@@ -79,6 +79,9 @@ impl Request {
         // RFC 2544, section 26.2 tags a frame after 60 s of 120.
         let findings =
             every_frame.map(|every_frame| Findings { every_frame, tag_after_ns: warm_up_ns + run_ns / 2 });
+        // Frames of a batch leave together: rates, delays and the ends of an outage are known no better than that.
+        let longest_s = if findings.is_some() { 50e-6 } else { 1e-3 };
+        let batch = self.rate.map_or(batch, |rate| ((rate * longest_s) as u32).clamp(1, batch));
         let lasting = Load::lasting(self.timing.load());
         Load { rate: self.rate, frames, step, findings, batch, ..lasting }
     }

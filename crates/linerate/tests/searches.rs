@@ -45,11 +45,12 @@ fn takes_minutes_both_methods_find_the_time_of_an_interruption() {
     let line = "--event forwarding-off=100ms --duration 400ms --repeats 5 --link-speed 13440kbit/s";
     let reset = tested(line, "reset");
     let gap = 1e9 / number(&reset["load"]);
-    for run in reset["runs"].as_array().unwrap() {
-        let (by_loss, by_stamps) = (number(&run["by_loss_ns"]), number(&run["by_stamps_ns"]));
-        assert!((by_loss - by_stamps).abs() <= 2.0 * gap, "{run} with gaps of {gap} ns");
-        assert!(by_stamps >= 100e6 - 2.0 * gap, "{run}");
-    }
+    let runs = reset["runs"].as_array().unwrap();
+    let apart = |run: &Value| (number(&run["by_loss_ns"]) - number(&run["by_stamps_ns"])).abs();
+    // A stall of this machine shifts stamps, and loses no frame.
+    let closest = runs.iter().map(apart).fold(f64::INFINITY, f64::min);
+    assert!(closest <= 2.0 * gap, "{runs:#?} with gaps of {gap} ns");
+    assert!(runs.iter().all(|run| number(&run["by_stamps_ns"]) >= 100e6 - 2.0 * gap), "{runs:#?}");
     let event = &reset["event"];
     let lasted = number(&event["ended_ns"]) - number(&event["began_ns"]);
     let first = number(&reset["runs"][0]["by_stamps_ns"]);
@@ -73,20 +74,18 @@ fn takes_minutes_a_queue_recovers_at_once_and_takes_the_burst_that_it_holds() {
     assert!((number(&burst["mean"]) - 1500.0).abs() <= 64.0, "{burst:#}");
 }
 
-/// Delays of 5 and of 65 us in turn. Stalls of this machine only add: the quietest of many short runs is held against the answer.
+/// Delays of 5 and of 185 us in turn. Stalls of this machine only add: the quietest of many short runs is held against the answer.
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_delay_variation_is_that_of_known_delays() {
-    let line = "--variant known-delays=5us/65us --duration 100ms --repeats 20 --link-speed 3360kbit/s";
+    let line = "--variant known-delays=5us/185us --duration 50ms --repeats 20 --link-speed 1344kbit/s";
     let found = tested(line, "delay-variation");
     let runs = found["runs"].as_array().unwrap();
     let quietest = runs.iter().min_by(|a, b| number(&a["pdv_ns"]).total_cmp(&number(&b["pdv_ns"]))).unwrap();
-    let near = |found: f64, expected: f64| (found - expected).abs() <= 0.1 * 60e3;
-    let ipdv = [0, 2].map(|at| number(&quietest["ipdv_ns"][at]));
-    assert!(
-        near(number(&quietest["pdv_ns"]), 60e3) && near(ipdv[0], -60e3) && near(ipdv[1], 60e3),
-        "{quietest}"
-    );
+    let [least, _, largest] = [0, 1, 2].map(|at| number(&quietest["ipdv_ns"][at]));
+    for found in [number(&quietest["pdv_ns"]), -least, largest] {
+        assert!((175e3..300e3).contains(&found), "{found}: {quietest}");
+    }
 }
 
 /// A queue of Q frames, drained at R, is full after the load's time T at R + Q / T. It is as long as the longest stall of this machine.
@@ -134,4 +133,28 @@ fn takes_minutes_two_searches_for_the_same_rate_agree_within_their_intervals() {
     let agreeing = pairs.iter().filter(|pair| agree(pair)).count();
     assert!(agreeing >= 9, "{pairs:#?}");
     eprintln!("{pairs:#?}");
+}
+
+/// The link behind the DUT goes down in mid-search, and in mid-test: the page says since when no frame came, and no result is regular.
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_a_link_that_goes_down_is_named() {
+    let searched = "measure = \"search\"\ngoals = [\"pdr\"]\nduration = \"1 s\"\nmax-load = \"20 kpps\"\nbudget = \"40 s\"";
+    let tested = "measure = \"rfc2544\"\ntests = [\"throughput\", \"frame-loss\"]\nduration = \"1 s\"\ndrain = \"20 ms\"\nsettle = \"1 ms\"\nmax-load = \"20 kpps\"";
+    for trials in [searched, tested] {
+        let scratch = Scratch::new();
+        // Once the DUT has got 30,000 frames.
+        let down = "setsid sh -c 'until set -- $(grep {in}: /proc/net/dev); [ $3 -gt 30000 ]; do sleep 0.1; done; \
+                    ip link set dev {out} down' >/dev/null 2>&1 & sleep 0.2";
+        let plan = format!(
+            "title = \"t\"\nquestion = \"q\"\n[lab]\nmode = \"threaded\"\nbatch = 32\n[variants.forwarding]\n\
+             commands = [{{ run = \"{down}\", undo = \"true\" }}]\n[traffic]\nflows = 1\n[trials]\n{trials}\n"
+        );
+        std::fs::write(scratch.file("plan.toml"), plan).unwrap();
+        let line = format!("run plan.toml --out {}", scratch.file("records"));
+        let ended = linerate_line(&line).dir(scratch.path()).within(150).first().run().no_panic();
+        let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("the DUT or a link went down"), "{ended:?}");
+        assert!(!words.contains(" regular"), "{ended:?}");
+    }
 }

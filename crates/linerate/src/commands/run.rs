@@ -191,7 +191,7 @@ impl Session {
         let Some(Planned { file, experiment, plan, skipped }) = stored.campaign.planned.as_deref().cloned()
         else {
             bail_usage!(
-                "{shown} cannot be resumed: it was not started by `linerate run`, `bench`, `search` or `rfc2544`"
+                "{shown} cannot be resumed: it was not started by `linerate run`, `linerate bench`, `linerate search` or `linerate rfc2544`"
             );
         };
         let plan = Plan::joined(&experiment, plan).with_context(|| format!("reading the plan in {shown}"))?;

@@ -356,3 +356,17 @@ fn rows_have_both_directions() {
     let alone = summarise(&campaign, &trials, Stopped::Precise, 0);
     assert_eq!(2.0 * s.rows[1].line_share["10G"], alone.rows[1].line_share["10G"]);
 }
+
+#[test]
+fn a_dut_that_falls_silent_is_warned_of_and_one_that_comes_back_is_not() {
+    let said = |silent: &[usize]| {
+        let mut all = trials(1e6);
+        let of_slot = all.iter_mut().filter(|trial| trial.slot == 1).enumerate();
+        of_slot.filter(|(nth, _)| silent.contains(nth)).for_each(|(_, trial)| trial.receiver.frames = 0);
+        let summary = summarise(&campaign(), &all, Stopped::Trials, 0);
+        summary.warnings.into_iter().find(|warning| warning.text.contains("not one frame came through"))
+    };
+    let last = trials(1e6).iter().filter(|trial| trial.slot == 1).count() - 1;
+    assert_eq!(said(&[last - 2, last - 1, last]).unwrap().slot, Some(1));
+    assert_eq!((said(&[last - 1, last]), said(&[0, 1, 2])), (None, None));
+}
