@@ -2,32 +2,33 @@
 
 mod common;
 
-use common::browser::{Browser, ENTER, TAB};
+use common::browser::{Browser, ENTER, ESCAPE, TAB};
 use common::{Scratch, linerate_line};
 use serde_json::Value;
 
-/// A page of a simulated campaign in a browser.
-fn opened(records: &Scratch, name: &str) -> (Browser, String) {
-    let [out, file] = ["campaign", name].map(|name| records.file(name));
-    linerate_line(&format!(
-        "bench --simulate rate=100kpps,queue=1000 --sizes 64,512,1518 --rate 120kpps --trials 3 --out {out}"
-    ))
-    .run()
-    .ok();
-    linerate_line(&format!("report {out} -o {file}")).run().ok();
-    let browser = Browser::new();
-    browser.open(&file);
-    (browser, file)
+/// Records of a simulated campaign, and the file of their page.
+fn simulated(folder: &Scratch) -> [String; 2] {
+    let files = ["campaign", "report.html"].map(|name| folder.file(name));
+    let load = "--simulate rate=100kpps,queue=1000 --sizes 64,512,1518 --rate 120kpps --trials 3";
+    linerate_line(&format!("bench {load} --out {}", files[0])).run().ok();
+    files
 }
 
 #[test]
 #[cfg_attr(not(chromedriver), ignore = "needs chromedriver")]
 fn a_report_is_drawn_sorted_and_reached_by_keys() {
-    let records = Scratch::new();
-    let (browser, _) = opened(&records, "report.html");
-    let count =
-        |selector: &str| browser.run(&format!("return document.querySelectorAll({selector:?}).length"));
-    assert!(count("figure svg circle").as_u64() > Some(5), "trials and marks");
+    let folder = Scratch::new();
+    let [records, file] = simulated(&folder);
+    linerate_line(&format!("report {records} -o {file}")).run().ok();
+    let browser = Browser::new();
+    browser.open(&file);
+    let count = |selector: &str| {
+        browser.run(&format!("return document.querySelectorAll({selector:?}).length")).as_u64().unwrap()
+    };
+    assert!(count("figure svg circle") > 20, "trials and marks");
+    assert!(count("svg.lab rect.host") == 3 && count("details") >= 2 && count("nav.contents a") > 5);
+    assert_eq!(count("figure"), count("figure svg"), "each picture is drawn");
+    assert_eq!(count("figure") - 1, count("figure a[download]"), "each has its data, but for the lab");
     sorts(&browser);
     reaches_all(&browser);
     for dark in [false, true] {
@@ -38,16 +39,92 @@ fn a_report_is_drawn_sorted_and_reached_by_keys() {
         }
         let luminance = |of: &str| {
             let color = browser.run(&format!("return getComputedStyle(document.body).{of}"));
-            let parts = color
-                .as_str()
-                .unwrap()
-                .split(|c: char| !c.is_ascii_digit())
-                .filter_map(|n| n.parse::<u32>().ok());
-            parts.take(3).sum::<u32>()
+            let parts = color.as_str().unwrap().split(|c: char| !c.is_ascii_digit());
+            parts.filter_map(|n| n.parse::<u32>().ok()).take(3).sum::<u32>()
         };
         assert_eq!(luminance("color") > luminance("backgroundColor"), dark);
     }
     assert_eq!(browser.console(), Vec::<String>::new());
+    hostile(&records);
+    linerate_line(&format!("report {records} {records} -o {file}")).run().ok();
+    browser.open(&file);
+    assert_eq!(
+        browser.run("return window.ran === undefined && document.querySelector('img, main script') === null"),
+        true
+    );
+    assert!(browser.run("return document.body.innerText").as_str().unwrap().contains("</script><script>"));
+    zooms(&browser);
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+/// Gives all names of records a text that ends what is around it, and one DUT a profile with such functions.
+fn hostile(records: &str) {
+    const NAME: &str =
+        "]]>\u{7}</script><script>ran = 1</script><img src=x onerror='ran = 2'>\" onload=\"ran = 3";
+    fn rename(value: &mut Value) {
+        match value {
+            Value::Object(all) => all.iter_mut().for_each(|(key, value)| match value {
+                Value::String(text)
+                    if ["name", "plan_variant", "frame", "title", "cpu_model", "kernel"]
+                        .contains(&key.as_str()) =>
+                {
+                    *text += NAME;
+                }
+                value => rename(value),
+            }),
+            Value::Array(all) => all.iter_mut().for_each(rename),
+            _ => {}
+        }
+    }
+    let change = |file: &str, change: &dyn Fn(&mut Value)| {
+        let path = format!("{records}/{file}");
+        let mut document = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        change(&mut document);
+        std::fs::write(path, document.to_string()).unwrap();
+    };
+    ["campaign.json", "host.json"].iter().for_each(|file| change(file, &rename));
+    change("summary.json", &|summary| {
+        let slot = summary["rows"].as_array().unwrap().len() - 1;
+        let stacks = format!("profiles/{}.stack", slot + 1);
+        std::fs::create_dir_all(format!("{records}/profiles")).unwrap();
+        let lines = format!("main;a;{} 60\nmain;a;b 30\nmain;c 10\n", NAME.replace([';', '\u{7}'], ""));
+        std::fs::write(format!("{records}/{stacks}"), lines).unwrap();
+        summary["profiles"] = serde_json::json!([{
+            "slot": slot, "event": "cpu-clock", "samples": 100, "user": 0, "lost": 0, "received": null,
+            "stacks": stacks, "functions": [], "stages": null, "events": null, "missing": [],
+        }]);
+    });
+}
+
+/// A click on a function of a flame graph makes it as wide as the picture, Escape undoes it, and a text is searched for.
+fn zooms(browser: &Browser) {
+    let width = |name: &str| {
+        let of = format!(
+            "const of = [...document.querySelector('.flames').querySelectorAll('g')].find(g => g.querySelector('title').textContent.startsWith('{name} ('));
+            return of.style.display === '' ? parseFloat(of.querySelector('rect').getAttribute('width')) : 0"
+        );
+        browser.run(&of).as_f64().unwrap()
+    };
+    assert!(
+        (width("c") - 10.0).abs() < 1.0 && (width("a") - 90.0).abs() < 1.0,
+        "{} {}",
+        width("c"),
+        width("a")
+    );
+    browser.run("[...document.querySelector('.flames').querySelectorAll('g')].find(g => g.textContent.startsWith('a (')).querySelector('rect').id = 'target'");
+    browser.click("#target");
+    assert_eq!([width("a"), width("c"), width("main")], [100.0, 0.0, 100.0]);
+    browser.run("document.querySelector('.flames').focus()");
+    browser.press(ESCAPE);
+    assert!((width("c") - 10.0).abs() < 1.0, "{}", width("c"));
+    browser.click(".tools input");
+    browser.press("ONERROR");
+    let says = browser.run("return document.querySelector('.flames + [role=status]').textContent");
+    assert!(says.as_str().unwrap().starts_with("60.0 %"), "{says}");
+    assert_eq!(
+        browser.run("return document.querySelectorAll('.flames')[0].querySelectorAll('.found').length"),
+        1
+    );
 }
 
 /// A table is in the order of a column once its head was clicked, and in the other one once Enter was pressed.

@@ -527,6 +527,7 @@ fn a_report_is_one_page_with_a_picture() {
     {
         assert!(page.contains(what), "{what} in {page}");
     }
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
     let again = linerate_line(&format!("report {out}")).run().ok();
     assert_eq!(again.stdout, page, "the same records give the same page");
     let both = linerate_line(&format!("report {out} {out}")).run().ok().stdout;

@@ -156,7 +156,8 @@ impl Extent {
             Scale::Names(names) => return Some(Extent::of_names(names.clone())),
             Scale::Log => low / 1.15..high * 1.15,
             Scale::Percent => 0.0..100.0,
-            Scale::Linear { from_zero: true } => low.min(0.0)..(high * 1.05).max(f64::MIN_POSITIVE),
+            Scale::Linear { from_zero: true } if high <= 0.0 => low.min(0.0)..1.0,
+            Scale::Linear { from_zero: true } => low.min(0.0)..(high * 1.05).min(f64::MAX),
             Scale::Linear { from_zero: false } => {
                 let room = (0.05 * (high - low)).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
                 low - room..high + room

@@ -130,3 +130,4 @@ impl Drop for Browser {
 /// Keys that are no characters.
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
+pub const ESCAPE: &str = "\u{e00c}";

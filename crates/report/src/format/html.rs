@@ -58,7 +58,7 @@ impl Format for Html {
                     style { (PreEscaped(STYLE)) }
                 }
                 body {
-                    main { h1 { (title) } (sections(&document.blocks, 2, "s")) (downloads(document)) }
+                    main { h1 { (title) } (sections(&document.blocks, 2, "s")) }
                     script { (PreEscaped(SCRIPT)) }
                     @if searches { script { (PreEscaped(SEARCH)) } }
                 }
@@ -122,20 +122,6 @@ fn heading(level: u8, text: &str) -> Markup {
         2 => html! { h2 { (rich(text)) } },
         3 => html! { h3 { (rich(text)) } },
         _ => html! { h4 { (rich(text)) } },
-    }
-}
-
-/// All tables of a page as a file.
-fn downloads(document: &Document) -> Markup {
-    let tables = super::csv::Csv.render(document, Style::default());
-    html! {
-        @if tables.contains('\n') {
-            p.note {
-                "All tables of this page: "
-                a download="tables.csv" href=(data("text/csv", &tables)) { "CSV" }
-                ". Each picture has its own data."
-            }
-        }
     }
 }
 

@@ -133,7 +133,7 @@ fn chart(scale: Scale, points: Vec<Spot>) -> Chart {
     let axis = |label: &str, scale| Axis { label: label.into(), scale };
     let name = "</svg><script>alert(2)</script>";
     let interval = Some("95 % interval".into());
-    let series = [Look::Line, Look::Marks, Look::Bars, Look::Limit].map(|look| Series {
+    let series = [Look::Line, Look::Marks, Look::Bars, Look::Limit, Look::Span].map(|look| Series {
         name: name.into(),
         look,
         points: points.clone(),
@@ -184,6 +184,45 @@ fn a_million_trials_make_no_larger_picture() {
     points[0].trials = vec![10.0; 1_000_000];
     let page = drawn(chart(Scale::Linear { from_zero: true }, points));
     assert!(page.matches("<circle").count() < 1000);
+}
+
+#[test]
+fn a_million_points_make_a_page_that_says_how_many_it_shows() {
+    let points: Vec<Spot> = (0..1_000_000u32)
+        .map(|n| Spot {
+            x: f64::from(n),
+            y: if n == 5 { 9.0 } else { 1.0 },
+            interval: None,
+            trials: Vec::new(),
+        })
+        .collect();
+    let mut chart = chart(Scale::Linear { from_zero: true }, Vec::new());
+    chart.series.truncate(1);
+    chart.series[0].points = points;
+    let page = drawn(chart);
+    assert!(page.len() < 3_000_000, "{}", page.len());
+    assert!(page.contains("have one in 100 of its figures, with the least and the greatest"), "{page}");
+    assert!(page.contains("%225%22,9,"), "the point that differs is kept");
+}
+
+#[test]
+fn cells_have_colours_by_their_figures_and_spans_none() {
+    let cells = |name: &str, share: f64| Series {
+        name: name.into(),
+        look: Look::Cells,
+        points: [1.0, 2.0, 3.0].map(|x| Spot { x, y: share * x, interval: None, trials: Vec::new() }).into(),
+    };
+    let mut map = chart(Scale::Linear { from_zero: false }, Vec::new());
+    map.series = vec![cells("queue 0", 0.0), cells("queue 1", 30.0), cells("queue 2", f64::NAN)];
+    let page = drawn(map);
+    assert!(page.contains("#00204D") && page.contains("queue 1"), "{page}");
+    assert_eq!(page.matches("<rect").count(), 6, "cells that are no number are not drawn");
+    let span = Series { name: "warm-up".into(), look: Look::Span, ..cells("", 1e9) };
+    let mut spanned = chart(Scale::Linear { from_zero: true }, vec![spot(2.0, 5.0)]);
+    spanned.series.push(span);
+    let [_, y] = spanned.extents().unwrap();
+    assert!(y.range.end < 10.0, "a span has no height of its own");
+    assert!(drawn(spanned).contains("warm-up"));
 }
 
 #[test]

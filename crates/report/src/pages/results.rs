@@ -194,6 +194,7 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
     balance::balance(page, shown.campaign, &shown.summary.explanations);
     pictures::queues(page, shown);
     profiles::profiles(page, shown);
+    profiles::flames(page, shown);
     telemetry::telemetry(page, shown);
     figures::figures(page, shown);
     pictures::latencies(page, shown);
@@ -223,18 +224,19 @@ fn conformance(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
 /// The configuration of the DUTs; those that differ in their traffic alone are configured alike.
 fn configurations(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
     let mut known = Vec::new();
-    for facts in facts {
-        let Some(found) = Configuration::recorded(facts) else { continue };
-        if !known.contains(&found) {
-            let mut of = super::facts(&shown.name(facts.slot), &found);
-            let title = match of.blocks.remove(0) {
-                Block::Heading { text } => text,
-                _ => String::new(),
-            };
-            page.folded(title, |page| page.append(of));
-            known.push(found);
+    page.folded("Configuration of the DUTs", |page| {
+        for facts in facts {
+            let Some(found) = Configuration::recorded(facts) else { continue };
+            if !known.contains(&found) {
+                let mut of = super::facts("", &found);
+                of.blocks.retain(
+                    |block| !matches!(block, Block::Heading { text } if text.starts_with("Facts of")),
+                );
+                page.folded(shown.name(facts.slot), |page| page.append(of));
+                known.push(found);
+            }
         }
-    }
+    });
 }
 
 /// The command line, and the plan that `linerate run` carries out again.

@@ -38,6 +38,26 @@ for (const table of document.querySelectorAll("table")) {
   });
 }
 
+// All tables as one file, figures with all their digits.
+const tables = [...document.querySelectorAll("table")];
+if (tables.length > 0) {
+  const quoted = (text) => (/^[=+\-@]|[",\n]/.test(text) && !/^[+-]?[\d.]+$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const line = (row) => [...row.cells].map((cell) => quoted(cell.dataset.value ?? cell.innerText.trim().replace(/\s+/g, " "))).join(",");
+  const save = () => {
+    const title = (table) => quoted(table.closest("section, details")?.querySelector("h2, h3, h4")?.innerText ?? document.title);
+    const text = tables.map((table) => [title(table), ...[...table.rows].map(line)].join("\r\n")).join("\r\n\r\n");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    link.download = "tables.csv";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+  const tools = document.createElement("p");
+  tools.className = "tools";
+  tools.append(button(["All tables as CSV"], save));
+  (document.querySelector("nav.contents") ?? document.querySelector("main").lastElementChild).after(tools);
+}
+
 // Texts: where a page may not write to the clipboard, they are selected.
 for (const text of document.querySelectorAll("pre.copied")) {
   const copy = button(["Copy"], async () => {

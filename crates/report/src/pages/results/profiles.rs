@@ -73,11 +73,14 @@ pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
         "The stacks are in the records: `linerate flame {} > picture.svg` draws them.",
         files.join(" ")
     ));
-    flames(page, shown);
 }
 
 /// Flame graphs of the cells, and for each cell with a baseline where its samples went instead.
-fn flames(page: &mut Document, shown: &Shown<'_>) {
+pub fn flames(page: &mut Document, shown: &Shown<'_>) {
+    if shown.stacks.is_empty() {
+        return;
+    }
+    page.heading("Flame graphs");
     let mut draw = |title: String, svg: std::io::Result<String>, says: String| {
         // A profile without samples has no picture.
         if let Ok(svg) = svg {
