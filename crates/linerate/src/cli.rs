@@ -1,9 +1,9 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    advise, agent, apply, bench, calc, compare, conduct, conformance, documents, explain, facts, flame,
-    history, import, lab, plan_file, profile, receive, report, reproduce, rfc2544, rules, run, search, send,
-    show, site, stat, tune, watch,
+    advise, agent, apply, bench, calc, compare, conduct, conformance, documents, explain, export, facts,
+    flame, history, import, lab, plan_file, profile, receive, report, reproduce, rfc2544, rules, run, search,
+    send, serve, show, site, stat, tune, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -93,6 +93,13 @@ pub enum Command {
     /// it needs no server, and its pages are complete without scripts. Only the search needs one, and loads its index at the first
     /// letter.
     Site(site::Site),
+    /// Write campaigns in the forms that other programs read: JUnit XML, Prometheus text
+    Export(export::Export),
+    /// Show campaigns in a browser, also while they run
+    ///
+    /// Serves the pages of `linerate report` over HTTP, with a list of all campaigns, the newest first. The page of a running campaign
+    /// renews itself. Only this machine can reach it, unless you say otherwise; nothing can be changed through it.
+    Serve(serve::Serve),
     /// Compare campaigns, variants or files of rates: which is faster, by how much, and how certain is it?
     ///
     /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. Trials that ran side
@@ -214,6 +221,8 @@ impl Command {
             Command::Show(args) => show::run(&args),
             Command::Report(args) => report::run(&args),
             Command::Site(args) => site::run(&args),
+            Command::Export(args) => export::run(&args),
+            Command::Serve(args) => serve::run(&args),
             Command::Compare(args) => compare::run(&args),
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Stat(args) => stat::run(&args),

@@ -18,6 +18,7 @@ mod args;
 mod campaign;
 mod cli;
 mod commands;
+mod http;
 mod input;
 mod interrupt;
 mod output;

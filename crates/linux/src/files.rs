@@ -7,7 +7,7 @@
 
 use crate::error::{Doing, Error};
 use linerate_import::benchlab::{File as SmallFile, Folder, MOST_BYTES};
-use rustix::fs::{Mode, OFlags, fcntl_getfl, openat};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fcntl_getfl, openat, openat2};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
@@ -46,6 +46,26 @@ pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The content of a regular file below a folder, without links on the way to it.
+///
+/// # Errors
+/// As [`read`], or it is larger than `most`, hidden, or elsewhere.
+pub fn read_below(folder: &Path, name: &str, most: usize) -> io::Result<Vec<u8>> {
+    if name.split('/').any(|part| part.starts_with('.')) {
+        return Err(ErrorKind::NotFound.into());
+    }
+    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let file = File::from(openat2(File::open(folder)?, name, flags, Mode::empty(), beneath)?);
+    let there = file.metadata()?;
+    if !there.is_file() || there.len() > most as u64 {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(most as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Whether a path leads down from where it begins, and nowhere else.
 pub(crate) fn is_plain(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | ".."))
@@ -59,16 +79,37 @@ pub(crate) fn set_file(path: &Path, value: &str) -> io::Result<()> {
 /// Writes a document.
 pub(crate) fn write(path: &Path, document: &impl serde::Serialize) -> io::Result<File> {
     let mut file = BufWriter::new(File::create(path)?);
-    serde_json::to_writer_pretty(&mut file, document)?;
-    file.write_all(b"\n")?;
+    document_into(&mut file, document)?;
     Ok(file.into_inner()?)
+}
+
+fn document_into(file: &mut impl Write, document: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *file, document)?;
+    file.write_all(b"\n")
 }
 
 /// Writes a document under another name, puts it on the disk, and renames it: a reader sees the old document or the new one,
 /// also after a power failure.
 pub(crate) fn replace(path: &Path, document: &impl serde::Serialize) -> io::Result<()> {
+    replace_by(path, |file| document_into(file, document))
+}
+
+/// Writes a file in the same way; something else than a regular file, such as a pipe, as it is.
+///
+/// # Errors
+/// It cannot be written.
+pub fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        let mut file = BufWriter::new(OpenOptions::new().write(true).open(path)?);
+        return write(&mut file).and_then(|()| file.flush());
+    }
     let draft = path.with_extension(format!("{}.draft", std::process::id()));
-    let written = write(&draft, document).and_then(|file| file.sync_all());
+    let into = |draft: &Path| {
+        let mut file = BufWriter::new(File::create(draft)?);
+        write(&mut file)?;
+        file.into_inner()?.sync_all()
+    };
+    let written = into(&draft);
     let replaced = written.and_then(|()| fs::rename(&draft, path));
     // The draft may not be there; the error to report is the first one.
     replaced.inspect_err(|_| drop(fs::remove_file(&draft)))

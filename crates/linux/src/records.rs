@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use reader::{StoredCampaign, find, read};
+pub use reader::{StoredCampaign, find, has_ended, head, is_running, read};
 
 const CAMPAIGN: &str = "campaign.json";
 const HOST: &str = "host.json";

@@ -20,3 +20,32 @@ pub fn rfc3339(seconds: i64) -> String {
     let year = era * 400 + year_of_era + i64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", clock / 3600, clock / 60 % 60, clock % 60)
 }
+
+/// Seconds since 1970 of such a time.
+pub fn seconds(rfc3339: &str) -> Option<i64> {
+    let clock = rfc3339.strip_suffix('Z')?;
+    let parts: Option<Vec<i64>> = clock.split(['-', 'T', ':']).map(|part| part.parse().ok()).collect();
+    let [year @ 0..=9999, month @ 1..=12, day @ 1..=31, hour @ 0..=23, minute @ 0..=59, second @ 0..=60] =
+        parts?[..]
+    else {
+        return None;
+    };
+    Some(days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_they_are_written() {
+        for time in [0, 1, 951_782_399, 951_782_400, 1_767_225_599, 4_102_444_800] {
+            assert_eq!(seconds(&rfc3339(time)), Some(time));
+        }
+        for other in
+            ["", "Z", "2026-01-01", "2026-13-01T00:00:00Z", "2026-01-01T00:00:00+01:00", "x-1-1T0:0:0Z"]
+        {
+            assert_eq!(seconds(other), None, "{other}");
+        }
+    }
+}

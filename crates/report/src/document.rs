@@ -76,8 +76,10 @@ impl Link {
 
     /// The address, if it leads to a file beside or below this page or in another folder of the site, and nowhere else.
     pub fn address(&self) -> Option<&str> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'/' | b'-' | b'_');
-        let relative = self.to.starts_with(|c: char| c.is_ascii_alphanumeric()) || self.to.starts_with("../");
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'/' | b'-' | b'_' | b'%');
+        let begins = |with: &str| self.to.starts_with(with);
+        let relative =
+            self.to.starts_with(|c: char| c.is_ascii_alphanumeric()) || begins("../") || begins("./");
         (relative && self.to.bytes().all(plain)).then_some(&self.to)
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod chart;
 pub mod document;
+pub mod export;
 pub mod format;
 pub mod pages;
 pub mod watch;

@@ -54,6 +54,7 @@ pub use lab_check::{LabCheck, lab_check};
 pub use numbers::together;
 pub use plan::{diagnostics, estimate, estimate_line, plan, plan_line, plan_list, rehearsal};
 pub use reproduction::reproduction;
+pub(crate) use results::{Shown, changes, decisive};
 pub use search_check::search_check;
 pub use trials::trials;
 pub use tuning::tuning;

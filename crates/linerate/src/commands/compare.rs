@@ -1,5 +1,6 @@
 //! `linerate compare`: campaigns, variants or plain files, compared with the first of them.
 
+use super::export;
 use super::slower::{Claim, MISSED, any_slower};
 use crate::args::{Printed, Share};
 use crate::input;
@@ -9,6 +10,7 @@ use clap::Args;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::compare::{Comparison, Rates, chosen, compare, correct, partners};
 use linerate_measure::record::Slot;
+use linerate_report::export::{Suite, junit};
 use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,6 +43,10 @@ pub struct Compare {
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 
+    /// Also write the verdicts of --fail-if-slower into this file, as JUnit XML for CI
+    #[arg(long, value_name = "FILE", requires = "fail_if_slower")]
+    pub junit: Option<PathBuf>,
+
     #[command(flatten)]
     pub printed: Printed,
 }
@@ -71,6 +77,9 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
     }
     correct(&mut found.comparisons);
     show_found(args, &found)?;
+    if let (Some(file), Some(Share(limit))) = (&args.junit, args.fail_if_slower) {
+        export::write(Some(file), &junit(&[Suite::of_comparisons(&found.comparisons, limit)]))?;
+    }
     Ok(verdict(args, &found.comparisons))
 }
 

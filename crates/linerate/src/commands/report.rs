@@ -7,7 +7,7 @@ use clap::Args;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::record::{Stopped, Summary};
 use linerate_measure::summary::summarise;
-use linerate_report::document::Document;
+use linerate_report::document::{Block, Document, Tone};
 use linerate_report::format::Style;
 use linerate_report::pages;
 use std::fs;
@@ -50,21 +50,28 @@ pub fn run(args: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The page of a campaign.
+///
+/// # Errors
+/// The directory is no record.
+pub fn html(directory: &Path) -> Result<String> {
+    Ok(drawn(page(directory)?.1))
+}
+
 /// Writes the page of a campaign beside its records; `quiet`: without a word.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn beside(directory: &Path, quiet: bool) -> Result<()> {
     let file = directory.join(FILE);
-    let (_, page) = page(directory)?;
-    write(&file, &drawn(page))?;
+    write(&file, &html(directory)?)?;
     if !quiet {
         tell(format!("the page is in {}", file.display()));
     }
     Ok(())
 }
 
-fn drawn(page: Document) -> String {
+pub(super) fn drawn(page: Document) -> String {
     named("html").render(&page, Style::default())
 }
 
@@ -88,12 +95,19 @@ pub(super) fn summary_of(stored: &StoredCampaign) -> Summary {
 /// The page of a campaign whose records are in a directory.
 pub(super) fn page_of(stored: &StoredCampaign, summary: &Summary, directory: &Path) -> Result<Document> {
     let stacks = stored.stacks(directory)?;
-    Ok(pages::report(&pages::Records {
+    let mut page = pages::report(&pages::Records {
         campaign: &stored.campaign,
         host: &stored.host,
         summary,
         trials: &stored.trials,
         facts: &stored.facts,
         stacks: &stacks,
-    }))
+    });
+    if stored.summary.is_none() {
+        let running = records::is_running(directory);
+        let state = if running { "is running" } else { "did not come to its end" };
+        let text = format!("This campaign {state}: the figures are of its {} trials.", stored.trials.len());
+        page.blocks.insert(0, Block::Text { text, tone: Tone::Warning });
+    }
+    Ok(page)
 }

@@ -10,6 +10,7 @@ use linerate_profile::Profile;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The record of a campaign.
@@ -34,10 +35,7 @@ pub struct StoredCampaign {
 /// # Errors
 /// It is not a record, cannot be read, is malformed, or was written by a newer linerate.
 pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
-    let Some(campaign) = document(directory, CAMPAIGN)? else {
-        let (shown, reason) = (directory.display(), why_not(directory));
-        return Err(Error::Refused(format!("{shown} is not a record of linerate: {reason}")));
-    };
+    let campaign = head(directory)?;
     let path = directory.join(TRIALS);
     let trials = read_trials(&path.display().to_string(), &text(&path)?.unwrap_or_default())?;
     Ok(StoredCampaign {
@@ -48,6 +46,32 @@ pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
         summary: document(directory, SUMMARY)?,
         cut_off: trials.cut_off,
     })
+}
+
+/// Reads `campaign.json` alone.
+///
+/// # Errors
+/// As [`read`].
+pub fn head(directory: &Path) -> Result<Campaign, Error> {
+    document(directory, CAMPAIGN)?.ok_or_else(|| {
+        let (shown, reason) = (directory.display(), why_not(directory));
+        Error::Refused(format!("{shown} is not a record of linerate: {reason}"))
+    })
+}
+
+/// Whether the campaign in `directory` has its verdict.
+pub fn has_ended(directory: &Path) -> bool {
+    directory.join(SUMMARY).is_file()
+}
+
+/// Whether a linerate of this machine is writing the record: it holds a lock on its trials. By the number of the file alone, because
+/// some file systems show another device there.
+pub fn is_running(directory: &Path) -> bool {
+    let Ok(trials) = fs::metadata(directory.join(TRIALS)) else { return false };
+    let number = format!(":{}", trials.ino());
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let mut words = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words.any(|line| line.contains(&"FLOCK") && line.iter().any(|word| word.ends_with(&number)))
 }
 
 impl StoredCampaign {

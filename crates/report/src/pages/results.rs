@@ -4,7 +4,7 @@ mod answer;
 mod audits;
 pub(super) mod balance;
 mod benchmarks;
-pub(super) mod changes;
+pub(crate) mod changes;
 mod end_hosts;
 mod figures;
 mod lab;
@@ -16,6 +16,7 @@ mod tables;
 mod telemetry;
 
 pub(super) use benchmarks::departures;
+pub(crate) use tables::decisive;
 
 use super::Records;
 use super::numbers::{listed, rate_unit, share, together};

@@ -1,6 +1,8 @@
 //! The table of cells, comparisons in the form in which papers print them, sweeps, speed-ups, and expectations.
 
-use linerate_measure::record::{Against, Compared, Disagreement, JudgedPair, Ministat, Point, Row, Series};
+use linerate_measure::record::{
+    Against, Compared, Disagreement, Expected, JudgedPair, Ministat, Point, Row, Series,
+};
 
 use super::super::numbers::{digits, interval, number, rate, rate_interval, share, words as rate_words};
 use super::answer::certainty;
@@ -237,14 +239,18 @@ pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
             None => ("not judged  ", Tone::Note),
         };
         page.item(mark, format!("{}, because {}", expected.words, expected.because), tone);
-        let decides = |p: &&JudgedPair| p.judgement.is_some() && p.judgement == expected.judgement;
-        let pairs = expected.pairs.iter().filter(decides).map(|pair| told(shown, pair));
-        page.items("            ", pairs, tone, (MOST, ""));
+        page.items("            ", decisive(shown, expected), tone, (MOST, ""));
         for reason in &expected.reasons {
             let partly = if expected.judgement.is_some() { "not judged for all: " } else { "" };
             page.item("            ", format!("{partly}{reason}"), Tone::Note);
         }
     });
+}
+
+/// The pairs that decide an expectation, with their figures.
+pub fn decisive(shown: &Shown<'_>, expected: &Expected) -> Vec<String> {
+    let decides = |p: &&JudgedPair| p.judgement.is_some() && p.judgement == expected.judgement;
+    expected.pairs.iter().filter(decides).map(|pair| told(shown, pair)).collect()
 }
 
 fn told(shown: &Shown<'_>, pair: &JudgedPair) -> String {

@@ -1,0 +1,280 @@
+//! Campaigns in the forms that other programs read. Each is read here by a reader that is none of linerate's.
+
+mod common;
+
+use common::{Ended, Scratch, linerate};
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+
+/// A name that each of the forms has to escape.
+const HOSTILE: &str = r#"<b a='1'>&amp; "q" \ ]]> {x="y"} 1"#;
+
+/// A plan with an expectation that is met and one that is missed.
+const PLAN: &str = r#"
+title = "Forms"
+question = "Does each form have each verdict?"
+[lab]
+mode = "inline"
+[traffic]
+flows = 16
+[variants.forwarding]
+from = "forwarding"
+[variants.nft-stateful]
+from = "nft-stateful"
+[trials]
+duration = "20 ms"
+blocks = 8
+seed = 1
+[[expect]]
+of = "nft-stateful"
+is = "not-different"
+than = "forwarding"
+because = "both are simulated: a < b && \"c\" ]]>"
+[[expect]]
+of = "nft-stateful"
+is = "slower"
+than = "forwarding"
+because = "this is missed"
+"#;
+
+/// Runs the plan, and replaces the name of a cell in its records by a hostile one.
+fn campaign(scratch: &Scratch, blocks: u32) -> String {
+    let plan = PLAN.replace("blocks = 8", &format!("blocks = {blocks}"));
+    fs::write(scratch.file("plan.toml"), plan).unwrap();
+    let records = scratch.file(&format!("records-{blocks}"));
+    let run = ["run", "plan.toml", "--simulate", "rate=200kpps", "--quiet", "--out", &records];
+    linerate(run).dir(scratch.path()).run().no_panic();
+    for file in ["campaign.json", "summary.json"] {
+        let path = format!("{records}/{file}");
+        let text = fs::read_to_string(&path).unwrap();
+        let mut document: Value = serde_json::from_str(&text).unwrap();
+        let of = if file == "campaign.json" { "slots" } else { "rows" };
+        document[of][2]["name"] = format!("{HOSTILE}\u{1}\u{fffe}\n2").into();
+        fs::write(path, document.to_string()).unwrap();
+    }
+    records
+}
+
+fn export(form: &str, records: &str) -> Ended {
+    linerate(["export", form, records]).run().ok()
+}
+
+/// Attributes by name, unescaped.
+fn attributes(element: &BytesStart) -> BTreeMap<String, String> {
+    let one = |attribute: Result<quick_xml::events::attributes::Attribute, _>| {
+        let attribute = attribute.expect("an attribute");
+        let value = attribute.normalized_value(quick_xml::XmlVersion::Explicit1_0).expect("its value");
+        (String::from_utf8(attribute.key.0.to_vec()).unwrap(), value.into_owned())
+    };
+    element.attributes().map(one).collect()
+}
+
+/// An element with the name of the one that it is in, and its attributes.
+type Element = (String, String, BTreeMap<String, String>);
+
+/// The elements of a file in their order; every tag is closed.
+fn elements(xml: &str) -> Vec<Element> {
+    let mut reader = Reader::from_str(xml);
+    reader.config_mut().check_end_names = true;
+    let (mut all, mut open) = (Vec::new(), vec![String::new()]);
+    loop {
+        match reader.read_event().expect("well-formed XML") {
+            Event::Start(start) => {
+                let name = String::from_utf8(start.name().0.to_vec()).unwrap();
+                all.push((name.clone(), open.last().unwrap().clone(), attributes(&start)));
+                open.push(name);
+            }
+            Event::End(_) => drop(open.pop()),
+            Event::Eof => break,
+            Event::Text(text) => drop(text.decode().expect("UTF-8")),
+            Event::Decl(_) | Event::GeneralRef(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(open.len(), 1, "an element is not closed");
+    all
+}
+
+/// The children and the attributes that CI systems know (Jenkins' junit-10.xsd), with those that must be there.
+fn is_junit(all: &[Element]) {
+    let known: [(&str, &str, &[&str], &[&str]); 7] = [
+        ("testsuites", "", &["tests", "failures", "errors"], &["name", "time"]),
+        (
+            "testsuite",
+            "testsuites",
+            &["name", "tests", "failures", "errors"],
+            &["skipped", "time", "timestamp"],
+        ),
+        ("properties", "testsuite", &[], &[]),
+        ("property", "properties", &["name", "value"], &[]),
+        ("testcase", "testsuite", &["name", "classname"], &["time"]),
+        ("failure", "testcase", &["message", "type"], &[]),
+        ("skipped", "testcase", &["message"], &[]),
+    ];
+    for (name, parent, attributes) in all.iter().filter(|(name, ..)| name != "system-out") {
+        let (_, inside, must, may) = known.iter().find(|known| known.0 == name).expect(name);
+        assert_eq!(parent, inside, "{name}");
+        assert!(must.iter().all(|key| attributes.contains_key(*key)), "{name} {attributes:?}");
+        assert!(
+            attributes.keys().all(|key| must.contains(&&**key) || may.contains(&&**key)),
+            "{attributes:?}"
+        );
+    }
+    let of = |name: &str| all.iter().filter(|element| element.0 == name).count().to_string();
+    for suite in all.iter().filter(|element| element.0 == "testsuite" || element.0 == "testsuites") {
+        assert_eq!(suite.2["tests"], of("testcase"));
+        assert_eq!(suite.2["failures"], of("failure"));
+        if let Some(skipped) = suite.2.get("skipped") {
+            assert_eq!(*skipped, of("skipped"));
+        }
+    }
+}
+
+/// The test case of this kind and name, with its outcome and the message of that.
+fn case<'a>(all: &'a [Element], kind: &str, name: &str) -> (&'a str, &'a str) {
+    let is = |(tag, _, a): &Element| tag == "testcase" && a["name"] == name && a["classname"].ends_with(kind);
+    let at = all.iter().position(is).unwrap_or_else(|| panic!("no case {kind} {name} in {all:#?}"));
+    match &all.get(at + 1) {
+        Some((tag, _, a)) if tag == "failure" || tag == "skipped" => (tag, &a["message"]),
+        _ => ("passed", ""),
+    }
+}
+
+#[test]
+fn ci_reads_each_verdict_of_a_campaign() {
+    let scratch = Scratch::new();
+    let all = elements(&export("junit", &campaign(&scratch, 8)).stdout);
+    is_junit(&all);
+    assert_eq!(case(&all, ".campaign", "the campaign came to its end"), ("passed", ""));
+    assert_eq!(case(&all, ".audit", "forwarding"), ("passed", ""));
+    assert_eq!(case(&all, ".audit", &format!("{HOSTILE}   2")), ("passed", ""));
+    assert_eq!(
+        case(&all, ".expectations", "nft-stateful is not proven to differ from forwarding"),
+        ("passed", "")
+    );
+    let (failed, why) = case(&all, ".expectations", "nft-stateful is slower than forwarding");
+    assert!(failed == "failure" && why.contains("95 % interval"), "{failed} {why}");
+    // Of two blocks there is no interval; a campaign that was killed has no verdict.
+    let short = campaign(&scratch, 2);
+    let all = elements(&export("junit", &short).stdout);
+    is_junit(&all);
+    let (skipped, why) = case(&all, ".expectations", "nft-stateful is slower than forwarding");
+    assert!(skipped == "skipped" && why.starts_with("inconclusive: "), "{skipped} {why}");
+    fs::remove_file(format!("{short}/summary.json")).unwrap();
+    fs::write(format!("{short}/trials.jsonl"), "").unwrap();
+    let all = elements(&export("junit", &short).stdout);
+    is_junit(&all);
+    assert_eq!(case(&all, ".campaign", "the campaign came to its end").0, "failure");
+    assert_eq!(case(&all, ".audit", "forwarding"), ("skipped", "not measured: it has no trial"));
+    assert!(
+        case(&all, ".expectations", "nft-stateful is slower than forwarding").1.starts_with("not measured: ")
+    );
+}
+
+#[test]
+fn ci_reads_the_verdicts_of_a_comparison() {
+    let scratch = Scratch::new();
+    let numbers = |name: &str, from: u32| {
+        let lines: String = (0..12).map(|n| format!("{}\n", from + n)).collect();
+        fs::write(scratch.file(name), lines).unwrap();
+    };
+    numbers("before", 1000);
+    numbers("same", 1001);
+    numbers("slow", 900);
+    fs::write(scratch.file("few"), "700\n1300\n").unwrap();
+    let line = "compare before same slow few --fail-if-slower 3% --junit out.xml";
+    linerate(line.split(' ')).dir(scratch.path()).run().status(3);
+    let all = elements(&fs::read_to_string(scratch.file("out.xml")).unwrap());
+    is_junit(&all);
+    assert_eq!(case(&all, ".comparisons", "same is not 3 % slower than before").0, "passed");
+    let (failed, why) = case(&all, ".comparisons", "slow is not 3 % slower than before");
+    assert!(failed == "failure" && why.contains("slow against before: -9.9"), "{failed} {why}");
+    assert_eq!(case(&all, ".comparisons", "few is not 3 % slower than before").0, "skipped");
+}
+
+/// A sample in the text format of Prometheus: its name, its labels and its value.
+fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
+    let (name, mut rest) = line.split_once('{').expect("labels");
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    assert!(is_name(name), "{line}");
+    let mut labels = BTreeMap::new();
+    loop {
+        let (label, quoted) = rest.split_once("=\"").expect("a label");
+        assert!(is_name(label), "{line}");
+        let (mut value, mut chars) = (String::new(), quoted.char_indices());
+        let end = loop {
+            match chars.next().expect("an end") {
+                (_, '\\') => match chars.next().expect("an escaped character").1 {
+                    'n' => value.push('\n'),
+                    c @ ('\\' | '"') => value.push(c),
+                    c => panic!("\\{c} in {line}"),
+                },
+                (at, '"') => break at,
+                (_, c) => value.push(c),
+            }
+        };
+        assert!(labels.insert(label.to_string(), value).is_none(), "{line}");
+        rest = &quoted[end + 1..];
+        match rest.strip_prefix(',') {
+            Some(more) => rest = more,
+            None => break,
+        }
+    }
+    (name.into(), labels, rest.strip_prefix("} ").expect("a value").parse().expect("a number"))
+}
+
+#[test]
+fn a_node_exporter_reads_the_metrics() {
+    let scratch = Scratch::new();
+    let records = campaign(&scratch, 8);
+    let file = scratch.file("linerate.prom");
+    fs::write(&file, "old").unwrap();
+    linerate(["export", "prometheus", &records, "-o", &file]).run().ok();
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.ends_with('\n'));
+    let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("draft")), "{left:?}");
+    // HELP, TYPE and all samples of a metric stand together; no series is there twice.
+    let (mut open, mut seen, mut series) = (String::new(), HashSet::new(), HashSet::new());
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            open = help.split_once(' ').expect("a help").0.to_string();
+            assert!(seen.insert(open.clone()), "{open} is there twice");
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            assert_eq!(kind, format!("{open} gauge"));
+        } else {
+            let (name, labels, value) = sample(line);
+            assert_eq!(name, open, "{line}");
+            assert!(
+                value.is_finite() && labels["campaign"] == "plan" && labels["lab"] == "simulated",
+                "{line}"
+            );
+            assert!(series.insert(format!("{name} {labels:?}")), "{line}");
+            found.insert((name, labels.get("cell").cloned().unwrap_or_default()), value);
+        }
+    }
+    let summary = fs::read_to_string(format!("{records}/summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    let hostile = format!("{HOSTILE} \u{fffe} 2");
+    for (row, cell) in
+        summary["rows"].as_array().unwrap().iter().zip(["tester-baseline", "forwarding", &hostile])
+    {
+        let of = |name: &str| found[&(format!("linerate_{name}"), cell.to_string())];
+        assert_eq!(of("received_frames_per_second"), row["received"]["median"]);
+        assert_eq!(of("received_low_frames_per_second"), row["received"]["low"]);
+        assert_eq!(of("received_high_frames_per_second"), row["received"]["high"]);
+        assert_eq!(of("loss_ratio"), row["loss_ratio"]);
+        assert_eq!(of("latency_min_seconds"), row["latency_ns"]["min"].as_f64().unwrap() / 1e9);
+        assert_eq!((of("trials"), of("invalid_trials")), (8.0, 0.0));
+    }
+    let began = found[&("linerate_campaign_start_timestamp_seconds".to_string(), String::new())];
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+    assert!(began <= now && now - began < 3600.0, "{began} {now}");
+}

@@ -1,0 +1,237 @@
+//! JUnit XML, which CI systems read: a test case for each thing that a campaign or a comparison can fail.
+
+use crate::pages::changes::change_with_interval;
+use crate::pages::{Records, Shown, decisive};
+use linerate_measure::compare::{Comparison, is_slower, may_be_slower};
+use linerate_measure::experiment::Judgement;
+use linerate_measure::record::{
+    Campaign, Expected, Finding, LabKind, Slot, Stopped, Summary, TrialRecord, Verdict,
+};
+use maud::{PreEscaped, html};
+
+/// The test cases of a campaign, or of comparisons.
+#[derive(Debug)]
+pub struct Suite {
+    name: String,
+    /// When it began, RFC 3339.
+    started: Option<String>,
+    seconds: f64,
+    /// Facts about it.
+    properties: Vec<(&'static str, String)>,
+    cases: Vec<Case>,
+}
+
+#[derive(Debug)]
+struct Case {
+    /// Its kind: `expectations`.
+    kind: &'static str,
+    name: String,
+    /// The time of its trials, where it has its own.
+    seconds: Option<f64>,
+    outcome: Outcome,
+    /// Figures and reasons, a line each.
+    told: Vec<String>,
+}
+
+/// A failure and a skipped test have their reason.
+#[derive(Debug)]
+enum Outcome {
+    Passed,
+    Failed(String),
+    Skipped(String),
+}
+
+impl Suite {
+    /// Whether the campaign came to its end, the audit of each cell, each expectation, and each finding.
+    pub fn of_campaign(records: &Records<'_>) -> Suite {
+        let Records { campaign, host, summary, trials, .. } = *records;
+        let mut cases = vec![ended(summary)];
+        cases.extend(campaign.slots.iter().map(|slot| audit(campaign, slot, summary, trials)));
+        if let Some(planned) = &campaign.planned {
+            let shown = Shown::new(planned, records);
+            cases.extend(summary.expectations.iter().map(|expected| expectation(&shown, expected)));
+        }
+        for explanation in &summary.explanations {
+            let cell = campaign.name_of(explanation.slot);
+            cases.extend(explanation.findings.iter().map(|found| finding(cell, found)));
+        }
+        let simulated = campaign.asked.lab == LabKind::Simulated;
+        let mut properties = vec![
+            ("linerate", campaign.linerate.clone()),
+            ("lab", campaign.asked.lab.to_string()),
+            ("command", campaign.asked.command.join(" ")),
+            ("kernel", host.kernel.clone()),
+            ("cpu", host.cpu_model.clone()),
+        ];
+        if simulated {
+            properties.push(("note", "SIMULATED: all figures are of a simulated DUT".into()));
+        }
+        Suite {
+            name: campaign.name.clone(),
+            started: campaign.started.get(..19).map(String::from),
+            seconds: summary.seconds,
+            properties,
+            cases,
+        }
+    }
+
+    /// Each comparison, with the share by which nothing may be slower.
+    pub fn of_comparisons(comparisons: &[Comparison], limit: f64) -> Suite {
+        let case = |c: &Comparison| {
+            let ratio = c.deciding().ratio;
+            let told = format!("{} against {}: {}", c.other, c.reference, change_with_interval(&ratio));
+            let outcome = match () {
+                () if is_slower(&ratio, limit) => Outcome::Failed(told.clone()),
+                () if may_be_slower(&ratio, limit) => Outcome::Skipped(format!(
+                    "inconclusive: neither proven nor excluded, more trials would tell; {told}"
+                )),
+                () => Outcome::Passed,
+            };
+            let name = format!("{} is not {} % slower than {}", c.other, 100.0 * limit, c.reference);
+            Case { kind: "comparisons", name, seconds: None, outcome, told: vec![told] }
+        };
+        Suite {
+            name: "compare".into(),
+            started: None,
+            seconds: 0.0,
+            properties: Vec::new(),
+            cases: comparisons.iter().map(case).collect(),
+        }
+    }
+
+    /// How many cases failed, and how many were skipped.
+    fn counts(&self) -> [usize; 2] {
+        let count = |wanted: fn(&Outcome) -> bool| self.cases.iter().filter(|c| wanted(&c.outcome)).count();
+        [count(|o| matches!(o, Outcome::Failed(_))), count(|o| matches!(o, Outcome::Skipped(_)))]
+    }
+}
+
+fn ended(summary: &Summary) -> Case {
+    let outcome = match summary.stopped {
+        Stopped::Precise | Stopped::Budget | Stopped::Trials => Outcome::Passed,
+        Stopped::Interrupted => Outcome::Failed("it was interrupted".into()),
+        Stopped::Failed => Outcome::Failed("it was ended by an error, or is not over yet".into()),
+    };
+    let name = "the campaign came to its end".into();
+    Case { kind: "campaign", name, seconds: None, outcome, told: Vec::new() }
+}
+
+/// Fails where the cell has no figure: trials that failed their audit are in no result.
+fn audit(campaign: &Campaign, slot: &Slot, summary: &Summary, trials: &[TrialRecord]) -> Case {
+    let of_slot: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.slot == slot.id).collect();
+    let lacking = campaign.planned.as_ref().map_or(&[][..], |planned| planned.lacking(slot.id));
+    let why = summary.unmeasured.iter().find(|cell| cell.slot == slot.id).map(|cell| cell.why.clone());
+    let valid = of_slot.iter().filter(|trial| trial.audit.valid).count();
+    let first = || of_slot.iter().find_map(|trial| trial.audit.failures().next()).unwrap_or_default();
+    let outcome = match (of_slot.len(), why) {
+        _ if !lacking.is_empty() => Outcome::Skipped(format!("not measured: {}", lacking.join("; "))),
+        (0, why) => Outcome::Skipped(why.unwrap_or_else(|| "not measured: it has no trial".into())),
+        (_, Some(why)) => Outcome::Failed(why),
+        (all, None) if valid == 0 => {
+            Outcome::Failed(format!("all {all} trials failed their audit (the first: {})", first()))
+        }
+        _ => Outcome::Passed,
+    };
+    let warnings = summary.warnings.iter().filter(|warning| warning.slot == Some(slot.id));
+    let mut told = vec![format!("{valid} of {} trials are valid", of_slot.len())];
+    told.extend(warnings.map(|warning| warning.text.clone()));
+    let took: u64 = of_slot.iter().map(|trial| trial.took_ns.max(trial.timing.load_ns())).sum();
+    Case { kind: "audit", name: slot.name.clone(), seconds: Some(took as f64 / 1e9), outcome, told }
+}
+
+fn expectation(shown: &Shown<'_>, expected: &Expected) -> Case {
+    let mut told = decisive(shown, expected);
+    let figures = told.join("; ");
+    let outcome = match expected.judgement {
+        Some(Judgement::Met) => Outcome::Passed,
+        Some(Judgement::Missed) => Outcome::Failed(format!("{}: {figures}", expected.words)),
+        Some(Judgement::Undecided) => Outcome::Skipped(format!("inconclusive: {figures}")),
+        None => Outcome::Skipped(format!("not measured: {}", expected.reasons.join("; "))),
+    };
+    told.push(format!("expected because {}", expected.because));
+    told.extend(expected.reasons.iter().map(|reason| format!("not judged for all: {reason}")));
+    Case { kind: "expectations", name: expected.words.clone(), seconds: None, outcome, told }
+}
+
+/// Fails where an experiment has proven that the DUT is faster with the change.
+fn finding(cell: &str, found: &Finding) -> Case {
+    let statement = &found.statement;
+    let proof = found.proof.as_ref();
+    let ratio = proof.and_then(|proof| proof.ratio.as_ref()).map(change_with_interval);
+    let reason = || proof.and_then(|proof| proof.reason.clone());
+    let figures = ratio.or_else(reason).unwrap_or_default();
+    let outcome = match proof.map(|proof| proof.verdict) {
+        Some(Verdict::Proven) => Outcome::Failed(format!("{statement}; with the change: {figures}")),
+        Some(Verdict::Refuted) => Outcome::Passed,
+        Some(Verdict::Undecided) => Outcome::Skipped(format!("inconclusive: {statement}; {figures}")),
+        Some(Verdict::NotRun) => Outcome::Skipped(format!("not measured: {statement}; {figures}")),
+        None => Outcome::Skipped(format!("its change was not tried: {statement}")),
+    };
+    let told = found.evidence.clone();
+    Case { kind: "findings", name: format!("{cell}: {}", found.cause), seconds: None, outcome, told }
+}
+
+/// The suites as one file.
+pub fn junit(suites: &[Suite]) -> String {
+    let all = suites.iter().map(|suite| suite.cases.len()).sum::<usize>();
+    let failures = suites.iter().map(|suite| suite.counts()[0]).sum::<usize>();
+    let seconds = suites.iter().map(|suite| suite.seconds).sum();
+    let file = html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        testsuites name="linerate" tests=(all) failures=(failures) errors="0" time=(time(seconds)) {
+            "\n"
+            @for suite in suites { (suite_of(suite)) "\n" }
+        }
+    };
+    file.into_string() + "\n"
+}
+
+fn suite_of(suite: &Suite) -> maud::Markup {
+    let [failures, skipped] = suite.counts();
+    html! {
+        testsuite
+            name=(line(&suite.name)) tests=(suite.cases.len()) failures=(failures) errors="0" skipped=(skipped)
+            time=(time(suite.seconds)) timestamp=[suite.started.as_deref().map(line)] {
+            "\n"
+            @if !suite.properties.is_empty() {
+                properties {
+                    @for (name, value) in &suite.properties {
+                        property name=(name) value=(line(value)) {}
+                    }
+                }
+                "\n"
+            }
+            @for case in &suite.cases {
+                testcase
+                    classname=(format!("{}.{}", line(&suite.name), case.kind)) name=(line(&case.name))
+                    time=[case.seconds.map(time)] {
+                    @match &case.outcome {
+                        Outcome::Passed => {}
+                        Outcome::Failed(why) => failure message=(line(why)) type=(case.kind) {
+                            (text(std::slice::from_ref(why)))
+                        }
+                        Outcome::Skipped(why) => skipped message=(line(why)) {}
+                    }
+                    @if !case.told.is_empty() {
+                        system-out { (text(&case.told)) }
+                    }
+                }
+                "\n"
+            }
+        }
+    }
+}
+
+fn time(seconds: f64) -> String {
+    format!("{:.3}", if seconds.is_finite() { seconds.max(0.0) } else { 0.0 })
+}
+
+fn text(lines: &[String]) -> String {
+    lines.iter().map(|text| line(text)).collect::<Vec<_>>().join("\n")
+}
+
+/// A text without characters that XML 1.0 does not have.
+fn line(text: &str) -> String {
+    let known = |c: char| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { ' ' } else { c };
+    text.chars().map(known).collect()
+}
