@@ -31,8 +31,10 @@ pub enum Scale {
     Percent,
     /// Numbers above 0, by their ratio.
     Log,
-    /// Names: point number n stands at n.
+    /// Names, one below the other: point number n stands at n.
     Names(Vec<String>),
+    /// Names in an order, such as revisions, along the axis: point number n stands at n.
+    Order(Vec<String>),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -136,12 +138,14 @@ pub(crate) struct Extent {
     pub log: bool,
     /// Names from the high end downwards: number n stands at -n.
     pub names: Vec<String>,
+    /// Names along it: number n stands at n.
+    pub order: Vec<String>,
 }
 
 impl Extent {
     /// The axis of these names.
     pub fn of_names(names: Vec<String>) -> Extent {
-        Extent { range: 0.5 - names.len().max(1) as f64..0.5, log: false, names }
+        Extent { range: 0.5 - names.len().max(1) as f64..0.5, log: false, names, order: Vec::new() }
     }
 
     /// The axis of these values; `None` without one that can be drawn.
@@ -154,6 +158,7 @@ impl Extent {
         }
         let range = match scale {
             Scale::Names(names) => return Some(Extent::of_names(names.clone())),
+            Scale::Order(_) => low - 0.5..high + 0.5,
             Scale::Log => low / 1.15..high * 1.15,
             Scale::Percent => 0.0..100.0,
             Scale::Linear { from_zero: true } if high <= 0.0 => low.min(0.0)..1.0,
@@ -163,7 +168,8 @@ impl Extent {
                 low - room..high + room
             }
         };
-        Some(Extent { range, log, names: Vec::new() })
+        let order = if let Scale::Order(names) = scale { names.clone() } else { Vec::new() };
+        Some(Extent { range, log, names: Vec::new(), order })
     }
 
     /// Where a value lies: 0 at the low end, 1 at the high one.

@@ -1,6 +1,6 @@
 //! The content of a page as blocks, independent of its format.
 
-use crate::chart::Chart;
+use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::format::{self, Format, Style};
 use serde::Serialize;
 
@@ -414,6 +414,45 @@ pub struct Strip {
     pub changes: Vec<usize>,
     /// The greatest and the least value, in words.
     pub labels: [String; 2],
+    /// The quantity and its unit.
+    pub figure: String,
+}
+
+impl Strip {
+    /// The same as a picture: points with outliers apart, levels, and a line at each change.
+    pub fn chart(&self) -> Chart {
+        let spot = |x: f64, y: f64| Spot { x, y, interval: None, trials: Vec::new() };
+        let points = |outlier: bool| {
+            let points = self.points.iter().enumerate().filter(move |(_, point)| point.outlier == outlier);
+            points.map(|(at, point)| spot(at as f64, point.value)).collect::<Vec<Spot>>()
+        };
+        let levels = self.levels.iter().filter(|level| level.end > level.start);
+        let levels =
+            levels.flat_map(|level| [level.start, level.end - 1].map(|at| spot(at as f64, level.value)));
+        let values = || self.points.iter().map(|point| point.value);
+        let ends = [f64::min, f64::max].map(|end| values().reduce(end).unwrap_or(0.0));
+        let change = |(number, at): (usize, &usize)| {
+            let name = self.points.get(*at).map_or("", |point| point.name.as_str());
+            let points = ends.map(|y| spot(*at as f64 - 0.5, y)).into();
+            Series { name: format!("{} at {name}", format::letter(number)), look: Look::Limit, points }
+        };
+        let one = |name: &str, look, points| Series { name: name.into(), look, points };
+        let mut series = vec![
+            one("point", Look::Marks, points(false)),
+            one("outlier", Look::Marks, points(true)),
+            one("level", Look::Limit, levels.collect()),
+        ];
+        series.extend(self.changes.iter().enumerate().map(change));
+        series.retain(|series| !series.points.is_empty());
+        let names = self.points.iter().map(|point| point.name.clone()).collect();
+        Chart {
+            title: format!("{} to {}", self.labels[1], self.labels[0]),
+            x: Axis { label: "in order".into(), scale: Scale::Order(names) },
+            y: Axis { label: self.figure.clone(), scale: Scale::Linear { from_zero: false } },
+            series,
+            interval: None,
+        }
+    }
 }
 
 /// A value of a [`Strip`].

@@ -447,7 +447,7 @@ fn frame_lengths(page: &str) {
         [64.0, 1518.0].map(|length| (1e9 / 8.0 / (length + 20.0f64)).round()),
         [1_488_095.0, 81_274.0]
     );
-    assert_eq!(["64", "1518"].map(|length| at("line rate, 1G", length).round()), [1_488_095.0, 81_274.0]);
+    assert_eq!(["64", "1518"].map(|length| at("line rate, 1 G", length).round()), [1_488_095.0, 81_274.0]);
     let imix = (7.0 * 64.0 + 4.0 * 594.0 + 1518.0) / 12.0;
     assert!((at("line rate of simple IMIX", "64") - 1e9 / 8.0 / (imix + 20.0f64)).abs() < 1.0);
 }

@@ -2,7 +2,7 @@
 
 mod svg;
 
-use super::{Format, Style, plots};
+use super::{Format, Style};
 use crate::chart::{Axis, Chart, Scale};
 use crate::document::{Bars, Block, Cell, Column, Document, Link, Table, Tone};
 use base64::Engine as _;
@@ -34,9 +34,6 @@ fn policy(searches: bool) -> String {
 
 /// Sections of a page that needs no links to them.
 const FEW_SECTIONS: usize = 3;
-
-/// Columns of a plot.
-const WIDTH: usize = 100;
 
 impl Format for Html {
     fn name(&self) -> &'static str {
@@ -163,9 +160,7 @@ fn block_of(block: &Block) -> Markup {
         Block::Code { line, tone } => html! { span class=(class(*tone)) { (plain(line)) } "\n" },
         Block::Table(rows) => table(rows),
         Block::Bars(bars) => table(&drawn(bars)),
-        Block::Strip(strip) => html! {
-            pre role="img" { @for line in plots::strip(strip, WIDTH) { (plain(&line)) "\n" } }
-        },
+        Block::Strip(strip) => picture(&strip.chart()),
         Block::Chart(chart) => picture(chart),
         Block::Search { index } => html! { div.search data-index=(index) {} },
         Block::Links { links } => html! { nav { @for each in links { (link(each)) " " } } },
@@ -221,7 +216,7 @@ fn picture(chart: &Chart) -> Markup {
 /// The figures of a picture.
 fn csv(chart: &Chart) -> String {
     let number = |at: f64, axis: &Axis| match &axis.scale {
-        Scale::Names(names) => names.get(at as usize).cloned().unwrap_or_default(),
+        Scale::Names(names) | Scale::Order(names) => names.get(at as usize).cloned().unwrap_or_default(),
         _ => at.to_string(),
     };
     let quoted = |text: &str| format!("\"{}\"", plain(text).replace('"', "\"\""));

@@ -146,6 +146,10 @@ fn strip(timeline: &Judged) -> Strip {
         levels: levels.collect(),
         changes: timeline.changes.iter().map(|c| c.index).collect(),
         labels: [level(timeline, greatest), level(timeline, least)],
+        figure: match timeline.measure.as_str() {
+            "rate" => "forwarding rate, frames/s".into(),
+            ratio => ratio.into(),
+        },
     }
 }
 

@@ -19,7 +19,7 @@ const FEWEST: usize = 3;
 /// Fewer revisions than these are compared with each other, and make no line.
 const MANY_REVISIONS: usize = 5;
 /// Numbers that are further apart than this are shown by their ratio.
-const FAR: f64 = 20.0;
+const FAR: f64 = 50.0;
 
 /// Runs of one configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,7 +100,8 @@ pub fn pictures(title: &str, topic: &str, sets: &[Set]) -> Vec<Chart> {
     [false, true].into_iter().filter_map(|mbits| picture(title, topic, &of(mbits))).collect()
 }
 
-fn picture(title: &str, topic: &str, sets: &[&Set]) -> Option<Chart> {
+/// The picture of sets of one unit.
+pub fn picture(title: &str, topic: &str, sets: &[&Set]) -> Option<Chart> {
     let Places { label, of } = places(topic, sets)?;
     let all: Vec<(String, Place, &Set)> =
         of.into_iter().zip(sets).map(|((series, place), set)| (series, place, *set)).collect();
@@ -370,6 +371,7 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
     if label.starts_with("frame length") && names.is_empty() && !mbits {
         series.extend(limits(&series, scale));
     }
+    let known = series.iter().flat_map(|series| &series.points).any(|spot| spot.interval.is_some());
     Some(Chart {
         title: title.into(),
         x: Axis { label, scale: x_scale },
@@ -378,7 +380,7 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
             scale: Scale::Linear { from_zero: true },
         },
         series,
-        interval: Some("95 % interval of the median".into()),
+        interval: known.then(|| "95 % interval of the median".into()),
     })
 }
 
@@ -406,8 +408,9 @@ fn limits(series: &[Series], scale: f64) -> Vec<Series> {
             .map(|length| Spot { x: *length, y: rate(*length) / scale, interval: None, trials: Vec::new() })
             .collect(),
     };
+    let name = name.trim_end_matches('G');
     vec![
-        limit(format!("line rate, {name}bit/s"), &|length| line_rate(bits, length)),
-        limit(format!("line rate of simple IMIX, {name}bit/s"), &|_| line_rate(bits, SIMPLE_IMIX_AVERAGE)),
+        limit(format!("line rate, {name} Gbit/s"), &|length| line_rate(bits, length)),
+        limit(format!("line rate of simple IMIX, {name} Gbit/s"), &|_| line_rate(bits, SIMPLE_IMIX_AVERAGE)),
     ]
 }

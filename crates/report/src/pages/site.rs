@@ -24,6 +24,8 @@ const MOST_ROWS: usize = 600;
 const MOST_LISTED: usize = 100;
 /// The fewest runs that ministat compares.
 const ENOUGH: usize = 3;
+/// Campaigns that have a picture each on one page.
+const FEW_CAMPAIGNS: usize = 6;
 /// The file of the index, which the search loads.
 pub const INDEX: &str = "sets.js";
 /// The front page.
@@ -144,10 +146,10 @@ impl Site {
         let text = format!("{machine} {card} {topic} {label}");
         let entry = Entry {
             page: self.names.take("sets", &text),
-            system: if host.os.starts_with("unknown") {
-                of_label(&label).unwrap_or_default()
-            } else {
-                host.os.clone()
+            system: match host.os.strip_prefix("FreeBSD ") {
+                _ if host.os.starts_with("unknown") => release(&label).unwrap_or_default(),
+                Some(version) => release(version).unwrap_or_else(|| host.os.clone()),
+                None => host.os.clone(),
             },
             started: campaign.started.clone(),
             sets: Set::all(campaign, summary, trials),
@@ -314,36 +316,30 @@ fn sections<R>(heading: &str, rows: &[R], table: impl Fn(&[R]) -> Table) -> Vec<
     rows.chunks(MOST_ROWS).enumerate().map(section).collect()
 }
 
-/// FreeBSD's version in the label of an archive's folder.
-fn of_label(label: &str) -> Option<String> {
-    let release = Release::of_label(label)?;
-    Some(match (release.minor, release.stable) {
-        (Some(minor), _) => format!("FreeBSD {}.{minor}", release.major),
-        (None, true) => format!("FreeBSD {}-STABLE", release.major),
-        (None, false) => format!("FreeBSD {}-CURRENT", release.major),
-    })
+/// `FreeBSD 11.1` of the label of an archive's folder, or of uname's words.
+fn release(text: &str) -> Option<String> {
+    let Release { major, minor, .. } = Release::of_label(text)?;
+    Some(minor.map_or(format!("FreeBSD {major}"), |minor| format!("FreeBSD {major}.{minor}")))
 }
 
 /// From the oldest to the newest version of FreeBSD, or the few systems that there are.
 fn systems<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
-    let systems: BTreeSet<&str> =
-        entries.into_iter().map(|entry| entry.system.as_str()).filter(|s| !s.is_empty()).collect();
-    let version = |system: &'a str| {
-        let version = system.strip_prefix("FreeBSD ")?;
-        Some((
-            Release::of_label(version)?.major,
-            version.split(['.', '-']).nth(1)?.parse::<u32>().ok(),
-            system,
-        ))
+    let mut systems: BTreeSet<&str> = entries.into_iter().map(|entry| entry.system.as_str()).collect();
+    systems.remove("");
+    let mut versions: Vec<(u32, Option<u32>)> = Vec::new();
+    for system in &systems {
+        let known = system.strip_prefix("FreeBSD ").and_then(Release::of_label);
+        versions.extend(known.map(|release| (release.major, release.minor)));
+    }
+    versions.sort_unstable();
+    let shown = |(major, minor): &(u32, Option<u32>)| {
+        minor.map_or(major.to_string(), |minor| format!("{major}.{minor}"))
     };
-    let mut versions: Vec<_> = systems.iter().copied().filter_map(version).collect();
-    versions.sort();
-    match versions[..] {
-        [(.., first), .., (.., last)] if versions.len() == systems.len() => {
-            let last = last.trim_start_matches("FreeBSD ");
-            format!("{first} .. {last}")
+    match &versions[..] {
+        [first, .., last] if versions.len() == systems.len() => {
+            format!("FreeBSD {} .. {}", shown(first), shown(last))
         }
-        _ => super::numbers::some(systems.iter().map(|s| s.to_string()), 3, ", "),
+        _ => super::numbers::some(systems.into_iter().map(String::from), 3, ", "),
     }
 }
 
@@ -358,11 +354,17 @@ fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     super::numbers::some(names, 12, ", ")
 }
 
-/// From the first to the last day of campaigns that say when they began.
+/// From the first to the last day of campaigns, and how many of them say when they began.
 fn span<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<String> {
-    let days: BTreeSet<&str> = entries.into_iter().filter_map(|entry| entry.started.get(..10)).collect();
-    let (first, last) = (days.first()?, days.last()?);
-    Some(if first == last { format!("on {first}") } else { format!("from {first} to {last}") })
+    let days: Vec<Option<&str>> = entries.into_iter().map(|entry| entry.started.get(..10)).collect();
+    let known: BTreeSet<&str> = days.iter().copied().flatten().collect();
+    let (first, last) = (known.first()?, known.last()?);
+    let span = if first == last { format!("on {first}") } else { format!("from {first} to {last}") };
+    let dated = days.iter().flatten().count();
+    Some(match days.len() {
+        all if all == dated => span,
+        all => format!("{span} ({} of {} campaigns say when)", grouped(dated as u64), grouped(all as u64)),
+    })
 }
 
 /// The least and the greatest median in frames/s, in words.
@@ -406,13 +408,7 @@ impl Site {
             said.push(format!("Median rates range {rates}."));
         }
         if let Some(span) = span(entries()) {
-            let dated = entries().filter(|entry| !entry.started.is_empty()).count();
-            let of = if dated < sizes.campaigns {
-                format!(" ({} of the campaigns say when)", grouped(dated as u64))
-            } else {
-                String::new()
-            };
-            said.push(format!("They were measured {span}{of}."));
+            said.push(format!("Measured {span}."));
         }
         let systems = systems(entries());
         if !systems.is_empty() {
@@ -696,12 +692,12 @@ fn facet_table(facet: Facet, rows: &[(&str, Vec<&Entry>)], files: &BTreeMap<Stri
         .column("fastest", unit, |(_, entries)| {
             fastest(entries).map(|rate| super::numbers::rate(rate, scale, 4))
         })
+        .if_any("fastest", "Mbit/s", |(_, entries)| {
+            let sets = entries.iter().flat_map(|entry| &entry.sets).filter(|set| set.mbits && set.counts());
+            sets.map(|set| set.rate.median).reduce(f64::max).map(|rate| number(rate, 4))
+        })
         .if_any("systems", "", |(_, entries)| {
             Some(systems(entries.iter().copied())).filter(|s| !s.is_empty())
-        })
-        .if_any("measured", "", |(_, entries)| {
-            span(entries.iter().copied())
-                .map(|span| span.replace("from ", "").replace("on ", "").replace(" to ", " .. "))
         })
         .into()
 }
@@ -809,9 +805,21 @@ fn pictures(topic: &str, entries: &[&Entry]) -> Vec<crate::chart::Chart> {
             campaigns.push((name(entry), sets.collect()));
         }
         campaigns.retain(|(_, sets)| !sets.is_empty());
-        sets::together(shown(topic), topic, &campaigns)
+        let all: usize = campaigns.iter().map(|(_, sets)| sets.len()).sum();
+        let one = sets::together(shown(topic), topic, &campaigns).filter(|chart| {
+            let points: usize = chart.series.iter().map(|series| series.points.len()).sum();
+            2 * points >= all || campaigns.len() > FEW_CAMPAIGNS
+        });
+        match one {
+            Some(chart) => vec![chart],
+            // They have too little in common.
+            None => {
+                let own = campaigns.iter().take(FEW_CAMPAIGNS);
+                own.filter_map(|(name, sets)| sets::picture(name, topic, sets)).collect()
+            }
+        }
     };
-    [false, true].into_iter().filter_map(of).collect()
+    [false, true].into_iter().flat_map(of).collect()
 }
 
 /// The shortest names that tell these campaigns from each other.

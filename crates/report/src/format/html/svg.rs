@@ -29,6 +29,9 @@ const NAME_HEIGHT: u32 = 26;
 const BAR_HEIGHT: u32 = 13;
 /// Characters of a name.
 const LONGEST_NAME: usize = 44;
+/// The same for names along an axis, and so many of them have room.
+const LONGEST_ORDERED: usize = 16;
+const ORDERED: usize = 6;
 /// Trials of a point that are drawn.
 const MOST_TRIALS: usize = 200;
 /// Names of an axis that have room.
@@ -46,6 +49,10 @@ impl Ranged for Extent {
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         let Range { start, end } = self.range;
+        if !self.order.is_empty() {
+            let step = self.order.len().div_ceil(ORDERED).max(1);
+            return (0..self.order.len()).step_by(step).map(|at| at as f64).collect();
+        }
         if !self.names.is_empty() {
             return (0..self.names.len()).map(|at| -(at as f64)).collect();
         }
@@ -75,6 +82,12 @@ impl Ranged for Extent {
 
 impl ValueFormatter<f64> for Extent {
     fn format_ext(&self, value: &f64) -> String {
+        if !self.order.is_empty() {
+            return self
+                .order
+                .get(*value as usize)
+                .map_or(String::new(), |name| name.chars().take(LONGEST_ORDERED).collect());
+        }
         let name = self.names.get(-*value as usize);
         match name {
             Some(name) => name.chars().take(LONGEST_NAME).collect(),
