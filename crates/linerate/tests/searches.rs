@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Scratch, linerate_line};
+use common::{Ended, Scratch, linerate_line};
 use serde_json::Value;
 
 /// Load of a trial of 100 ms: its warm-up lasts as long as its window.
@@ -135,26 +135,45 @@ fn takes_minutes_two_searches_for_the_same_rate_agree_within_their_intervals() {
     eprintln!("{pairs:#?}");
 }
 
+/// A plan of a DUT that does something to itself once it has got 30,000 frames.
+fn changing(trials: &str, what: &str) -> Ended {
+    let scratch = Scratch::new();
+    let run = format!(
+        "setsid sh -c 'until set -- $(grep {{in}}: /proc/net/dev); [ $3 -gt 30000 ]; do sleep 0.1; done; {what}' >/dev/null 2>&1 & sleep 0.2"
+    );
+    let plan = format!(
+        "title = \"t\"\nquestion = \"q\"\n[lab]\nmode = \"threaded\"\nbatch = 32\n[variants.forwarding]\n\
+         commands = [{{ run = \"{run}\", undo = \"true\" }}]\n[traffic]\nflows = 1\n[trials]\n{trials}\n"
+    );
+    std::fs::write(scratch.file("plan.toml"), plan).unwrap();
+    let line = format!("run plan.toml --out {}", scratch.file("records"));
+    let ended = linerate_line(&line).dir(scratch.path()).within(150).first().run().no_panic();
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    Ended { stdout: words(ended.stdout), ..ended }
+}
+
+const SEARCH: &str = "measure = \"search\"\ngoals = [\"0.5%:1s:5s:0.5\"]\nduration = \"1 s\"\nmax-load = \"20 kpps\"\nbudget = \"40 s\"";
+
 /// The link behind the DUT goes down in mid-search, and in mid-test: the page says since when no frame came, and no result is regular.
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_a_link_that_goes_down_is_named() {
-    let searched = "measure = \"search\"\ngoals = [\"pdr\"]\nduration = \"1 s\"\nmax-load = \"20 kpps\"\nbudget = \"40 s\"";
     let tested = "measure = \"rfc2544\"\ntests = [\"throughput\", \"frame-loss\"]\nduration = \"1 s\"\ndrain = \"20 ms\"\nsettle = \"1 ms\"\nmax-load = \"20 kpps\"";
-    for trials in [searched, tested] {
-        let scratch = Scratch::new();
-        // Once the DUT has got 30,000 frames.
-        let down = "setsid sh -c 'until set -- $(grep {in}: /proc/net/dev); [ $3 -gt 30000 ]; do sleep 0.1; done; \
-                    ip link set dev {out} down' >/dev/null 2>&1 & sleep 0.2";
-        let plan = format!(
-            "title = \"t\"\nquestion = \"q\"\n[lab]\nmode = \"threaded\"\nbatch = 32\n[variants.forwarding]\n\
-             commands = [{{ run = \"{down}\", undo = \"true\" }}]\n[traffic]\nflows = 1\n[trials]\n{trials}\n"
-        );
-        std::fs::write(scratch.file("plan.toml"), plan).unwrap();
-        let line = format!("run plan.toml --out {}", scratch.file("records"));
-        let ended = linerate_line(&line).dir(scratch.path()).within(150).first().run().no_panic();
-        let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("the DUT or a link went down"), "{ended:?}");
-        assert!(!words.contains(" regular"), "{ended:?}");
+    for trials in [SEARCH, tested] {
+        let ended = changing(trials, "ip link set dev {out} down");
+        assert!(ended.stdout.contains("the DUT or a link went down"), "{ended:?}");
+        assert!(!ended.stdout.contains(" regular"), "{ended:?}");
     }
+}
+
+/// Each second the DUT drops another 5 % of the frames.
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_a_loss_that_grows_with_time_is_named() {
+    let grows = "nft add table ip t; nft add chain ip t f { type filter hook forward priority 0 \\\\; }; \
+                 for i in 1 2 3 4 5 6 7 8 9; do nft add rule ip t f numgen random mod 100 \\\\< 5 drop; sleep 1; done";
+    let ended: Vec<String> = (0..3).map(|_| changing(SEARCH, grows).stdout).collect();
+    assert!(ended.iter().all(|page| !page.contains(" regular")), "{ended:#?}");
+    // Other work of this machine ends a search early, for the tester keeps no load then.
+    assert!(ended.iter().any(|page| page.contains("the loss has grown with time")), "{ended:#?}");
 }

@@ -375,7 +375,7 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
     }
     out.extend(valid().next_back().zip(row.connections).and_then(|(last, c)| few_new(c, last)));
     out.extend(one_way_only(row, trials));
-    out.extend(silent_since(trials));
+    out.extend(silent_since(trials).or_else(|| grown_loss(trials).filter(|_| searched)));
     if row.duplicates > 0 {
         out.push(format!("{} frames arrived more than once", row.duplicates));
     }
@@ -392,6 +392,24 @@ fn silent_since(trials: &[&TrialRecord]) -> Option<String> {
             silent.len(),
             silent[0].began_ns as f64 / 1e9
         )
+    })
+}
+
+/// Whether the last trials lost clearly larger shares than earlier ones at higher loads.
+fn grown_loss(trials: &[&TrialRecord]) -> Option<String> {
+    const LAST: usize = 5;
+    let valid = trials.iter().filter(|trial| trial.audit.valid && trial.shape.is_constant());
+    let valid: Vec<(f64, f64)> =
+        valid.filter_map(|trial| Some((trial.asked_fps?, trial.loss_ratio))).collect();
+    let (before, last) = valid.split_at(valid.len().checked_sub(LAST)?);
+    let more = |(load, loss): &(f64, f64)| {
+        let higher = before.iter().filter(|(other, _)| 0.99 * other >= *load);
+        let higher: Vec<f64> = higher.map(|(_, loss)| *loss).collect();
+        higher.len() >= 3 && *loss > 1.5 * median(&higher).unwrap_or(1.0)
+    };
+    last.iter().all(more).then(|| {
+        "the last trials lost larger shares than earlier ones at higher loads: the loss has grown with time"
+            .into()
     })
 }
 
