@@ -115,7 +115,7 @@ pub fn reports(pages: Vec<(String, Document)>) -> Document {
             .column("campaign", "", |(_, page)| page.title.clone().unwrap_or_default())
             .column("begun", "", |(begun, _)| begun.as_str())
             .column("answer", "", |(_, page)| answer(page))
-            .if_any("", "", |(_, page)| simulated(page).then_some("see its warning")),
+            .if_any("note", "", |(_, page)| simulated(page).then_some("see its warning")),
     );
     for (begun, page) in pages {
         let title = format!("{} ({begun})", page.title.unwrap_or_default());

@@ -24,7 +24,9 @@ const FILE: &str = "report.html";
   linerate report linerate-results/* -o all.html
   sudo linerate bench --report                  the page is written at the end, beside the records
 
-The page is one file that loads nothing and needs no script: it can be mailed, archived and printed.")]
+The page is one file that loads nothing and is complete without its script: it can be mailed, archived and printed. It
+has the answer, the table and the method first, with the lab drawn; then pictures with every trial and their data, the
+audit, conformance, the plan, and the facts of all hosts. docs/report.md describes them.")]
 pub struct Report {
     /// The campaigns' directories
     #[arg(required = true, value_name = "DIR")]

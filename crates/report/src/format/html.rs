@@ -78,6 +78,7 @@ fn title_of(section: &[Block]) -> Option<&str> {
 /// `place` begins the names of all.
 fn sections(all: &[Block], level: u8, place: &str) -> Markup {
     let is_part = |block: &Block| matches!(block, Block::Part { .. });
+    let is_open = |block: &Block| matches!(block, Block::Part { folded: false, .. });
     let starts = |block: &Block| is_part(block) || matches!(block, Block::Heading { .. });
     let parts: Vec<&[Block]> = all.chunk_by(|one, next| !is_part(one) && !starts(next)).collect();
     let name = |at: usize| format!("{place}{at}");
@@ -100,7 +101,7 @@ fn sections(all: &[Block], level: u8, place: &str) -> Markup {
                 },
                 _ => section { (blocks(part)) },
             }
-            @if at == 0 && links.len() > FEW_SECTIONS {
+            @if at == 0 && (links.len() > FEW_SECTIONS || all.iter().any(is_open)) {
                 nav.contents aria-label="Contents" {
                     ul {
                         @for (at, text) in &links {

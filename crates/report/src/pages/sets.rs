@@ -385,7 +385,7 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
 }
 
 /// The line rate of the slowest Ethernet that carries every point, over the frame length, and that of simple IMIX.
-fn limits(series: &[Series], scale: f64) -> Vec<Series> {
+pub fn limits(series: &[Series], scale: f64) -> Vec<Series> {
     // What a card sends for an instant beyond the line rate is an error of clocks.
     const TOLERANCE: f64 = 1.001;
     let points = || series.iter().flat_map(|series| &series.points);
@@ -393,6 +393,7 @@ fn limits(series: &[Series], scale: f64) -> Vec<Series> {
     let Some((name, bits)) = LINK_SPEEDS.into_iter().find(|(_, bits)| carries(*bits)) else {
         return Vec::new();
     };
+    let name = name.replace('G', " G");
     let own = || points().map(|spot| spot.x);
     let [least, greatest] = [f64::min, f64::max].map(|end| own().reduce(end).unwrap_or(0.0));
     // Between two lengths the line rate is no straight line.

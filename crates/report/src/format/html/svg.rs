@@ -25,6 +25,9 @@ const WIDTH: u32 = 760;
 const HEIGHT: u32 = 380;
 /// Height of a name, and of the marks beside it.
 const NAME_HEIGHT: u32 = 26;
+/// The same of many names.
+const LOW_NAME_HEIGHT: u32 = 16;
+const MANY_NAMES: u32 = 60;
 /// Height of one of several bars of a name.
 const BAR_HEIGHT: u32 = 13;
 /// Characters of a name.
@@ -36,6 +39,9 @@ const ORDERED: usize = 6;
 const MOST_TRIALS: usize = 200;
 /// Names of an axis that have room.
 const MOST_NAMES: usize = 400;
+
+/// Fewer labels of an axis do not tell where a point stands.
+const FEW_TICKS: f64 = 3.0;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
@@ -65,7 +71,12 @@ impl Ranged for Extent {
                 all.filter(within).collect::<Vec<f64>>()
             };
             let [fine, coarse] = [of(&[1.0, 2.0, 5.0]), of(&[1.0])];
-            return if fine.len() as f64 <= most { fine } else { coarse };
+            match fine.len() as f64 {
+                // A part of a decade: as without ratios.
+                few if few < FEW_TICKS => {}
+                some if some <= most => return fine,
+                _ => return coarse,
+            }
         }
         let rough = (end - start) / most.min(8.0);
         let power = 10f64.powf(rough.log10().floor());
@@ -123,6 +134,7 @@ pub fn svg(chart: &Chart) -> Option<String> {
     let bars = chart.series.iter().filter(|series| series.look == Look::Bars).count() as u32;
     let height = match rows as u32 {
         0 => HEIGHT,
+        rows if rows > MANY_NAMES => 70 + LOW_NAME_HEIGHT * rows,
         rows => 70 + NAME_HEIGHT.max(BAR_HEIGHT * bars + 8) * rows,
     };
     let mut text = String::new();
@@ -236,7 +248,10 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
     mesh.draw()?;
     let bars: Vec<usize> =
         (0..chart.series.len()).filter(|at| chart.series[*at].look == Look::Bars).collect();
-    for (number, series) in chart.series.iter().enumerate() {
+    let [spans, others] = [true, false].map(|spans| {
+        chart.series.iter().enumerate().filter(move |(_, series)| (series.look == Look::Span) == spans)
+    });
+    for (number, series) in spans.chain(others) {
         let color = COLORS[number % COLORS.len()];
         if series.look == Look::Span {
             let ends = series.points.iter().map(|spot| spot.x).filter(|x| x.is_finite());

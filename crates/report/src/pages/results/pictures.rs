@@ -4,19 +4,20 @@ use super::Shown;
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Document};
 use crate::pages::numbers::{counted, words};
+use crate::pages::sets::limits;
 use linerate_explain::frames_by_place;
 use linerate_measure::record::{LabKind, Place, Searched, SearchedLoad, Slot, TrialRecord};
 use linerate_measure::trial::{Sample, Shape};
 use linerate_stats::histogram::Histogram;
-use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, line_rate};
 use std::collections::BTreeMap;
 
 /// Cells that a picture has room for.
-const MOST_CELLS: usize = 60;
+const MOST_CELLS: usize = 250;
 /// Bars of one name that can be told apart.
 const MOST_BARS: usize = 6;
-/// Columns of a map, and cells and trials that have one of their own.
+/// Columns of a map, and bars of a picture.
 const MOST_COLUMNS: usize = 60;
+/// Cells with a map of their queues, and with a picture of the inside of their trials.
 const MOST_MAPS: usize = 2;
 const MOST_LOADS: usize = 4;
 /// The fewest samples of a trial that make a line.
@@ -32,10 +33,6 @@ const LOSS_SHOWN: f64 = 0.005;
 const FAR_ABOVE: f64 = 4.0;
 /// The tester's rate without a DUT stands beside those of cells unless it is so many times as high.
 const NEAR: f64 = 2.0;
-/// Steps of the curve of a line rate.
-const CURVE: u32 = 40;
-/// What a card sends for an instant beyond the line rate is an error of clocks.
-const TOLERANCE: f64 = 1.001;
 /// Numbers that are further apart than this are shown by their ratio.
 const FAR: f64 = 20.0;
 
@@ -99,7 +96,7 @@ fn grouped(shown: &Shown<'_>) -> Option<(Vec<String>, Vec<Series>)> {
     }
     let fits = names.len() > 1
         && (2..=MOST_BARS).contains(&series.len())
-        && names.len() * series.len() <= MOST_CELLS;
+        && names.len() * series.len() <= MOST_COLUMNS;
     (fits && shown.series().next().is_none()).then_some((names, series))
 }
 
@@ -278,13 +275,12 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
     let timing = trials[0].timing;
     let warm_up = vec![at(0.0), at(seconds(timing.warm_up_ns))];
     let mut series = vec![
-        Series { name: "warm-up, in no figure".into(), look: Look::Span, points: warm_up },
         Series { name: "received".into(), look: Look::Line, points: received },
+        Series { name: "lost".into(), look: Look::Marks, points: lost },
         Series { name: "sent".into(), look: Look::Limit, points: sent },
+        Series { name: "warm-up, in no figure".into(), look: Look::Span, points: warm_up },
     ];
-    if !lost.is_empty() {
-        series.push(Series { name: "lost".into(), look: Look::Marks, points: lost });
-    }
+    series.retain(|series| !series.points.is_empty());
     let event = match trials[0].shape {
         Shape::Step { after_ns, .. } => Some(("another load", after_ns)),
         Shape::Event { after_ns } => Some(("event", after_ns)),
@@ -370,6 +366,7 @@ pub fn cpus(page: &mut Document, shown: &Shown<'_>) {
     };
     let series: Vec<Series> = shown.campaign.slots.iter().filter_map(row).take(MOST_COLUMNS / 2).collect();
     if !series.is_empty() {
+        page.heading("CPUs");
         page.blocks.push(Block::Chart(Chart {
             title: "How busy each CPU was: medians of the trials of each cell".into(),
             x: Axis { label: "CPU".into(), scale: Scale::Linear { from_zero: false } },
@@ -404,7 +401,7 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
         });
         let mut lines: Vec<Series> = lines.collect();
         if lengths {
-            lines.extend(line_rates(&lines, shown.unit().0));
+            lines.extend(limits(&lines, shown.unit().0));
         }
         let label = factor.about.clone().unwrap_or_else(|| factor.name.clone());
         draw(page, &format!("Rate over {}", factor.name), Axis { label, scale }, shown, lines);
@@ -412,31 +409,6 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
             page.note("The links of this lab are virtual and have no line rate: those of Ethernet are drawn for comparison.");
         }
     }
-}
-
-/// Over frame lengths with FCS: the line rate of the slowest Ethernet that carries all points, and that of frames of simple IMIX.
-fn line_rates(series: &[Series], scale: f64) -> Vec<Series> {
-    let points = || series.iter().flat_map(|series| &series.points);
-    let carries = |bits: f64| points().all(|spot| spot.y * scale <= TOLERANCE * line_rate(bits, spot.x));
-    let Some((name, bits)) = LINK_SPEEDS.into_iter().find(|(_, bits)| carries(*bits)) else {
-        return Vec::new();
-    };
-    let ends =
-        points().map(|spot| spot.x).fold([f64::INFINITY, 0.0], |[l, h]: [f64; 2], x| [l.min(x), h.max(x)]);
-    let limit = |name: String, rate: &dyn Fn(f64) -> f64| {
-        let spot = |step: u32| {
-            let x = ends[0] * (ends[1] / ends[0]).powf(f64::from(step) / f64::from(CURVE));
-            Spot { x, y: rate(x) / scale, interval: None, trials: Vec::new() }
-        };
-        Series { name, look: Look::Limit, points: (0..=CURVE).map(spot).collect() }
-    };
-    let name = name.replace('G', " G");
-    vec![
-        limit(format!("line rate of Ethernet with {name}bit/s"), &|length| line_rate(bits, length)),
-        limit(format!("the same, of simple IMIX ({SIMPLE_IMIX_AVERAGE:.1} B)"), &|_| {
-            line_rate(bits, SIMPLE_IMIX_AVERAGE)
-        }),
-    ]
 }
 
 /// The rate of a cell with its interval and its valid trials, or the rate that was searched for with its bounds, in the unit of the page.
