@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 fn main() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     announce("corpus", &corpus);
+    announce("readers", &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python"));
     ship(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans"));
     let path = std::env::var_os("PATH").unwrap_or_default();
     for tool in ["ministat", "chromedriver"] {

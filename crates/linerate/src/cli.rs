@@ -93,7 +93,7 @@ pub enum Command {
     /// it needs no server, and its pages are complete without scripts. Only the search needs one, and loads its index at the first
     /// letter.
     Site(site::Site),
-    /// Write campaigns in the forms that other programs read: JUnit XML, Prometheus text
+    /// Write campaigns in the forms that other programs read: JUnit XML, Prometheus, Parquet, SVG
     Export(export::Export),
     /// Show campaigns in a browser, also while they run
     ///

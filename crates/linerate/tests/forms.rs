@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Ended, Scratch, linerate};
+use common::{Ended, Program, Scratch, linerate};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use serde_json::Value;
@@ -86,6 +86,10 @@ fn elements(xml: &str) -> Vec<Element> {
                 let name = String::from_utf8(start.name().0.to_vec()).unwrap();
                 all.push((name.clone(), open.last().unwrap().clone(), attributes(&start)));
                 open.push(name);
+            }
+            Event::Empty(start) => {
+                let name = String::from_utf8(start.name().0.to_vec()).unwrap();
+                all.push((name, open.last().unwrap().clone(), attributes(&start)));
             }
             Event::End(_) => drop(open.pop()),
             Event::Eof => break,
@@ -277,4 +281,115 @@ fn a_node_exporter_reads_the_metrics() {
     let began = found[&("linerate_campaign_start_timestamp_seconds".to_string(), String::new())];
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
     assert!(began <= now && now - began < 3600.0, "{began} {now}");
+}
+
+/// Medians of the valid trials of each cell, by DuckDB and by Polars, beside the figures of the file of cells.
+const QUERY: &str = r#"
+import duckdb, json, polars
+trials = duckdb.sql("SELECT name, median(received_fps), count(*) FROM 'trials.parquet' WHERE valid GROUP BY name").fetchall()
+frame = polars.read_parquet("trials.parquet").filter(polars.col("valid"))
+medians = frame.group_by("name").agg(polars.col("received_fps").median()).rows()
+cells = polars.read_parquet("cells.parquet").select("name", "received_fps", "received_low_fps", "valid_trials", "limited_by", "levels").rows()
+about = duckdb.sql("SELECT decode(key), decode(value) FROM parquet_kv_metadata('trials.parquet')").fetchall()
+kinds = {name: str(kind) for name, kind in frame.schema.items()}
+print(json.dumps({"duckdb": trials, "polars": medians, "cells": cells, "about": about, "kinds": kinds}))
+"#;
+
+#[test]
+#[cfg_attr(not(readers), ignore = "needs DuckDB and Polars in target/python (scripts/setup test)")]
+fn duckdb_and_polars_find_the_medians_of_the_summary() {
+    let scratch = Scratch::new();
+    let records = campaign(&scratch, 8);
+    // Rates that differ, and a trial whose audit failed.
+    let path = format!("{records}/trials.jsonl");
+    let lines = fs::read_to_string(&path).unwrap();
+    let changed = lines.lines().enumerate().map(|(at, line)| {
+        let mut trial: Value = serde_json::from_str(line).unwrap();
+        let rate = trial["rates"]["received"].as_f64().unwrap();
+        trial["rates"]["received"] = (rate * (1.0 + 0.001 * ((at * at) % 7) as f64)).into();
+        trial["audit"]["valid"] = (at != 4).into();
+        format!("{trial}\n")
+    });
+    fs::write(&path, changed.collect::<String>()).unwrap();
+    fs::remove_file(format!("{records}/summary.json")).unwrap();
+    for (rows, file) in
+        [("trials", "trials.parquet"), ("cells", "cells.parquet"), ("trials", "again.parquet")]
+    {
+        linerate(["export", "parquet", &records, "--rows", rows, "-o", &scratch.file(file)]).run().ok();
+    }
+    let [once, again] =
+        ["trials", "again"].map(|name| fs::read(scratch.file(&format!("{name}.parquet"))).unwrap());
+    assert!(once == again, "other bytes");
+    let summary = linerate(["show", &records, "--json"]).run().json();
+    let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin/python");
+    let found = Program::new(python).args(["-c", QUERY]).dir(scratch.path()).run().ok().json();
+    let of = |kind: &str, name: &Value, at: usize| {
+        let rows = found[kind].as_array().unwrap();
+        rows.iter().find(|row| row[0] == *name).unwrap_or_else(|| panic!("{kind} has no {name}"))[at].clone()
+    };
+    let rows = summary["summary"]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        let (name, median) = (&row["name"], &row["received"]["median"]);
+        assert_eq!(of("duckdb", name, 1), *median);
+        assert_eq!(of("duckdb", name, 2), row["valid_trials"]);
+        assert_eq!(of("polars", name, 1), *median);
+        assert_eq!(of("cells", name, 1), *median);
+        assert_eq!(of("cells", name, 2), row["received"]["low"]);
+        assert_eq!(of("cells", name, 3), row["valid_trials"]);
+        assert_eq!(of("cells", name, 4), row["limit"]);
+    }
+    assert_eq!(rows.iter().filter(|row| row["valid_trials"] == 7).count(), 1);
+    let about: BTreeMap<String, String> = serde_json::from_value(found["about"].clone())
+        .map(|pairs: Vec<(String, String)>| pairs.into_iter().collect())
+        .unwrap();
+    assert_eq!((about["linerate.schema"].as_str(), about["linerate.rows"].as_str()), ("1", "trials"));
+    let columns: BTreeMap<String, String> = serde_json::from_str(&about["linerate.columns"]).unwrap();
+    let kinds: BTreeMap<String, String> = serde_json::from_value(found["kinds"].clone()).unwrap();
+    assert!(columns.keys().eq(kinds.keys()), "each column has its meaning");
+    assert_eq!(kinds["started"], "Datetime(time_unit='ms', time_zone='UTC')");
+}
+
+#[test]
+fn the_document_of_the_schema_has_each_column() {
+    let document = include_str!("../../../docs/archive-schema.md");
+    let rows: Vec<&str> =
+        document.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    use linerate_report::export::{Rows, columns};
+    let all: HashSet<&str> =
+        [Rows::Trials, Rows::Cells].into_iter().flat_map(columns).map(|(name, _)| name).collect();
+    for (name, about) in [Rows::Trials, Rows::Cells].into_iter().flat_map(columns) {
+        assert!(document.contains(&format!("| `{name}` |")) && document.contains(about), "{name}: {about}");
+    }
+    assert!(rows.iter().all(|name| all.contains(name)), "{rows:?}");
+}
+
+#[test]
+fn a_picture_is_a_file_of_its_own() {
+    let scratch = Scratch::new();
+    let records = campaign(&scratch, 8);
+    let list = export("picture", &records).stdout;
+    assert!(list.contains("  1  Forwarding rate of each cell\n"), "{list}");
+    for at in 1..=list.lines().count() {
+        let file = scratch.file(&format!("{at}.svg"));
+        linerate(["export", "picture", &records, &at.to_string(), "-o", &file]).run().ok();
+        let svg = fs::read_to_string(&file).unwrap();
+        let all = elements(&svg);
+        let (name, _, attributes) = &all[0];
+        assert!(name == "svg" && attributes["xmlns"] == "http://www.w3.org/2000/svg");
+        assert!(
+            all.iter().any(|(name, _, a)| name == "rect" && a["fill"] == "#FFFFFF" && a["width"] == "100%")
+        );
+        assert!(
+            all.iter()
+                .all(|(name, _, a)| name != "script" && !a.contains_key("class") && !a.contains_key("style"))
+        );
+        assert!(svg.contains("SIMULATED") && svg.contains("linerate 0."), "{svg}");
+    }
+    let named = ["export", "picture", &records, "Forwarding rate of each cell"];
+    assert!(linerate(named).run().ok().stdout.contains("&lt;b a="));
+    linerate(["export", "picture", &records, "none"])
+        .run()
+        .fails(2, &["no picture 'none'", "1  Forwarding rate"]);
+    linerate(["export", "picture", &records, "1", "-o", "x.png"]).run().fails(2, &["rsvg-convert"]);
 }

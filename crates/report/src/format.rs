@@ -1,7 +1,7 @@
 //! How documents are drawn. A new format is a file beside these and a line in [`FORMATS`].
 
 mod csv;
-mod html;
+pub(crate) mod html;
 mod json;
 mod markdown;
 mod plots;

@@ -4,13 +4,18 @@ use super::report;
 use crate::output::{all_of, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use linerate_import::netbenches::ResultDirectory;
+use linerate_import::netbenches::records::{Records as NetbenchesRecords, records as imported_records};
 use linerate_linux::files;
-use linerate_linux::records;
-use linerate_measure::record::Campaign;
-use linerate_report::export::{Metrics, Suite, junit, prometheus};
+use linerate_linux::netbenches::visit;
+use linerate_linux::records::{self, StoredCampaign};
+use linerate_measure::record::{Campaign, LabKind, Stopped};
+use linerate_measure::summary::summarise;
+use linerate_report::chart::Chart;
+use linerate_report::export::{Archive, Metrics, Rows, Suite, charts, junit, picture, prometheus};
 use linerate_report::pages::Records;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -40,6 +45,51 @@ pub enum Form {
     #[command(after_help = "Example:
   linerate export prometheus linerate-results -o /var/lib/prometheus/node-exporter/linerate.prom")]
     Prometheus(Campaigns),
+    /// An archive of many campaigns for DuckDB, Polars and others: a row for each trial, or for each cell
+    ///
+    /// The file has its columns' meanings and units, and the same campaigns give the same bytes (docs/archive-schema.md).
+    #[command(after_help = "Examples:
+  linerate export parquet linerate-results -o trials.parquet
+  linerate export parquet linerate-results --rows cells -o cells.parquet
+  linerate export parquet ~/netbenches -o netbenches.parquet      the public archive
+  duckdb -c \"SELECT machine, name, median(received_fps) FROM 'trials.parquet' WHERE valid GROUP BY ALL\"")]
+    Parquet(Parquet),
+    /// A picture of a campaign's page as an SVG file of its own
+    ///
+    /// Without a name it lists the pictures of the page.
+    #[command(after_help = "Examples:
+  linerate export picture linerate-results/NAME
+  linerate export picture linerate-results/NAME \"Rate over rules\" -o rules.svg
+  rsvg-convert -z 2 rules.svg -o rules.png      as PNG (Debian: librsvg2-bin)")]
+    Picture(Picture),
+}
+
+/// An archive.
+#[derive(Debug, Args)]
+pub struct Parquet {
+    /// Campaigns, folders of campaigns, or a tree laid out as the public archive
+    #[arg(required = true, value_name = "DIR")]
+    directories: Vec<PathBuf>,
+    /// The rows of the file
+    #[arg(long, value_name = "ROWS", default_value = "trials", value_parser = ["trials", "cells"])]
+    rows: String,
+    /// The file
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// A picture.
+#[derive(Debug, Args)]
+pub struct Picture {
+    /// The campaign
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Its title or its number, as the list has them
+    #[arg(value_name = "PICTURE")]
+    name: Option<String>,
+    /// The file [default: standard output]
+    #[arg(short, long, value_name = "FILE", requires = "name")]
+    output: Option<PathBuf>,
 }
 
 /// Campaigns, and the file that is made of them.
@@ -61,40 +111,110 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     match &args.form {
         Form::Junit(args) => {
             let mut suites = Vec::new();
-            each(&args.directories, |records| suites.push(Suite::of_campaign(records)))?;
+            each(&args.directories, |_, records| {
+                suites.push(Suite::of_campaign(records));
+                Ok(())
+            })?;
             write(args.output.as_deref(), &junit(&suites))
         }
         Form::Prometheus(args) => {
             let mut newest: BTreeMap<String, (String, Metrics)> = BTreeMap::new();
-            each(&args.directories, |records| {
+            each(&args.directories, |_, records| {
                 let Campaign { name, started, .. } = records.campaign;
                 if newest.get(name).is_none_or(|(before, _)| before <= started) {
                     newest.insert(name.clone(), (started.clone(), Metrics::of(records)));
                 }
+                Ok(())
             })?;
             let all: Vec<Metrics> = newest.into_values().map(|(_, metrics)| metrics).collect();
             write(args.output.as_deref(), &prometheus(&all))
         }
+        Form::Parquet(args) => parquet(args),
+        Form::Picture(args) => one_picture(args),
     }
 }
 
-/// Takes the records of the campaigns at or below these directories, one after the other.
-fn each(directories: &[PathBuf], mut take: impl FnMut(&Records<'_>)) -> Result<()> {
+fn parquet(args: &Parquet) -> Result<ExitCode> {
+    let rows = if args.rows == "cells" { Rows::Cells } else { Rows::Trials };
+    let mut failed = None;
+    let written = files::replace_by(&args.output, |to| {
+        let fill = || -> Result<()> {
+            let mut archive = Archive::new(to, rows)?;
+            each(&args.directories, |folder, records| Ok(archive.add(folder, records)?))?;
+            Ok(archive.finish()?)
+        };
+        fill().map_err(|error| {
+            failed = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    });
+    written
+        .map_err(|error| failed.unwrap_or(error.into()))
+        .with_context(|| format!("writing {}", args.output.display()))?;
+    tell(format!("written: {}", args.output.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one_picture(args: &Picture) -> Result<ExitCode> {
+    let stored = records::read(&args.directory)?;
+    let page = report::page_of(&stored, &report::summary_of(&stored), &args.directory)?;
+    let all = charts(&page);
+    let list = || {
+        let line = |(at, chart): (usize, &&Chart)| format!("{:>3}  {}\n", at + 1, chart.title);
+        all.iter().enumerate().map(line).collect::<String>()
+    };
+    let Some(name) = &args.name else { return all_of(&list()) };
+    if args.output.as_ref().is_some_and(|file| file.extension().is_some_and(|ending| ending == "png")) {
+        bail_usage!(
+            "linerate writes SVG, and rsvg-convert makes PNG of it: rsvg-convert -z 2 FILE.svg -o FILE.png"
+        );
+    }
+    let number = name.parse::<usize>().ok().and_then(|number| all.get(number.checked_sub(1)?));
+    let Some(chart) = number.or_else(|| all.iter().find(|chart| chart.title == *name)) else {
+        bail_usage!(
+            "there is no picture '{name}' on the page of {}; there are\n{}",
+            args.directory.display(),
+            list()
+        );
+    };
+    let Campaign { name, started, linerate, asked, .. } = &stored.campaign;
+    let simulated = if asked.lab == LabKind::Simulated { " SIMULATED: not of this machine." } else { "" };
+    let origin = format!("Campaign {name}, {started}, linerate {linerate}.{simulated}");
+    let picture = picture(chart, &origin).with_context(|| format!("{} has no point", chart.title))?;
+    write(args.output.as_deref(), &picture)
+}
+
+/// Takes the records of the campaigns at or below these directories, or of a tree of results of other tools, one after the other,
+/// each with its folder below the directory.
+fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Result<()>) -> Result<()> {
+    let stacks = &BTreeMap::new();
     for directory in directories {
-        let below = records::find(directory)?;
-        if below.is_empty() {
-            bail!("{} holds no campaign", directory.display());
+        let campaigns = records::find(directory)?;
+        for path in &campaigns {
+            let stored = records::read(path)?;
+            let below = path.strip_prefix(directory).unwrap_or(path);
+            let StoredCampaign { campaign, host, trials, facts, .. } = &stored;
+            let summary = &report::summary_of(&stored);
+            take(&below.to_string_lossy(), &Records { campaign, host, summary, trials, facts, stacks })?;
         }
-        for path in below {
-            let stored = records::read(&path)?;
-            take(&Records {
-                campaign: &stored.campaign,
-                host: &stored.host,
-                summary: &report::summary_of(&stored),
-                trials: &stored.trials,
-                facts: &stored.facts,
-                stacks: &BTreeMap::new(),
-            });
+        let mut imported = 0;
+        let take_imported = |found: ResultDirectory| {
+            let folder = found.path.clone();
+            let Some(NetbenchesRecords { campaign, host, trials }) =
+                imported_records(found, env!("CARGO_PKG_VERSION"))
+            else {
+                return Ok(());
+            };
+            imported += 1;
+            let summary = &summarise(&campaign, &trials, Stopped::Trials, 0);
+            let (campaign, host, trials) = (&campaign, &host, &trials[..]);
+            take(&folder, &Records { campaign, host, summary, trials, facts: &[], stacks })
+        };
+        if campaigns.is_empty() {
+            visit(directory, false, &mut |_| {}, take_imported)?;
+        }
+        if campaigns.is_empty() && imported == 0 {
+            bail!("{} holds no campaign", directory.display());
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! A page for a browser: one file that loads nothing, and is complete without its script.
 
-mod svg;
+pub(crate) mod svg;
 
 use super::{Format, Style};
 use crate::chart::{Axis, Chart, Scale};
@@ -182,8 +182,6 @@ fn picture(chart: &Chart) -> Markup {
     let thinned = chart.thinned();
     let (chart, each) = thinned.as_ref().map_or((chart, 1), |(thin, each)| (thin, *each));
     let Some(drawn) = svg::svg(chart) else { return html! {} };
-    let spots = || chart.series.iter().flat_map(|series| &series.points);
-    let trials = spots().any(|spot| !spot.trials.is_empty());
     html! {
         figure {
             figcaption { (plain(&chart.title)) }
@@ -203,15 +201,26 @@ fn picture(chart: &Chart) -> Markup {
                         }
                     }
                 }
-                @if let Some(interval) = chart.interval.as_ref().filter(|_| spots().any(|spot| spot.interval.is_some())) {
-                    "Strokes: " (plain(interval)) ". "
-                }
-                @if trials { "Dots: trials. " }
-                @if each > 1 { (format!("Picture and data have one in {each} of its figures, with the least and the greatest. ")) }
+                (legend(chart, each))
                 a download="data.csv" href=(data("text/csv", &csv(chart))) { "Data (CSV)" }
             }
         }
     }
+}
+
+/// The meaning of its strokes and dots, where it has one in `each` of its figures.
+pub(crate) fn legend(chart: &Chart, each: usize) -> String {
+    let spots = || chart.series.iter().flat_map(|series| &series.points);
+    let interval = chart.interval.as_ref().filter(|_| spots().any(|spot| spot.interval.is_some()));
+    let mut text = interval.map_or(String::new(), |interval| format!("Strokes: {}. ", plain(interval)));
+    if spots().any(|spot| !spot.trials.is_empty()) {
+        text += "Dots: trials. ";
+    }
+    if each > 1 {
+        text +=
+            &format!("Picture and data have one in {each} of its figures, with the least and the greatest. ");
+    }
+    text
 }
 
 /// The figures of a picture.
@@ -351,6 +360,6 @@ fn rich(text: &str) -> Markup {
 }
 
 /// Text without control characters. Its marks of HTML are escaped where it is written.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

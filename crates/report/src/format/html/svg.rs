@@ -21,7 +21,7 @@ const COLORS: [RGBColor; 6] = [
 ];
 const INK: RGBColor = RGBColor(27, 31, 36);
 const GRID: RGBColor = RGBColor(208, 215, 222);
-const WIDTH: u32 = 760;
+pub const WIDTH: u32 = 760;
 const HEIGHT: u32 = 380;
 /// Height of a name, and of the marks beside it.
 const NAME_HEIGHT: u32 = 26;
@@ -127,16 +127,22 @@ pub fn key(series: &Series, number: usize) -> (char, String) {
     (mark, hex(color))
 }
 
-/// The picture; `None` if it has no point. Names stand at the left, one below the other, where they have room.
-pub fn svg(chart: &Chart) -> Option<String> {
-    let [x, y] = chart.extents()?;
+/// Its height; `None` if it has no point.
+pub fn height(chart: &Chart) -> Option<u32> {
+    let [x, _] = chart.extents()?;
     let rows = if chart.is_of_cells() { chart.series.len() } else { x.names.len() };
     let bars = chart.series.iter().filter(|series| series.look == Look::Bars).count() as u32;
-    let height = match rows as u32 {
+    Some(match rows as u32 {
         0 => HEIGHT,
         rows if rows > MANY_NAMES => 70 + LOW_NAME_HEIGHT * rows,
         rows => 70 + NAME_HEIGHT.max(BAR_HEIGHT * bars + 8) * rows,
-    };
+    })
+}
+
+/// The picture; `None` if it has no point. Names stand at the left, one below the other, where they have room.
+pub fn svg(chart: &Chart) -> Option<String> {
+    let [x, y] = chart.extents()?;
+    let height = height(chart)?;
     let mut text = String::new();
     let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
     match chart.is_of_cells() {
