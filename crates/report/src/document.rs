@@ -428,7 +428,7 @@ impl Strip {
         };
         let levels = self.levels.iter().filter(|level| level.end > level.start);
         let levels =
-            levels.flat_map(|level| [level.start, level.end - 1].map(|at| spot(at as f64, level.value)));
+            levels.flat_map(|level| [level.start, level.end].map(|at| spot(at as f64 - 0.5, level.value)));
         let values = || self.points.iter().map(|point| point.value);
         let ends = [f64::min, f64::max].map(|end| values().reduce(end).unwrap_or(0.0));
         let change = |(number, at): (usize, &usize)| {
@@ -446,8 +446,11 @@ impl Strip {
         series.retain(|series| !series.points.is_empty());
         let names = self.points.iter().map(|point| point.name.clone()).collect();
         Chart {
-            title: format!("{} to {}", self.labels[1], self.labels[0]),
-            x: Axis { label: "in order".into(), scale: Scale::Order(names) },
+            title: match (self.points.first(), self.points.last()) {
+                (Some(first), Some(last)) => format!("{} to {}", first.name, last.name),
+                _ => String::new(),
+            },
+            x: Axis { label: "points in their order".into(), scale: Scale::Order(names) },
             y: Axis { label: self.figure.clone(), scale: Scale::Linear { from_zero: false } },
             series,
             interval: None,

@@ -82,7 +82,7 @@ pub fn kind(path: &str) -> Kind {
 }
 
 fn by_end(name: &str) -> Kind {
-    const ENDS: [(&str, Kind); 26] = [
+    const ENDS: [(&str, Kind); 28] = [
         (".receiver", Kind::Receiver),
         (".info", Kind::Info),
         (".pps", Kind::Medians),
@@ -105,6 +105,8 @@ fn by_end(name: &str) -> Kind {
         (".plt", Kind::Other("picture")),
         (".gnuplot", Kind::Other("picture")),
         (".pdf", Kind::Other("picture")),
+        (".json", Kind::Other("record")),
+        (".jsonl", Kind::Other("record")),
         (".bak", Kind::Other("backup")),
         (".orig", Kind::Other("backup")),
         (".old", Kind::Other("backup")),
@@ -264,6 +266,7 @@ mod tests {
             ("t/configs.dco/null/etc/x.info", Kind::Config),
             ("VANILLA/Results/VIMAGE/enabled.txt", Kind::Printed),
             ("x/results/l/notes.txt", Kind::Other("page")),
+            ("records/campaign.json", Kind::Other("record")),
         ] {
             assert_eq!(kind(path), found, "{path}");
         }

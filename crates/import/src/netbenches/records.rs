@@ -1,5 +1,6 @@
 //! A results folder as linerate's records: slots are its sets, trials its runs.
 
+use super::info::Info;
 use super::layout::Place;
 use super::{ImportedTrial, ResultDirectory, Run, Set, facts};
 use linerate_measure::audit::{Audit, Check};
@@ -82,6 +83,29 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
         imported: Some(Box::new(imported)),
     };
     Some(Records { campaign, host, trials })
+}
+
+/// The folder that such records were made of, as far as time lines need it; `None` for other records.
+pub fn directory(campaign: &Campaign, trials: &[TrialRecord]) -> Option<ResultDirectory> {
+    let origin = campaign.imported.as_deref()?;
+    let set = |slot: &Slot| {
+        let own = slot.imported.as_deref()?;
+        let run = |trial: &TrialRecord| {
+            let (trial, rates) = (trial.imported.as_deref()?.clone(), trial.rates);
+            Some(Run { trial, median_pps: rates.map(|rates| rates.received), ..Run::default() })
+        };
+        Some(Set {
+            slot: own.clone(),
+            image: Info { facts: own.facts.clone(), ..Info::default() }.image_revision().map(String::from),
+            family: (slot.family == "IPv6").then(|| "inet6".into()),
+            frame_length: slot.lengths_fcs.first().map(|length| u64::from(length.saturating_sub(4))),
+            runs: trials.iter().filter(|trial| trial.slot == slot.id).filter_map(run).collect(),
+        })
+    };
+    let Imported { path, machine, card, topic, label, series, .. } = origin.clone();
+    let place = Place { machine, card, topic, label };
+    let sets = campaign.slots.iter().filter_map(set).collect();
+    Some(ResultDirectory { path, place, sets, series, equilibria: Vec::new() })
 }
 
 /// `Xeon_E5-2650_8Cores Chelsio_T540-CR firewalls fbsd.2017`; the path where nothing of it is known.

@@ -6,6 +6,8 @@ use crate::progress::Progress;
 use anyhow::{Result, bail};
 use clap::Args;
 use linerate_import::history as archive;
+use linerate_import::netbenches::records::directory as of_records;
+use linerate_import::netbenches::{Archive, ResultDirectory};
 use linerate_linux::netbenches::read_archive;
 use linerate_linux::records;
 use linerate_measure::history::{Timelines, campaigns, judge};
@@ -42,6 +44,8 @@ struct Skipped {
 #[derive(Default)]
 struct Input {
     timelines: Timelines,
+    /// Folders of archives, also of imported ones.
+    directories: Vec<ResultDirectory>,
     skipped: Vec<Skipped>,
     /// Files of archives that are broken.
     broken: usize,
@@ -57,6 +61,8 @@ pub fn run(args: &History) -> Result<ExitCode> {
     for directory in &args.directories {
         input.read(directory, &progress)?;
     }
+    let directories = std::mem::take(&mut input.directories);
+    archive::add(&mut input.timelines, &Archive { directories, ..Archive::default() });
     let timelines = input.timelines.finish();
     if timelines.is_empty() {
         input.skipped.iter().for_each(tell);
@@ -93,6 +99,10 @@ impl Input {
             progress.say(format!("campaign {} of {}", i + 1, found.len()));
             match records::read(path) {
                 Ok(stored) => {
+                    if let Some(found) = of_records(&stored.campaign, &stored.trials) {
+                        self.directories.push(found);
+                        continue;
+                    }
                     let source = path.display().to_string();
                     let (campaign, host) = (&stored.campaign, &stored.host);
                     campaigns::add(&mut self.timelines, &source, campaign, host, &stored.trials);
@@ -101,10 +111,10 @@ impl Input {
             }
         }
         let read = read_archive(directory, &mut |seen| progress.files(seen))?;
-        archive::add(&mut self.timelines, &read);
         if !read.directories.is_empty() {
             self.broken += read.problems.len();
         }
+        self.directories.extend(read.directories);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use anyhow::{Result, bail};
 use clap::Args;
 use linerate_import::history as archive;
-use linerate_import::netbenches::records::records;
+use linerate_import::netbenches::records::{directory as of_records, records};
 use linerate_import::netbenches::{Archive, ImportedSlot, ResultDirectory, Set};
 use linerate_linux::netbenches::visit;
 use linerate_linux::records;
@@ -72,6 +72,7 @@ pub fn run(args: &Site) -> Result<ExitCode> {
         folder: SiteFolder::create(&args.output, &[FRONT, INDEX], &FOLDERS)?,
         site: site::Site::default(),
         timelines: Timelines::default(),
+        directories: Vec::new(),
         pages: 0,
         progress: &progress,
     };
@@ -121,6 +122,8 @@ struct Maker<'a> {
     folder: SiteFolder,
     site: site::Site,
     timelines: Timelines,
+    /// Folders of archives, for their time lines.
+    directories: Vec<ResultDirectory>,
     pages: usize,
     progress: &'a Progress,
 }
@@ -142,8 +145,18 @@ impl Maker<'_> {
                     continue;
                 }
             };
-            let source = path.display().to_string();
-            campaigns::add(&mut self.timelines, &source, &stored.campaign, &stored.host, &stored.trials);
+            for trial in stored.trials.iter().filter_map(|trial| trial.imported.as_ref()) {
+                if !trial.problems.is_empty() {
+                    self.problem(format!("{prefix}{}", trial.file), trial.problems.join("; "));
+                }
+            }
+            match of_records(&stored.campaign, &stored.trials) {
+                Some(found) => self.directories.push(for_history(&found)),
+                None => {
+                    let (source, campaign) = (path.display().to_string(), &stored.campaign);
+                    campaigns::add(&mut self.timelines, &source, campaign, &stored.host, &stored.trials);
+                }
+            }
             self.add(
                 &stored.campaign,
                 &stored.host,
@@ -158,10 +171,10 @@ impl Maker<'_> {
 
     /// Folders of an archive of other tools.
     fn archive(&mut self, directory: &Path, prefix: &str) -> Result<()> {
-        let mut directories = Vec::new();
+        let before = self.site.entries.len();
         let progress = self.progress;
         let read = visit(directory, false, &mut |seen| progress.files(seen), |found| {
-            directories.push(for_history(&found));
+            self.directories.push(for_history(&found));
             let label = format!("{prefix}{}", found.path);
             if let Some(records) = records(found, env!("CARGO_PKG_VERSION")) {
                 let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
@@ -177,12 +190,11 @@ impl Maker<'_> {
             }
             Ok::<(), anyhow::Error>(())
         })?;
-        if !directories.is_empty() {
+        if self.site.entries.len() > before {
             for problem in read.problems {
                 self.problem(format!("{prefix}{}", problem.path), problem.reason);
             }
         }
-        archive::add(&mut self.timelines, &Archive { directories, ..Archive::default() });
         Ok(())
     }
 
@@ -208,6 +220,8 @@ impl Maker<'_> {
 
     /// Writes all other pages.
     fn finish(&mut self) -> Result<()> {
+        let directories = std::mem::take(&mut self.directories);
+        archive::add(&mut self.timelines, &Archive { directories, ..Archive::default() });
         let timelines = std::mem::take(&mut self.timelines).finish();
         let say = |i: usize| self.progress.say(format!("time line {} of {}", i + 1, timelines.len()));
         self.site.history = judge(&timelines, say);

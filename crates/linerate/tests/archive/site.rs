@@ -485,6 +485,25 @@ fn the_same_results_make_the_same_site_and_nothing_else_is_touched() {
     assert!(told.stdout.contains("index.html") && told.stdout.contains("1 campaign"), "{told:?}");
 }
 
+/// The records that `import` made of an archive, and the archive itself, are one site; only broken files are the archive's alone.
+#[test]
+fn imported_records_make_the_site_of_their_archive() {
+    let scratch = Scratch::new();
+    let [records, of_records, of_archive] = ["records", "one", "two"].map(|name| scratch.file(name));
+    linerate(["import", "netbenches", NETBENCHES, "--out", &records]).run().ok();
+    let [mut one, mut two] =
+        [(&records[..], &of_records), (NETBENCHES, &of_archive)].map(|(from, to)| made(&[from], to));
+    for counts in [&mut one, &mut two] {
+        for key in ["front", "pages", "problems", "problems_found"] {
+            counts.as_object_mut().unwrap().remove(key);
+        }
+    }
+    assert_eq!(one, two);
+    assert!(one["changes"].as_u64() > Some(8), "{one}");
+    let history = |site: &str| fs::read_to_string(Path::new(site).join("history/all.html")).unwrap();
+    assert_eq!(history(&of_records), history(&of_archive));
+}
+
 #[test]
 fn other_folders_are_refused_and_hostile_names_stay_inside() {
     let scratch = Scratch::new();

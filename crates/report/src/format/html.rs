@@ -158,7 +158,7 @@ fn block_of(block: &Block) -> Markup {
             html! { dt { (plain(mark.trim())) } dd class=(class(*tone)) { (rich(text)) } }
         }
         Block::Item { text, tone, .. } => html! { li class=(class(*tone)) { (rich(text)) } },
-        Block::Code { line, tone } => html! { span class=(class(*tone)) { (plain(line)) } "\n" },
+        Block::Code { line, tone } => html! { span class=(class(*tone)) { (verbatim(line)) } "\n" },
         Block::Table(rows) => table(rows),
         Block::Bars(bars) => table(&drawn(bars)),
         Block::Strip(strip) => picture(&strip.chart()),
@@ -357,6 +357,11 @@ fn rich(text: &str) -> Markup {
             }
         }
     }
+}
+
+/// A line as it is, without control characters but tabs.
+fn verbatim(line: &str) -> String {
+    line.trim_end().chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
 }
 
 /// Text without control characters. Its marks of HTML are escaped where it is written.

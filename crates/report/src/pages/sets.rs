@@ -33,8 +33,8 @@ pub struct Set {
     pub frame: Option<u16>,
     /// Whether the rates are Mbit/s of Ethernet, and not frames/s.
     pub mbits: bool,
-    /// Measured under a profiler: in no comparison.
-    pub profiling: bool,
+    /// Measured under a profiler, or without a DUT: in no comparison.
+    pub aside: bool,
     /// The median of the runs, with its 95 % interval.
     pub rate: Estimate,
     pub runs: Vec<f64>,
@@ -57,7 +57,8 @@ impl Set {
                 family: slot.family.clone(),
                 frame: <[u16; 1]>::try_from(&slot.lengths_fcs[..]).ok().map(|[length]| length),
                 mbits: false,
-                profiling: slot.imported.as_ref().is_some_and(|imported| imported.profiling),
+                aside: slot.is_calibration()
+                    || slot.imported.as_ref().is_some_and(|imported| imported.profiling),
                 rate: row.received,
                 runs: runs.remove(&row.slot).unwrap_or_default(),
                 baseline: slot.baseline,
@@ -70,7 +71,7 @@ impl Set {
 
     /// Whether it has a rate that can be compared.
     pub fn counts(&self) -> bool {
-        !self.profiling && self.rate.n > 0
+        !self.aside && self.rate.n > 0
     }
 }
 
@@ -85,7 +86,7 @@ fn equilibria(imported: &Imported) -> impl Iterator<Item = Set> {
             family: String::new(),
             frame: None,
             mbits: true,
-            profiling: false,
+            aside: false,
             rate: median_interval(&runs, 0.95).unwrap_or_default(),
             runs,
             baseline: None,

@@ -9,7 +9,7 @@ fn set(variant: &str, family: &str, rate: f64) -> Set {
         family: family.into(),
         frame: None,
         mbits: false,
-        profiling: false,
+        aside: false,
         rate: median_interval(&runs, 0.95).unwrap(),
         runs,
         baseline: None,
