@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn every_block_of_samples_is_a_set() {
         let line = |second: u32| {
-            format!("{second}.5 main_thread [1418] {} pps (1000 pkts in 1000990 usec)\n", 1000 + second)
+            format!("{second}.500000 main_thread [1418] {} pps (1000 pkts in 1000990 usec)\n", 1000 + second)
         };
         let block: String = (100..105).map(line).collect();
         let (found, problems) =

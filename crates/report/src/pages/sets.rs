@@ -410,7 +410,7 @@ pub fn limits(series: &[Series], scale: f64) -> Vec<Series> {
             .map(|length| Spot { x: *length, y: rate(*length) / scale, interval: None, trials: Vec::new() })
             .collect(),
     };
-    let name = name.trim_end_matches('G');
+    let name = name.trim_end_matches('G').trim_end();
     vec![
         limit(format!("line rate, {name} Gbit/s"), &|length| line_rate(bits, length)),
         limit(format!("line rate of simple IMIX, {name} Gbit/s"), &|_| line_rate(bits, SIMPLE_IMIX_AVERAGE)),
