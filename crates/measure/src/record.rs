@@ -68,6 +68,17 @@ pub struct Campaign {
 }
 
 impl Campaign {
+    /// The variants with a DUT, in the order of the plan.
+    pub fn variants(&self) -> Vec<String> {
+        let mut variants: Vec<String> = Vec::new();
+        for slot in self.slots.iter().filter(|slot| !slot.is_calibration()) {
+            if !variants.contains(&slot.plan_variant) {
+                variants.push(slot.plan_variant.clone());
+            }
+        }
+        variants
+    }
+
     /// The name of a slot.
     pub fn name_of(&self, slot: usize) -> &str {
         self.slots.get(slot).map_or("unknown slot", |slot| &slot.name)

@@ -113,8 +113,8 @@ pub fn reports(pages: Vec<(String, Document)>) -> Document {
     all.table(
         Table::of(&pages)
             .column("campaign", "", |(_, page)| page.title.clone().unwrap_or_default())
-            .column("begun", "", |(begun, _)| begun.as_str())
             .column("answer", "", |(_, page)| answer(page))
+            .column("begun", "", |(begun, _)| begun.as_str())
             .if_any("note", "", |(_, page)| simulated(page).then_some("see its warning")),
     );
     for (begun, page) in pages {

@@ -55,7 +55,7 @@ impl Format for Html {
                     style { (PreEscaped(STYLE)) }
                 }
                 body {
-                    main { h1 { (title) } (sections(&document.blocks, 2, "s")) }
+                    main { h1 { (title) } (sections(&document.blocks, 2, "s", false)) }
                     script { (PreEscaped(SCRIPT)) }
                     @if searches { script { (PreEscaped(SEARCH)) } }
                 }
@@ -75,8 +75,8 @@ fn title_of(section: &[Block]) -> Option<&str> {
 }
 
 /// A section from each heading to the next, and one for each part. The first is followed by links to the others, where they are many.
-/// `place` begins the names of all.
-fn sections(all: &[Block], level: u8, place: &str) -> Markup {
+/// `place` begins the names of all. Folded parts have no such links.
+fn sections(all: &[Block], level: u8, place: &str, folded: bool) -> Markup {
     let is_part = |block: &Block| matches!(block, Block::Part { .. });
     let is_open = |block: &Block| matches!(block, Block::Part { folded: false, .. });
     let starts = |block: &Block| is_part(block) || matches!(block, Block::Heading { .. });
@@ -89,11 +89,11 @@ fn sections(all: &[Block], level: u8, place: &str) -> Markup {
             @match part[0] {
                 Block::Part { ref title, folded: true, ref blocks } => details id=(name(at)) {
                     summary { (heading(level, title)) }
-                    (sections(blocks, level + 1, &(name(at) + "-")))
+                    (sections(blocks, level + 1, &(name(at) + "-"), true))
                 },
                 Block::Part { ref title, ref blocks, .. } => section id=(name(at)) {
                     (heading(level, title))
-                    (sections(blocks, level + 1, &(name(at) + "-")))
+                    (sections(blocks, level + 1, &(name(at) + "-"), folded))
                 },
                 Block::Heading { ref text } => section id=(name(at)) {
                     (heading(level, text))
@@ -101,12 +101,11 @@ fn sections(all: &[Block], level: u8, place: &str) -> Markup {
                 },
                 _ => section { (blocks(part)) },
             }
-            @if at == 0 && (links.len() > FEW_SECTIONS || all.iter().any(is_open)) {
+            @if at == 0 && !folded && (links.len() > FEW_SECTIONS || all.iter().any(is_open)) {
                 nav.contents aria-label="Contents" {
                     ul {
                         @for (at, text) in &links {
-                            @let short = text.split(';').next().unwrap_or_default();
-                            li { a href=(format!("#{}", name(*at))) { (rich(short)) } }
+                            li { a href=(format!("#{}", name(*at))) { (rich(text)) } }
                         }
                     }
                 }

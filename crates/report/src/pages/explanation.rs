@@ -27,7 +27,7 @@ pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all
         finding_in_full(&mut page, campaign, finding, &slots);
     }
     stages(&mut page, &summary.explanations);
-    super::results::balance::balance(&mut page, campaign, &summary.explanations);
+    super::results::balance::balance(&mut page, campaign, &summary.explanations, false);
     let explained = |of: &&SlotProfile| summary.explanations.iter().any(|e| e.slot == of.slot);
     let profiles: Vec<SlotProfile> = summary.profiles.iter().filter(explained).cloned().collect();
     super::results::profiles::events(&mut page, &profiles);

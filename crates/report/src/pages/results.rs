@@ -29,6 +29,9 @@ use linerate_profile::Profile;
 use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
 use std::collections::BTreeMap;
 
+/// Variants in the title of a page.
+const MOST_NAMED: usize = 4;
+
 /// The records of a page.
 pub struct Shown<'a> {
     /// The record.
@@ -138,6 +141,10 @@ pub(super) fn has_rate(row: &Row) -> bool {
 pub fn page(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
     let experiment = &shown.planned.experiment;
     match (&shown.planned.file, shown.is_whole()) {
+        (None, true) if !shown.campaign.variants().is_empty() => {
+            let variants = super::numbers::some(shown.campaign.variants(), MOST_NAMED, ", ");
+            page.title = Some(format!("{}: {variants}", experiment.title));
+        }
         (None, _) => {}
         (Some(_), false) => super::plan::question(page, experiment),
         (Some(_), true) => {
@@ -192,7 +199,7 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
         tables::expectations(page, shown);
     }
     super::explanation::section(page, shown.campaign, shown.summary);
-    balance::balance(page, shown.campaign, &shown.summary.explanations);
+    balance::balance(page, shown.campaign, &shown.summary.explanations, shown.is_whole());
     pictures::queues(page, shown);
     profiles::profiles(page, shown);
     profiles::flames(page, shown);

@@ -394,7 +394,6 @@ pub fn limits(series: &[Series], scale: f64) -> Vec<Series> {
     let Some((name, bits)) = LINK_SPEEDS.into_iter().find(|(_, bits)| carries(*bits)) else {
         return Vec::new();
     };
-    let name = name.replace('G', " G");
     let own = || points().map(|spot| spot.x);
     let [least, greatest] = [f64::min, f64::max].map(|end| own().reduce(end).unwrap_or(0.0));
     // Between two lengths the line rate is no straight line.

@@ -6,8 +6,8 @@ use linerate_measure::record::{Balance, Campaign, Explanation, Place};
 /// Cells that are drawn.
 const DRAWN: usize = 6;
 
-/// A picture for each cell whose frames come to several places.
-pub fn balance(page: &mut Document, campaign: &Campaign, explanations: &[Explanation]) {
+/// A picture for each cell whose frames come to several places; `figures`: for a page that has the figures beside the bars.
+pub fn balance(page: &mut Document, campaign: &Campaign, explanations: &[Explanation], figures: bool) {
     let spread: Vec<&Explanation> = explanations.iter().filter(|e| !e.balance.is_empty()).collect();
     if spread.is_empty() {
         return;
@@ -28,9 +28,11 @@ pub fn balance(page: &mut Document, campaign: &Campaign, explanations: &[Explana
     }
     let others = spread.len().saturating_sub(DRAWN);
     let others = if others > 0 { format!(" The records have {others} more cells.") } else { String::new() };
-    page.note(format!(
-        "% of the frames: # to the least share of all trials, = to the median, - to the greatest.{others}"
-    ));
+    let shares = match figures {
+        true => "the least, the median and the greatest share of all trials",
+        false => "# to the least share of all trials, = to the median, - to the greatest",
+    };
+    page.note(format!("% of the frames: {shares}.{others}"));
 }
 
 #[cfg(test)]
@@ -46,13 +48,13 @@ mod tests {
         let of = |number, shares| Balance { place: Place::Queue, number, shares };
         let balance = vec![of(0, [0.2, 0.25, 0.3]), of(1, [0.7, 0.75, 0.8])];
         let mut page = Document::default();
-        super::balance(&mut page, &campaign, &[Explanation { balance, ..Explanation::default() }]);
+        super::balance(&mut page, &campaign, &[Explanation { balance, ..Explanation::default() }], false);
         let text = page.text(Style::default());
         let bar = |queue: &str| text.lines().find(|line| line.contains(queue)).unwrap().len();
         assert!(text.contains("two queues, by receive queue:") && text.contains("75.00"), "{text}");
         assert!(bar("queue 1") > 2 * bar("queue 0"), "{text}");
         let mut page = Document::default();
-        super::balance(&mut page, &campaign, &[Explanation::default()]);
+        super::balance(&mut page, &campaign, &[Explanation::default()], false);
         assert_eq!(page, Document::default());
     }
 }

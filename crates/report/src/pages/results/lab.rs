@@ -82,12 +82,7 @@ fn embedded(campaign: &Campaign) -> Vec<Place> {
         true => format!("{}, in turns", cpus(&roles.generator)),
         false => cpus(own),
     };
-    let mut variants: Vec<String> = Vec::new();
-    for slot in campaign.slots.iter().filter(|slot| !slot.is_calibration()) {
-        if !variants.contains(&slot.plan_variant) {
-            variants.push(slot.plan_variant.clone());
-        }
-    }
+    let mut variants: Vec<String> = campaign.variants();
     let more = variants.len().saturating_sub(NAMED);
     variants.truncate(NAMED);
     if more > 0 {
@@ -211,4 +206,55 @@ fn svg(places: &[Place], link: &str, [forward, back]: [bool; 2], around: &str) -
         }
     }
     .into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_measure::record::Asked;
+
+    fn campaign(lab: LabKind, directions: &[Direction]) -> Campaign {
+        let slot = |direction: &Direction| Slot {
+            direction: *direction,
+            plan_variant: "pf".into(),
+            no_ceiling: true,
+            ..Slot::default()
+        };
+        let asked = Asked { lab, generator: "xdp".into(), receiver: "xdp".into(), ..Asked::default() };
+        Campaign { asked, slots: directions.iter().map(slot).collect(), ..Campaign::default() }
+    }
+
+    #[test]
+    fn hosts_stand_in_the_order_of_the_frames_way() {
+        let mut of = campaign(LabKind::Hosts, &[Direction::Both]);
+        for (host, found) in [
+            ("b <dut> (dut)", "FreeBSD 14.1, 8 CPUs, in ix0 00:00:5e:00:53:01, out ix1 00:00:5e:00:53:02"),
+            ("a (generator, receiver)", "Linux 6.12, 4 CPUs, by xdp"),
+            ("statement", "as its instructions say"),
+        ] {
+            of.standing.insert(host.into(), found.into());
+        }
+        let drawing = lab(&of, &HostFacts::default()).unwrap();
+        assert_eq!(
+            drawing.says,
+            "generator (a, Linux 6.12, 4 CPUs, by xdp) <-> DUT (b <dut>, FreeBSD 14.1, 8 CPUs, in ix0 00:00:5e:00:53:01, out ix1 00:00:5e:00:53:02) <-> receiver (a, Linux 6.12, 4 CPUs, by xdp)"
+        );
+        assert_eq!(drawing.svg.matches("<polyline").count(), 4, "two links, both ways");
+        assert!(drawing.svg.contains("b &lt;dut&gt;") && !drawing.svg.contains("<dut>"), "{}", drawing.svg);
+        of.standing.clear();
+        assert_eq!(lab(&of, &HostFacts::default()), None);
+    }
+
+    #[test]
+    fn namespaces_say_their_cpus_and_that_they_are_one_machine() {
+        let mut of = campaign(LabKind::Namespaces, &[Direction::Reverse]);
+        of.roles.generator = vec![3, 2];
+        let says = lab(&of, &HostFacts { cpus: 4, ..HostFacts::default() }).unwrap().says;
+        assert!(
+            says.contains("generator (by xdp, CPUs 2-3, in turns") && says.contains(") <- DUT (pf"),
+            "{says}"
+        );
+        assert!(says.contains("network namespaces of one machine"), "{says}");
+        assert_eq!(lab(&campaign(LabKind::Imported, &[]), &HostFacts::default()), None);
+    }
 }

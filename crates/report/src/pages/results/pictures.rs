@@ -403,7 +403,11 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
         if lengths {
             lines.extend(limits(&lines, shown.unit().0));
         }
-        let label = factor.about.clone().unwrap_or_else(|| factor.name.clone());
+        let label = match &factor.about {
+            Some(about) => about.clone(),
+            None if lengths => "frame size with FCS, B".into(),
+            None => factor.name.clone(),
+        };
         draw(page, &format!("Rate over {}", factor.name), Axis { label, scale }, shown, lines);
         if lengths && shown.campaign.asked.lab != LabKind::Hosts {
             page.note("The links of this lab are virtual and have no line rate: those of Ethernet are drawn for comparison.");
