@@ -457,6 +457,27 @@ fn a_dut_that_is_faster_than_the_tester_has_no_burst_and_no_load_that_is_too_hig
 }
 
 #[test]
+fn modifiers_of_rfc_2544_are_in_the_frames_and_in_the_dut() {
+    let records = Scratch::new();
+    let out = records.file("tests");
+    let line = "rfc2544 --quick --duration 10ms --size 64 --test frame-loss --simulate rate=5kpps";
+    let more = "--filters 25 --networks 256 --ports random --broadcast --link-speed 6720kbit/s";
+    linerate_line(&format!("{line} {more} --out {out}")).run().ok();
+    let campaign: Value =
+        serde_json::from_str(&std::fs::read_to_string(format!("{out}/campaign.json")).unwrap()).unwrap();
+    let slot = campaign["slots"].as_array().unwrap().iter().find(|slot| !slot["ceiling"].is_null()).unwrap();
+    let traffic = &slot["traffic"];
+    assert_eq!((&slot["flows"], &slot["order"]), (&256.into(), &"random".into()), "{slot:#}");
+    assert_eq!(traffic["broadcast_every"], 100, "{traffic:#}");
+    let found = linerate_line(&format!("conformance {out}")).run().fails(3, &[]).stdout;
+    let words = found.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["rules before the one that permits: [24]", "256 networks alone", "uniform by chi-square"] {
+        assert!(words.contains(said), "no '{said}' in {found}");
+    }
+    linerate_line("rfc2544 --filters 25 --variant nat").run().fails(2, &["--filters"]);
+}
+
+#[test]
 fn what_is_wrong_or_different_is_said_before_the_tests_begin() {
     let refused =
         linerate_line("rfc2544 --quick --simulate bananas").run().fails(2, &["'bananas' is not ok"]);

@@ -55,6 +55,31 @@ fn a_router_is_measured_by_pkt_gen() {
     assert_eq!(bsd.loads(), 0);
 }
 
+/// Neither the plan nor the lab file says what 100 % of the load is: the router's cards do.
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn takes_minutes_the_router_says_how_fast_its_links_are() {
+    let bsd = Bsd::new();
+    bsd.lab("");
+    let file = bsd.scratch.file("LAB.toml");
+    let lab = std::fs::read_to_string(&file).unwrap();
+    bsd.write("LAB.toml", &lab.replace("link-speed = \"1 Gbit/s\"\n", ""));
+    let plan = "title = \"t\"\nquestion = \"q\"\n[lab]\nfile = \"LAB.toml\"\nsystems = [\"freebsd\"]\n[variants.default]\n\
+                [traffic]\nsize = \"1518 B\"\nflows = 1\n[trials]\nmeasure = \"rfc2544\"\ntests = [\"frame-loss\"]\n\
+                duration = \"1 s\"\ndrain = \"1 ms\"\nsettle = \"1 ms\"\n";
+    bsd.run(plan, &[]);
+    let text = std::fs::read_to_string(format!("{}/summary.json", bsd.records())).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let maximum = &summary["benchmarks"][0]["maximum"];
+    assert_eq!((&maximum["medium"], maximum["fps"].as_f64().map(f64::round)), (&true.into(), Some(81_274.0)));
+    let first = trials(&bsd.records())[0]["asked_fps"].as_f64().unwrap();
+    assert_eq!(first.round(), 81_274.0);
+    bsd.set("router", "if/igb2", &bsd.read("router", "if/igb2").replace("1000baseT", "none"));
+    let ended = bsd.linerate(&["run", "plan.toml", "--out", "again"]).run();
+    let says = "nothing says what 100 % of the load is";
+    assert!(ended.status.code() == Some(2) && ended.stderr.contains(says), "{}", ended.stderr);
+}
+
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn settings_of_the_boot_take_reboots_and_a_router_is_waited_for_until_it_forwards() {
