@@ -2,6 +2,7 @@
 //! frames/s; where frames go both ways, those of each direction on average. Counts of frames are those of both.
 
 use super::DutEvent;
+use super::verdict::SILENT;
 use crate::experiment::Benchmark;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,8 @@ pub enum Why {
     NoEvent,
     /// A trial at this load has less than one frame.
     NoFrame,
+    /// Not one frame came through in three trials in succession, at loads that pass.
+    Silent,
 }
 
 impl Why {
@@ -77,6 +80,7 @@ impl Why {
                 "the highest load loses nothing: no burst is too long for this DUT (RFC 9004, section 6.1); a faster tester would be needed"
             }
             (Why::NoEvent, _) => "the plan has no event: name one with --event",
+            (Why::Silent, _) => SILENT,
             (Why::NoFrame, _) => "a trial at this load has less than one frame: take longer trials",
         }
     }

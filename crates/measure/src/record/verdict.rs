@@ -77,6 +77,7 @@ impl Searched {
             Some(Ended::Tester) => {
                 "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession"
             }
+            Some(Ended::Silent) => SILENT,
             Some(Ended::Known) => "its loss changes with time, so that the bounds contradict each other",
             None => "the campaign ended before it was complete",
         }
@@ -117,7 +118,12 @@ pub enum Ended {
     Known,
     /// The tester was the cause: three trials in succession failed their audit, or it is slower than the smallest load.
     Tester,
+    /// Not one frame came through in three trials in succession, after others had passed.
+    Silent,
 }
+
+/// What is said of a DUT from which no more frames come.
+pub(super) const SILENT: &str = "not one frame came through in three trials in succession, after others had passed: the DUT or a link went down";
 
 /// A limit of the results, or of one figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -64,6 +64,9 @@ struct Course {
     valid: bool,
     /// Offered frames/s of invalid trials in succession.
     failed: Vec<f64>,
+    /// Whether frames are known to pass, and the trials in succession in which not one did.
+    passed: bool,
+    silent: usize,
     why: Option<Why>,
 }
 
@@ -137,6 +140,7 @@ impl Rfc2544 {
     /// Throughput of a slot in frames/s, and whether its highest load lost nothing; or why there is none.
     fn throughput(&self, slot: usize) -> Result<(f64, bool), Why> {
         match self.searches.bounds(slot) {
+            Some((_, Some(Ended::Silent))) => Err(Why::Silent),
             Some((Outcome { lower: Some(lower), upper, .. }, _)) => Ok((lower, upper.is_none())),
             Some((_, Some(Ended::Known))) => Err(Why::NoThroughput),
             Some((_, Some(Ended::Tester))) => Err(Why::Tester),
@@ -147,8 +151,8 @@ impl Rfc2544 {
     fn course(&self, test: Benchmark, slot: usize) -> Course {
         let kind = self.kind(test, slot);
         let why = kind.as_ref().err().copied();
-        let kind = kind.unwrap_or(Kind::Nothing);
-        Course { slot, test, kind, valid: false, failed: Vec::new(), why }
+        let (kind, passed) = (kind.unwrap_or(Kind::Nothing), self.throughput(slot).is_ok());
+        Course { slot, test, kind, valid: false, failed: Vec::new(), passed, silent: 0, why }
     }
 
     fn kind(&self, test: Benchmark, slot: usize) -> Result<Kind, Why> {
@@ -320,6 +324,11 @@ impl Course {
         }
         self.valid = true;
         self.failed.clear();
+        self.passed |= trial.loss_ratio < 1.0;
+        self.silent = if self.passed && trial.loss_ratio >= 1.0 { self.silent + 1 } else { 0 };
+        if self.silent >= ATTEMPTS {
+            self.why = Some(Why::Silent);
+        }
         match &mut self.kind {
             Kind::Runs { left, .. } => *left = left.saturating_sub(1),
             Kind::Curve { curve, .. } => {

@@ -92,6 +92,9 @@ struct Cell {
     trials: Vec<Trial>,
     /// Offered frames/s of invalid trials in succession.
     failed: Vec<f64>,
+    /// Whether a frame has ever come through, and the trials in succession since then in which none did.
+    passed: bool,
+    silent: usize,
     ended: Option<Ended>,
 }
 
@@ -112,6 +115,8 @@ impl Searches {
             search: None,
             trials: Vec::new(),
             failed: Vec::new(),
+            passed: false,
+            silent: 0,
             ended: None,
         };
         let cells = searched.iter().map(|slot| cell(*slot)).collect();
@@ -306,6 +311,11 @@ impl Cell {
         let Some(load) = trial.request.load else { return };
         if trial.received.is_some() {
             self.failed.clear();
+            self.passed |= trial.loss_ratio < 1.0;
+            self.silent = if self.passed && trial.loss_ratio >= 1.0 { self.silent + 1 } else { 0 };
+            if self.silent >= ATTEMPTS {
+                self.ended = Some(Ended::Silent);
+            }
             let duration_ns = trial.request.duration_ns;
             let trial = Trial { load, duration_ns, effective_ns: duration_ns, loss: trial.loss_ratio };
             self.trials.push(trial);

@@ -28,7 +28,7 @@ fn run(it: &mut Rfc2544, rate: f64, queue: u64, valid: impl Fn(&TrialRequest) ->
         let passed = if request.slot == 0 { offered } else { offered.min(rate) };
         let takes = queue as f64 * offered / (offered - rate).max(1e-9);
         let loss_ratio = match request.shape {
-            Shape::Burst { frames } => f64::from(frames as f64 > takes),
+            Shape::Burst { frames } => 0.5 * f64::from(frames as f64 > takes),
             _ => 1.0 - passed / offered,
         };
         let valid = request.slot == 0 || valid(&request);
@@ -237,5 +237,33 @@ fn an_interrupted_search_is_unfinished_whatever_it_knows_already() {
         }
         it.finish(Stopped::Interrupted);
         assert_eq!(why(&it, Throughput, 2), Some(Why::Unfinished), "after {trials} of {}", whole.len());
+    }
+}
+
+/// After so many trials of the DUT, nothing comes through any more.
+#[test]
+fn a_dut_that_falls_silent_ends_each_test_at_once() {
+    let whole = run(&mut Rfc2544::new(tests(&[Throughput, Latency], MINUTE)), 6e5, 256, |_| true);
+    let of_dut = whole.iter().filter(|r| r.slot != 0).count();
+    let throughputs = of(&whole, Throughput, 1).len() + of(&whole, Throughput, 2).len();
+    for (passes, throughput, latencies) in [(6, Some(Why::Silent), 0), (throughputs + 4, None, 5)] {
+        assert!(passes < of_dut);
+        let mut it = Rfc2544::new(tests(&[Throughput, Latency], MINUTE));
+        let (mut made, mut all) = (0, Vec::new());
+        while let Ok(request) = it.next(&at(0)) {
+            made += usize::from(request.slot != 0);
+            let offered = request.load.unwrap_or(CEILING);
+            let passed = match request.slot {
+                0 => offered,
+                _ if made > passes => 0.0,
+                _ => offered.min(6e5),
+            };
+            let (received, loss_ratio) = (Some(passed), 1.0 - passed / offered);
+            all.push(request);
+            let offered = Some(offered);
+            it.observe(&Observed { request, valid: true, received, handled: received, offered, loss_ratio });
+        }
+        assert_eq!((why(&it, Throughput, 1), why(&it, Latency, 1)), (throughput, Some(Why::Silent)));
+        assert_eq!(of(&all, Latency, 1).len(), latencies, "after {passes} trials of the DUT");
     }
 }

@@ -3,7 +3,7 @@
 use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::{Shown, pictures};
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::record::{Direction, Searched, SearchedGoal, SearchedLoad};
+use linerate_measure::record::{Direction, Ended, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
 
 /// Searches whose loads are shown one by one.
@@ -184,6 +184,7 @@ fn together(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
 /// Why a result is irregular.
 fn why(search: &Searched, goal: &SearchedGoal) -> String {
     match goal.outcome.irregular {
+        Some(_) if search.ended == Some(Ended::Silent) => search.stopped().into(),
         Some(Irregular::MaxLoad) => {
             format!("the goal is met at the highest load, {}", words(search.limits.max, 4))
         }
