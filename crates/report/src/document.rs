@@ -331,6 +331,16 @@ pub struct Column {
     pub cells: Vec<Cell>,
 }
 
+impl Column {
+    /// Its heading in one line.
+    pub fn title(&self) -> String {
+        match self.head[0].strip_suffix('-') {
+            Some(begin) => format!("{begin}{}", self.head[1]),
+            None => self.head.join(" ").trim().into(),
+        }
+    }
+}
+
 /// A table whose first column names the rows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {

@@ -51,34 +51,69 @@ fn saying(section: &str, tone: Tone, mark: &str, text: &str) -> String {
 }
 
 fn table(section: &str, table: &Table) -> String {
-    let heads = table.columns.iter().flat_map(|column| {
-        let head = column.head.join(" ").trim().to_string();
-        match is_interval(column) {
-            true => vec![quoted(&format!("{head} low")), quoted(&format!("{head} high"))],
-            false => vec![quoted(&head)],
+    // An interval is that of the figure before it.
+    let mut figure = String::new();
+    let mut heads = vec!["section".into()];
+    for column in &table.columns {
+        let head = column.title();
+        if is_interval(column) {
+            heads.extend(["low", "high"].map(|end| quoted(&format!("{figure} {head} {end}"))));
+            continue;
         }
-    });
-    let heads: Vec<String> = std::iter::once("section".into()).chain(heads).collect();
-    let row = |row: usize| {
-        let cells = table.columns.iter().flat_map(|column| values(column, &column.cells[row]));
-        line(&std::iter::once(quoted(section)).chain(cells).collect::<Vec<_>>())
-    };
-    line(&heads) + &(0..table.rows()).map(row).collect::<String>()
+        let unit = if column.cells.iter().any(is_time) { " ns" } else { "" };
+        figure = format!("{head}{unit}");
+        heads.push(quoted(&figure));
+    }
+    // The name of an indented row begins with that of the row above it.
+    let mut above = "";
+    let mut rows = String::new();
+    for row in 0..table.rows() {
+        let mut values = vec![quoted(section)];
+        for (at, column) in table.columns.iter().enumerate() {
+            match &column.cells[row] {
+                Cell::Text(name) if at == 0 && name.starts_with(INDENT) => {
+                    values.push(quoted(&format!("{}: {}", above.trim(), name.trim())));
+                }
+                cell => {
+                    above = if at == 0 { cell.text() } else { above };
+                    values.extend(of_cell(column, cell));
+                }
+            }
+        }
+        rows += &line(&values);
+    }
+    line(&heads) + &rows
 }
+
+/// Blanks in front of a row that belongs to the one above it. Numbers of cells have fewer.
+const INDENT: &str = "   ";
 
 fn is_interval(column: &Column) -> bool {
     column.cells.iter().any(|cell| matches!(cell, Cell::Interval { .. }))
 }
 
-fn values(column: &Column, cell: &Cell) -> Vec<String> {
+/// Whether its text has a unit of time: then its value is in nanoseconds.
+fn is_time(cell: &Cell) -> bool {
+    let unit =
+        |text: &str| text.rsplit_once(' ').is_some_and(|(_, unit)| ["ns", "us", "ms", "s"].contains(&unit));
+    matches!(cell, Cell::Number { text, .. } if unit(text))
+}
+
+fn of_cell(column: &Column, cell: &Cell) -> Vec<String> {
     let mut values = match cell {
         Cell::Nothing => vec![String::new()],
-        Cell::Text(text) | Cell::Link(Link { text, .. }) | Cell::Long { text, .. } => vec![quoted(text)],
-        Cell::Number { value, .. } | Cell::Bar { share: value } => vec![value.to_string()],
-        Cell::Interval { low, high, .. } => vec![low.to_string(), high.to_string()],
+        Cell::Text(text) | Cell::Long { text, .. } | Cell::Link(Link { text, .. }) => vec![quoted(text)],
+        Cell::Number { value, .. } | Cell::Bar { share: value } => vec![number(*value)],
+        Cell::Interval { low, high, .. } => vec![number(*low), number(*high)],
     };
     values.resize(if is_interval(column) { 2 } else { 1 }, String::new());
     values
+}
+
+/// All digits that arithmetic leaves exact: 40 and not 39.99999999999999.
+fn number(value: f64) -> String {
+    let rounded = format!("{value:.14e}").parse().unwrap_or(value);
+    rounded.to_string()
 }
 
 fn line(values: &[String]) -> String {

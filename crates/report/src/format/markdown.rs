@@ -85,7 +85,7 @@ fn fenced(lines: impl IntoIterator<Item = String>) -> String {
 
 fn table(table: &Table) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let heads = table.columns.iter().map(|c| escaped(c.head.join(" ").trim())).collect();
+    let heads = table.columns.iter().map(|c| escaped(&c.title())).collect();
     let rule =
         table.columns.iter().enumerate().map(|(i, _)| if i == 0 { ":--" } else { "--:" }.into()).collect();
     let rows = (0..table.rows()).map(|row| line(table.columns.iter().map(|c| cell(&c.cells[row])).collect()));

@@ -76,7 +76,7 @@ fn every_format_draws_all_that_is_said() {
         How,,mode inline
         How,note,a note
 
-        section,cell,rate Mpps,95 % interval low,95 % interval high,rate
+        section,cell,rate Mpps,rate Mpps 95 % interval low,rate Mpps 95 % interval high,rate
         ,"forwarding, ""plain""",1.00049,0.68012,0.7,1
         ,"'=1|2",,too few,,0
     "#]]
@@ -244,4 +244,22 @@ fn charts_are_drawn_as_text_where_both_axes_have_numbers() {
     assert_eq!(lines[13], format!("  0 |{}-", " ".repeat(17)), "{text}");
     assert!(text.contains("x: load, %; y: loss, %"), "{text}");
     assert_eq!(of(Scale::Names(vec!["a".into()])).text(Style::default()).trim(), "");
+}
+
+#[test]
+fn rows_and_columns_of_csv_say_what_they_are() {
+    let mut page = Document::default();
+    page.table(
+        Table::of([
+            (" 2 forwarding", 67.2 / 100.0 * 10.0, 2200.0),
+            ("   simple IMIX", 100.0 * 0.7 * 100.0 / 100.0, 0.0),
+        ])
+        .column("cell", "", |(name, ..)| *name)
+        .column("differ-", "ence", |(_, share, _)| Cell::number(*share, "6.7"))
+        .column("p50", "", |(.., ns)| Cell::number(*ns, crate::pages::numbers::time(*ns))),
+    );
+    let text = super::csv::Csv.render(&page, Style::default()).replace('\r', "");
+    let rows =
+        ["section,cell,difference,p50 ns", ",2 forwarding,6.72,2200", ",2 forwarding: simple IMIX,70,0"];
+    assert!(text.ends_with(&format!("\n{}\n", rows.join("\n"))), "{text}");
 }

@@ -138,6 +138,11 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", significant(ns / scale, 3))
 }
 
+/// A time in a table.
+pub fn span(ns: f64) -> Cell {
+    Cell::number(ns, time(ns))
+}
+
 /// `30.1 s`, `12 min 5 s`, `2 h 0 min`.
 pub fn seconds(s: f64) -> String {
     match s {

@@ -1,6 +1,8 @@
 //! Results of RFC 2544's tests: the tables and graphs that the RFCs ask for, and the single figure that they allow.
 
-use super::super::numbers::{count, grouped, number, percent, rate, rate_unit, seconds, share, time, words};
+use super::super::numbers::{
+    count, grouped, number, percent, rate, rate_unit, seconds, share, span, time, words,
+};
 use super::{Shown, searches};
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Cell, Document, Table, Tone};
@@ -190,9 +192,9 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                     "a run",
                     figure!(Latency, f, f.runs.iter().map(|run| run.tags).min().unwrap_or(0)),
                 )
-                .column("latency", "mean", figure!(Latency, f, time(f.mean_ns)))
-                .column("TL", "median", figure!(Latency, f, time(f.typical_ns)))
-                .column("WCL", "p99.9", figure!(Latency, f, time(f.worst_ns)));
+                .column("latency", "mean", figure!(Latency, f, span(f.mean_ns)))
+                .column("TL", "median", figure!(Latency, f, span(f.typical_ns)))
+                .column("WCL", "p99.9", figure!(Latency, f, span(f.worst_ns)));
             page.table(table);
             page.note("latency: mean of the first tagged frame of each run (RFC 2544). TL, WCL: medians over the runs of the median and of the 99.9th percentile (RFC 8219). Software stamps, before the generator's link and on arrival: nearest to RFC 1242's store-and-forward.");
         }
@@ -200,7 +202,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
             let table = rows()
                 .column("load", unit, figure!(DelayVariation, f, fps(f.load)))
                 .column("runs", "", figure!(DelayVariation, f, f.runs.len()))
-                .column("PDV", "", figure!(DelayVariation, f, time(f.pdv_ns)))
+                .column("PDV", "", figure!(DelayVariation, f, span(f.pdv_ns)))
                 .column("IPDV", "least", figure!(DelayVariation, f, signed(f.ipdv_ns[0])))
                 .column("IPDV", "median", figure!(DelayVariation, f, signed(f.ipdv_ns[1])))
                 .column("IPDV", "largest", figure!(DelayVariation, f, signed(f.ipdv_ns[2])));
@@ -211,8 +213,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
             let most = found.iter().filter(|result| result.tested.figures != Figures::None);
             for result in most.take(MOST) {
                 let Figures::FrameLoss(loads) = &result.tested.figures else { continue };
-                page.answer(shown.name(result.slot.id));
-                page.table(at_loads(loads, scale, unit));
+                page.table(at_loads(&shown.numbered(result.slot.id), loads, scale, unit));
             }
             loss_graph(page, shown, found, medium);
         }
@@ -223,10 +224,10 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("frames", "least", figure!(BackToBack, f, count(f.least)))
                 .column("", "most", figure!(BackToBack, f, count(f.most)))
                 .column("", "stddev", figure!(BackToBack, f, f.deviation.map(|d| number(d, 3))))
-                .column("implied", "buffer", figure!(BackToBack, f, time(1e9 * f.implied_s)))
-                .column("corrected", "buffer", figure!(BackToBack, f, time(1e9 * f.corrected_s)))
+                .column("implied", "buffer", figure!(BackToBack, f, span(1e9 * f.implied_s)))
+                .column("corrected", "buffer", figure!(BackToBack, f, span(1e9 * f.corrected_s)))
                 .if_any("actual", "buffer", |result| match &result.tested.figures {
-                    Figures::BackToBack(f) => f.actual_s.map(|s| time(1e9 * s)),
+                    Figures::BackToBack(f) => f.actual_s.map(|s| span(1e9 * s)),
                     _ => None,
                 })
                 .column("limit", "frames", figure!(BackToBack, f, count(f.limit)))
@@ -287,8 +288,9 @@ fn signed(ns: f64) -> String {
     format!("{}{}", if ns < 0.0 { "-" } else { "" }, time(ns.abs()))
 }
 
-fn at_loads(loads: &[AtLoad], scale: f64, unit: &str) -> Table {
+fn at_loads(cell: &str, loads: &[AtLoad], scale: f64, unit: &str) -> Table {
     Table::of(loads)
+        .column("cell", "", |_| cell)
         .column("load", "%", |at| share(at.share))
         .column("offered", unit, |at| rate(at.offered, scale, 4))
         .column("forwarded", unit, |at| rate(at.forwarded, scale, 4))

@@ -1,6 +1,6 @@
 //! TCP between end hosts: throughput and latency, in the vocabulary of RFC 6349.
 
-use super::super::numbers::{counted, digits, interval, number, percent, share, significant, time};
+use super::super::numbers::{counted, digits, interval, number, percent, share, significant, span, time};
 use super::Shown;
 use super::figures::limit;
 use crate::document::{Cell, Document, Table};
@@ -73,7 +73,6 @@ pub fn tcp(page: &mut Document, shown: &Shown<'_>) {
     if rows.is_empty() {
         return;
     }
-    let span = |ns: f64| Cell::number(ns, time(ns));
     let megabits = |bits: f64| number(bits / 1e6, 4);
     let table = Table::of(&rows)
         .column("cell", "", |(row, ..)| shown.numbered(row.slot))

@@ -1,8 +1,8 @@
 //! The figures of the cells: load, cost and bandwidth, shares of line rate, latency, losses by place, and rules that met frames.
 
-use super::super::numbers::{digits, grouped, number, percent, rate, rate_interval, share, time};
+use super::super::numbers::{digits, grouped, number, percent, rate, rate_interval, share, span};
 use super::{Shown, has_rate};
-use crate::document::{Cell, Document, Table, Tone};
+use crate::document::{Document, Table, Tone};
 use linerate_measure::record::{DirectionRow, Limit, Mode, Row};
 use linerate_stats::Estimate;
 use linerate_wire::units::LINK_SPEEDS;
@@ -123,7 +123,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     }
     page.heading("Latency from generator to receiver");
     let table = Table::of(rows.iter().copied()).column("", "", |r| shown.numbered(r.slot));
-    let cell = |ns: u64| Cell::number(ns as f64, time(ns as f64));
+    let cell = |ns: u64| span(ns as f64);
     let table = ["p50", "p99", "p99.9", "p99.99"]
         .into_iter()
         .fold(table, |table, q| table.if_any(q, "", |r| r.latency_ns.get(q).map(|ns| cell(*ns))));
