@@ -157,14 +157,7 @@ impl Maker<'_> {
                     campaigns::add(&mut self.timelines, &source, campaign, &stored.host, &stored.trials);
                 }
             }
-            self.add(
-                &stored.campaign,
-                &stored.host,
-                &summary,
-                &stored.trials,
-                &format!("{prefix}{}", name(&path)),
-                page,
-            )?;
+            self.add(&stored.campaign, &stored.host, &summary, &stored.trials, (prefix, &name(&path)), page)?;
         }
         Ok(())
     }
@@ -175,7 +168,7 @@ impl Maker<'_> {
         let progress = self.progress;
         let read = visit(directory, false, &mut |seen| progress.files(seen), |found| {
             self.directories.push(for_history(&found));
-            let label = format!("{prefix}{}", found.path);
+            let label = found.path.clone();
             if let Some(records) = records(found, env!("CARGO_PKG_VERSION")) {
                 let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
                 let page = pages::report(&pages::Records {
@@ -186,7 +179,14 @@ impl Maker<'_> {
                     facts: &[],
                     stacks: &BTreeMap::new(),
                 });
-                self.add(&records.campaign, &records.host, &summary, &records.trials, &label, page)?;
+                self.add(
+                    &records.campaign,
+                    &records.host,
+                    &summary,
+                    &records.trials,
+                    (prefix, &label),
+                    page,
+                )?;
             }
             Ok::<(), anyhow::Error>(())
         })?;
@@ -209,7 +209,7 @@ impl Maker<'_> {
         host: &HostFacts,
         summary: &Summary,
         trials: &[TrialRecord],
-        label: &str,
+        label: (&str, &str),
         page: Document,
     ) -> Result<()> {
         self.site.add(campaign, host, summary, trials, label);

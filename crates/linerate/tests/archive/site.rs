@@ -538,13 +538,26 @@ fn other_folders_are_refused_and_hostile_names_stay_inside() {
         )
         .unwrap();
     }
+    // More machines, and more files that cannot be read, than a page has room for.
+    for machine in 0..110 {
+        let folder = Path::new(&archive).join(format!("Many{machine}_4Cores/C/t/results/l"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("a.pps"), "1000000\n1010000\n1020000\n").unwrap();
+    }
+    for set in 0..650 {
+        fs::write(Path::new(&archive).join(format!("Many0_4Cores/C/t/results/l/{set}.pps")), "").unwrap();
+    }
     symlink(&full, Path::new(&archive).join("link")).unwrap();
     let counts = made(&[&archive], &site);
-    assert_eq!(counts["campaigns"].as_u64(), Some(names.len() as u64));
+    assert_eq!(counts["campaigns"].as_u64(), Some(names.len() as u64 + 110));
     let pages = linked(Path::new(&site));
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-./".contains(c);
     assert!(pages.keys().all(|path| path.to_str().unwrap().chars().all(plain)), "{:?}", pages.keys());
     assert!(pages.values().all(|page| !page.contains("<script>alert") && !page.contains("thesis")));
+    assert!(
+        pages[Path::new("index.html")].len() < 200_000
+            && pages.keys().any(|page| page.ends_with("all-2.html"))
+    );
     let index = fs::read_to_string(Path::new(&site).join("sets.js")).unwrap();
     assert!(!index.contains('<') && index.contains("\\u003cscript>alert(1)\\u003c"), "{index}");
 }

@@ -394,6 +394,7 @@ pub fn limits(series: &[Series], scale: f64) -> Vec<Series> {
     let Some((name, bits)) = LINK_SPEEDS.into_iter().find(|(_, bits)| carries(*bits)) else {
         return Vec::new();
     };
+    let name = name.replace('G', " Gbit/s");
     let own = || points().map(|spot| spot.x);
     let [least, greatest] = [f64::min, f64::max].map(|end| own().reduce(end).unwrap_or(0.0));
     // Between two lengths the line rate is no straight line.
@@ -409,9 +410,8 @@ pub fn limits(series: &[Series], scale: f64) -> Vec<Series> {
             .map(|length| Spot { x: *length, y: rate(*length) / scale, interval: None, trials: Vec::new() })
             .collect(),
     };
-    let name = name.trim_end_matches('G').trim_end();
     vec![
-        limit(format!("line rate, {name} Gbit/s"), &|length| line_rate(bits, length)),
-        limit(format!("line rate of simple IMIX, {name} Gbit/s"), &|_| line_rate(bits, SIMPLE_IMIX_AVERAGE)),
+        limit(format!("line rate, {name}"), &|length| line_rate(bits, length)),
+        limit(format!("line rate of simple IMIX, {name}"), &|_| line_rate(bits, SIMPLE_IMIX_AVERAGE)),
     ]
 }

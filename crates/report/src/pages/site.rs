@@ -1,31 +1,28 @@
 //! The pages of a site over many campaigns: a front page, one for each machine, card, topic and time line. The page of a campaign is
 //! that of [`super::report`].
 
-pub mod names;
+mod index;
+mod names;
+mod topic;
 
 use super::history;
-use super::numbers::{
-    count, counted, digits, grouped, number, rate_interval, rate_unit, rate_with_unit, significant,
-};
-use super::sets::{self, Set};
-use crate::document::{Block, Cell, Document, Link, Table};
+use super::numbers::{count, counted, grouped, number, rate_unit, rate_with_unit};
+use super::sets::Set;
+use crate::document::{Block, Document, Link, Table};
+pub use index::index;
 use linerate_measure::history::campaigns::key;
 use linerate_measure::history::revision::Release;
 use linerate_measure::history::{History, Judged, Key};
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
-use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
 use names::Names;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use topic::{Compared, compared, comparison, pictures};
 
 /// Rows of a page: more stand on further pages.
 const MOST_ROWS: usize = 600;
 /// Entries of a list on the front page.
 const MOST_LISTED: usize = 100;
-/// The fewest runs that ministat compares.
-const ENOUGH: usize = 3;
-/// Campaigns that have a picture each on one page.
-const FEW_CAMPAIGNS: usize = 6;
 /// The file of the index, which the search loads.
 pub const INDEX: &str = "sets.js";
 /// The front page.
@@ -122,32 +119,34 @@ impl Default for Site {
 }
 
 impl Site {
-    /// Adds a campaign, whose name is `label` where the record has none.
+    /// Adds a campaign, whose name is `label` where the record has none; `prefix` stands before either.
     pub fn add(
         &mut self,
         campaign: &Campaign,
         host: &HostFacts,
         summary: &Summary,
         trials: &[TrialRecord],
-        label: &str,
+        (prefix, label): (&str, &str),
     ) {
         let known = |text: &Option<String>| text.clone().unwrap_or_default();
         let simulated = super::simulated(campaign);
         let [machine, card, topic, label] = match &campaign.imported {
             Some(origin) => {
-                let own = origin.label.clone().unwrap_or_else(|| label.into());
+                let own = format!("{prefix}{}", origin.label.as_deref().unwrap_or(label));
                 [known(&origin.machine), known(&origin.card), known(&origin.topic), own]
             }
             None => {
                 let key = campaign.slots.first().map(|slot| key(campaign, host, slot)).unwrap_or_default();
-                [key.machine, key.card, campaign.name.clone(), label.into()]
+                [key.machine, key.card, campaign.name.clone(), format!("{prefix}{label}")]
             }
         };
         let text = format!("{machine} {card} {topic} {label}");
         let entry = Entry {
             page: self.names.take("sets", &text),
             system: match host.os.strip_prefix("FreeBSD ") {
-                _ if host.os.starts_with("unknown") => release(&label).unwrap_or_default(),
+                _ if host.os.starts_with("unknown") => {
+                    release(label.trim_start_matches(prefix)).unwrap_or_default()
+                }
                 Some(version) => release(version).unwrap_or_else(|| host.os.clone()),
                 None => host.os.clone(),
             },
@@ -414,7 +413,7 @@ impl Site {
         if !systems.is_empty() {
             said.push(format!("Systems: {systems}."));
         }
-        said.push("A set is the runs of one configuration; a campaign is the sets that were measured together. Rates are medians of runs in frames per second, with 95 % intervals.".into());
+        said.push("A set is the runs of one configuration; a campaign is the sets that were measured together. Rates are medians of runs, in frames per second; their 95 % intervals need six runs.".into());
         page.say(said.join(" "));
         page.blocks.push(Block::Search { index: INDEX.into() });
         let mut links = Vec::new();
@@ -440,7 +439,12 @@ impl Site {
                 )]);
                 page.note(format!("Those with most sets, {MOST_LISTED} of them:"));
             }
-            page.table(facet_table(facet, &rows[..rows.len().min(MOST_LISTED)], &self.files[facet as usize]));
+            page.table(facet_table(
+                facet,
+                &rows[..rows.len().min(MOST_LISTED)],
+                &self.files[facet as usize],
+                "",
+            ));
         }
         page
     }
@@ -464,7 +468,7 @@ impl Site {
             let [first, last] =
                 [rows.first(), rows.last()].map(|row| row.map_or("", |(name, _)| shown(name)));
             all.extend(sections(&format!("{first} to {last}"), rows, |rows| {
-                facet_table(facet, rows, &self.files[facet as usize])
+                facet_table(facet, rows, &self.files[facet as usize], "../")
             }));
         }
         Paged { title, first: Document::default(), sections: all }
@@ -670,7 +674,13 @@ impl Times<'_> {
     }
 }
 
-fn facet_table(facet: Facet, rows: &[(&str, Vec<&Entry>)], files: &BTreeMap<String, String>) -> Table {
+/// `place` leads from the page of the table to the front page.
+fn facet_table(
+    facet: Facet,
+    rows: &[(&str, Vec<&Entry>)],
+    files: &BTreeMap<String, String>,
+    place: &str,
+) -> Table {
     let different = |entries: &[&Entry], of: Facet| {
         count(
             entries.iter().map(|entry| of.of(entry)).filter(|n| !n.is_empty()).collect::<BTreeSet<_>>().len()
@@ -682,7 +692,7 @@ fn facet_table(facet: Facet, rows: &[(&str, Vec<&Entry>)], files: &BTreeMap<Stri
         rate_unit(rows.iter().filter_map(|(_, entries)| fastest(entries)).fold(0.0, f64::max));
     let others = Facet::ALL.into_iter().filter(|other| *other != facet);
     let table = Table::of(rows)
-        .column(facet.name(), "", |(name, _)| Link::new(shown(name), files[*name].as_str()))
+        .column(facet.name(), "", |(name, _)| Link::new(shown(name), format!("{place}{}", files[*name])))
         .column("sets", "", |(_, entries)| count(sets_of(entries) as u64))
         .column("campaigns", "", |(_, entries)| count(entries.len() as u64));
     others
@@ -702,151 +712,6 @@ fn facet_table(facet: Facet, rows: &[(&str, Vec<&Entry>)], files: &BTreeMap<Stri
         .into()
 }
 
-/// A set with the one that it is compared with.
-struct Compared<'a> {
-    entry: &'a Entry,
-    set: &'a Set,
-    reference: Option<&'a Set>,
-}
-
-/// The sets of a campaign, each beside another of the same IP version: that of the plan, the default, the one without a firewall, the
-/// one of the same name with the least number, or the first.
-fn compared(entry: &Entry) -> Vec<Compared<'_>> {
-    // A name without an IP version is mostly one of IPv4.
-    let six = |set: &Set| set.family == "IPv6";
-    let mut sets: Vec<(String, f64, &Set)> = Vec::new();
-    for set in entry.sets.iter().filter(|set| set.counts()) {
-        let (stem, number) = sets::numbered(&set.variant).unwrap_or((set.variant.clone(), 0.0));
-        sets.push((stem, number, set));
-    }
-    sets.sort_by(|a, b| a.0.cmp(&b.0).then(six(a.2).cmp(&six(b.2))).then(a.1.total_cmp(&b.1)));
-    let of = |(stem, _, set): &(String, f64, &'_ Set)| -> Option<usize> {
-        let alike = |other: &Set| other.mbits == set.mbits && six(other) == six(set);
-        let first = |is: &dyn Fn(&str, &Set) -> bool| {
-            sets.iter().position(|(stem, _, other)| alike(other) && is(stem, other))
-        };
-        let by_plan = set.baseline.and_then(|at| entry.sets.get(at));
-        let by_plan = by_plan.and_then(|other| sets.iter().position(|(.., set)| std::ptr::eq(*set, other)));
-        let numbered = sets.iter().filter(|(other, ..)| other == stem).count() > 2;
-        by_plan
-            .or_else(|| first(&|_, other| other.variant.contains("default")))
-            .or_else(|| first(&|_, other| other.variant.contains("forwarding")))
-            .or_else(|| first(&|other, _| numbered && other == stem))
-            .or_else(|| first(&|_, _| true))
-    };
-    let compared = sets.iter().map(|one| {
-        let reference = of(one).map(|at| sets[at].2).filter(|other| !std::ptr::eq(*other, one.2));
-        Compared { entry, set: one.2, reference }
-    });
-    compared.collect()
-}
-
-fn comparison(rows: &[Compared<'_>]) -> Table {
-    let rates = rows.iter().filter(|row| !row.set.mbits).map(|row| row.set.rate.median);
-    let (scale, unit) = rate_unit(rates.fold(0.0, f64::max));
-    let precision = |row: &Compared<'_>| digits(&row.set.rate).clamp(4, 5);
-    let searched = |row: &Compared<'_>| row.set.mbits;
-    Table::of(rows)
-        .column("set", "", |row| Link::new(row.set.name.as_str(), up(&row.entry.page)))
-        .column("campaign", "", |row| row.entry.label.as_str())
-        .if_any("median", unit, |row| {
-            (!searched(row)).then(|| number(row.set.rate.median / scale, precision(row)))
-        })
-        .if_any("95 %", "interval", |row| {
-            let known = !searched(row) && row.set.rate.low.is_some();
-            known.then(|| rate_interval(&row.set.rate, scale, precision(row)))
-        })
-        .if_any("median", "Mbit/s", |row| searched(row).then(|| number(row.set.rate.median, 4)))
-        .column("runs", "", |row| row.set.rate.n)
-        .if_any("least and", "greatest run", |row| spread(row.set, if row.set.mbits { 1.0 } else { scale }))
-        .if_any("compared with", "", |row| {
-            row.reference.map(|other| format!("{} {}", other.variant, other.family))
-        })
-        .if_any("by ministat", "", |row| row.reference.map(|other| verdict(other, row.set)))
-        .into()
-}
-
-fn spread(set: &Set, scale: f64) -> Option<Cell> {
-    let [least, greatest] = [f64::min, f64::max].map(|end| set.runs.iter().copied().reduce(end));
-    let (low, high) = (least? / scale, greatest? / scale);
-    let text = format!("{}..{}", significant(low, 4), significant(high, 4));
-    Some(Cell::Interval { low, high, text })
-}
-
-/// ministat's verdict in a few words.
-fn verdict(reference: &Set, set: &Set) -> Cell {
-    if reference.runs.len() < ENOUGH || set.runs.len() < ENOUGH {
-        return "too few runs".into();
-    }
-    let [reference, set] = [reference, set].map(|set| Dataset::new("", set.runs.clone()).summary(Era::New));
-    if reference.avg <= 0.0 {
-        return "the other forwards nothing".into();
-    }
-    let found = difference(&reference, &set, Confidence::default(), Era::New);
-    match found.proven {
-        true => Cell::number(
-            found.percent,
-            format!("{:+.1} % +/- {} %", found.percent, significant(found.percent_error, 2)),
-        ),
-        false => "no difference proven".into(),
-    }
-}
-
-/// The picture of a topic: of its only campaign, or of all together.
-fn pictures(topic: &str, entries: &[&Entry]) -> Vec<crate::chart::Chart> {
-    if let [only] = entries {
-        return sets::pictures(&format!("{}: {}", shown(topic), only.label), topic, &only.sets);
-    }
-    let name = names_of(entries);
-    let of = |mbits: bool| {
-        let mut campaigns: Vec<(String, Vec<&Set>)> = Vec::new();
-        for entry in entries {
-            let sets = entry.sets.iter().filter(|set| set.counts() && set.mbits == mbits);
-            campaigns.push((name(entry), sets.collect()));
-        }
-        campaigns.retain(|(_, sets)| !sets.is_empty());
-        let all: usize = campaigns.iter().map(|(_, sets)| sets.len()).sum();
-        let one = sets::together(shown(topic), topic, &campaigns).filter(|chart| {
-            let points: usize = chart.series.iter().map(|series| series.points.len()).sum();
-            2 * points >= all || campaigns.len() > FEW_CAMPAIGNS
-        });
-        match one {
-            Some(chart) => vec![chart],
-            // They have too little in common.
-            None => {
-                let own = campaigns.iter().take(FEW_CAMPAIGNS);
-                own.filter_map(|(name, sets)| sets::picture(name, topic, sets)).collect()
-            }
-        }
-    };
-    [false, true].into_iter().flat_map(of).collect()
-}
-
-/// The shortest names that tell these campaigns from each other.
-fn names_of(entries: &[&Entry]) -> impl Fn(&Entry) -> String {
-    const USED: [[bool; 3]; 6] = [
-        [true, false, false],
-        [false, true, false],
-        [false, false, true],
-        [true, true, false],
-        [false, true, true],
-        [true, true, true],
-    ];
-    let name = |entry: &Entry, used: [bool; 3]| {
-        // `Xeon_E5-2650_8Cores` is long where three names stand beside each other.
-        let machine = entry.machine.rsplit_once('_').filter(|(_, cores)| cores.ends_with("Cores"));
-        let machine = machine.map_or(entry.machine.as_str(), |(cpu, _)| cpu);
-        let parts = [machine, &entry.card, &entry.label].into_iter().zip(used);
-        let parts = parts.filter(|(part, used)| *used && !part.is_empty()).map(|(part, _)| part);
-        parts.collect::<Vec<_>>().join(", ")
-    };
-    let tells = |used: &[bool; 3]| {
-        entries.iter().map(|entry| name(entry, *used)).collect::<BTreeSet<_>>().len() == entries.len()
-    };
-    let used = USED.into_iter().find(tells).unwrap_or([true; 3]);
-    move |entry| name(entry, used)
-}
-
 /// The time lines of a place.
 fn history_page(place: &[&str; 3], timelines: &[&Judged], all: &str) -> Document {
     // Each stands below the place.
@@ -861,35 +726,3 @@ fn history_page(place: &[&str; 3], timelines: &[&Judged], all: &str) -> Document
     page.append(history::history(&some));
     page
 }
-
-/// The index of all sets, which the search reads: a script, because a page that was opened from a disk may load no other data.
-pub fn index<'a>(site: &'a Site) -> String {
-    let names = Facet::ALL.map(|facet| {
-        let names: BTreeSet<&str> = site.entries.iter().map(|entry| facet.of(entry)).collect();
-        names.into_iter().collect::<Vec<&str>>()
-    });
-    let mut index = Index::default();
-    for (at, entry) in site.entries.iter().enumerate() {
-        let place =
-            Facet::ALL.map(|facet| names[facet as usize].partition_point(|name| *name < facet.of(entry)));
-        index.pages.push((&entry.page, place, &entry.label, &entry.system));
-        let set = |set: &'a Set| IndexSet(&set.name, at, set.rate.median, set.rate.n, u8::from(set.mbits));
-        index.sets.extend(entry.sets.iter().map(set));
-    }
-    index.names = names;
-    let text = serde_json::to_string(&index).expect("an index is plain data");
-    // JSON is JavaScript. What ends a script or a comment of HTML stays out of it in any case.
-    format!("linerateSets({});\n", text.replace('<', "\\u003c"))
-}
-
-/// Names of machines, cards and topics; campaigns with their places among these; sets with their campaigns.
-#[derive(Default, Serialize)]
-struct Index<'a> {
-    names: [Vec<&'a str>; 3],
-    pages: Vec<(&'a str, [usize; 3], &'a str, &'a str)>,
-    sets: Vec<IndexSet<'a>>,
-}
-
-/// Name, place of the campaign, median, runs, and whether the median is in Mbit/s.
-#[derive(Serialize)]
-struct IndexSet<'a>(&'a str, usize, f64, usize, u8);

@@ -22,6 +22,8 @@ for (const place of document.querySelectorAll(".search")) {
  const results = add(place, "div", "", { className: "scroll", tabIndex: 0, hidden: true });
  results.setAttribute("role", "region");
  results.setAttribute("aria-label", "sets found");
+ // Words behind blanks: what is searched for is the beginning of some.
+ const plain = (text) => ` ${text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim()}`;
  let index;
  let asked = false;
 
@@ -31,7 +33,7 @@ for (const place of document.querySelectorAll(".search")) {
   return `${(value / scale).toPrecision(4)} ${unit}`;
  };
  const show = () => {
-  const wanted = words.value.toLowerCase().split(/\s+/).filter((word) => word);
+  const wanted = words.value.split(/\s+/).map(plain).filter((word) => word !== " ");
   const chosen = filters.map((filter) => (filter.value === "" ? -1 : Number(filter.value)));
   results.replaceChildren();
   results.hidden = true;
@@ -57,7 +59,7 @@ for (const place of document.querySelectorAll(".search")) {
   const rows = sets.map(([name, page, median, runs, mbits]) => {
    const [file, place, label, system] = pages[page];
    const where = [...place.map((at, n) => names[n][at]), label];
-   return { name, file, place, median, runs, mbits, where, text: [name, ...where, system].join(" ").toLowerCase() };
+   return { name, file, place, median, runs, mbits, where, text: plain([name, ...where, system].join(" ")) };
   });
   index = { rows };
   filters.forEach((filter, n) => {

@@ -1,0 +1,159 @@
+//! The comparison of a topic's sets, and its pictures.
+
+use super::{Entry, shown, up};
+use crate::chart::Chart;
+use crate::document::{Cell, Link, Table};
+use crate::pages::numbers::{digits, number, rate_interval, rate_unit, significant};
+use crate::pages::sets::{self, Set};
+use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
+use std::collections::BTreeSet;
+
+/// The fewest runs that ministat compares.
+const ENOUGH: usize = 3;
+/// Campaigns that have a picture each on one page.
+const FEW_CAMPAIGNS: usize = 6;
+
+/// A set with the one that it is compared with.
+pub struct Compared<'a> {
+    entry: &'a Entry,
+    set: &'a Set,
+    reference: Option<&'a Set>,
+}
+
+/// The sets of a campaign, each beside another of the same IP version: that of the plan, the default, the one without a firewall, the
+/// one of the same name with the least number, or the first.
+pub fn compared(entry: &Entry) -> Vec<Compared<'_>> {
+    // A name without an IP version is mostly one of IPv4.
+    let six = |set: &Set| set.family == "IPv6";
+    let mut sets: Vec<(String, f64, &Set)> = Vec::new();
+    for set in entry.sets.iter().filter(|set| set.counts()) {
+        let (stem, number) = sets::numbered(&set.variant).unwrap_or((set.variant.clone(), 0.0));
+        sets.push((stem, number, set));
+    }
+    sets.sort_by(|a, b| a.0.cmp(&b.0).then(six(a.2).cmp(&six(b.2))).then(a.1.total_cmp(&b.1)));
+    let of = |(stem, _, set): &(String, f64, &'_ Set)| -> Option<usize> {
+        let alike = |other: &Set| other.mbits == set.mbits && six(other) == six(set);
+        let first = |is: &dyn Fn(&str, &Set) -> bool| {
+            sets.iter().position(|(stem, _, other)| alike(other) && is(stem, other))
+        };
+        let by_plan = set.baseline.and_then(|at| entry.sets.get(at));
+        let by_plan = by_plan.and_then(|other| sets.iter().position(|(.., set)| std::ptr::eq(*set, other)));
+        let numbered = sets.iter().filter(|(other, ..)| other == stem).count() > 2;
+        by_plan
+            .or_else(|| first(&|_, other| other.variant.contains("default")))
+            .or_else(|| first(&|_, other| other.variant.contains("forwarding")))
+            .or_else(|| first(&|other, _| numbered && other == stem))
+            .or_else(|| first(&|_, _| true))
+    };
+    let compared = sets.iter().map(|one| {
+        let reference = of(one).map(|at| sets[at].2).filter(|other| !std::ptr::eq(*other, one.2));
+        Compared { entry, set: one.2, reference }
+    });
+    compared.collect()
+}
+
+pub fn comparison(rows: &[Compared<'_>]) -> Table {
+    let rates = rows.iter().filter(|row| !row.set.mbits).map(|row| row.set.rate.median);
+    let (scale, unit) = rate_unit(rates.fold(0.0, f64::max));
+    let precision = |row: &Compared<'_>| digits(&row.set.rate).clamp(4, 5);
+    let searched = |row: &Compared<'_>| row.set.mbits;
+    Table::of(rows)
+        .column("set", "", |row| Link::new(row.set.name.as_str(), up(&row.entry.page)))
+        .column("campaign", "", |row| row.entry.label.as_str())
+        .if_any("median", unit, |row| {
+            (!searched(row)).then(|| number(row.set.rate.median / scale, precision(row)))
+        })
+        .if_any("95 %", "interval", |row| {
+            let known = !searched(row) && row.set.rate.low.is_some();
+            known.then(|| rate_interval(&row.set.rate, scale, precision(row)))
+        })
+        .if_any("median", "Mbit/s", |row| searched(row).then(|| number(row.set.rate.median, 4)))
+        .column("runs", "", |row| row.set.rate.n)
+        .if_any("least and", "greatest run", |row| spread(row.set, if row.set.mbits { 1.0 } else { scale }))
+        .if_any("compared with", "", |row| {
+            row.reference.map(|other| format!("{} {}", other.variant, other.family))
+        })
+        .if_any("by ministat", "", |row| row.reference.map(|other| verdict(other, row.set)))
+        .into()
+}
+
+fn spread(set: &Set, scale: f64) -> Option<Cell> {
+    let [least, greatest] = [f64::min, f64::max].map(|end| set.runs.iter().copied().reduce(end));
+    let (low, high) = (least? / scale, greatest? / scale);
+    let text = format!("{}..{}", significant(low, 4), significant(high, 4));
+    Some(Cell::Interval { low, high, text })
+}
+
+/// ministat's verdict in a few words.
+fn verdict(reference: &Set, set: &Set) -> Cell {
+    if reference.runs.len() < ENOUGH || set.runs.len() < ENOUGH {
+        return "too few runs".into();
+    }
+    let [reference, set] = [reference, set].map(|set| Dataset::new("", set.runs.clone()).summary(Era::New));
+    if reference.avg <= 0.0 {
+        return "the other forwards nothing".into();
+    }
+    let found = difference(&reference, &set, Confidence::default(), Era::New);
+    match found.proven {
+        true => Cell::number(
+            found.percent,
+            format!("{:+.1} % +/- {} %", found.percent, significant(found.percent_error, 2)),
+        ),
+        false => "no difference proven".into(),
+    }
+}
+
+/// The picture of a topic: of its only campaign, or of all together.
+pub fn pictures(topic: &str, entries: &[&Entry]) -> Vec<Chart> {
+    if let [only] = entries {
+        return sets::pictures(&format!("{}: {}", shown(topic), only.label), topic, &only.sets);
+    }
+    let name = names_of(entries);
+    let of = |mbits: bool| {
+        let mut campaigns: Vec<(String, Vec<&Set>)> = Vec::new();
+        for entry in entries {
+            let sets = entry.sets.iter().filter(|set| set.counts() && set.mbits == mbits);
+            campaigns.push((name(entry), sets.collect()));
+        }
+        campaigns.retain(|(_, sets)| !sets.is_empty());
+        let all: usize = campaigns.iter().map(|(_, sets)| sets.len()).sum();
+        let one = sets::together(shown(topic), topic, &campaigns).filter(|chart| {
+            let points: usize = chart.series.iter().map(|series| series.points.len()).sum();
+            2 * points >= all || campaigns.len() > FEW_CAMPAIGNS
+        });
+        match one {
+            Some(chart) => vec![chart],
+            // They have too little in common.
+            None => {
+                let own = campaigns.iter().take(FEW_CAMPAIGNS);
+                own.filter_map(|(name, sets)| sets::picture(name, topic, sets)).collect()
+            }
+        }
+    };
+    [false, true].into_iter().flat_map(of).collect()
+}
+
+/// The shortest names that tell these campaigns from each other.
+fn names_of(entries: &[&Entry]) -> impl Fn(&Entry) -> String {
+    const USED: [[bool; 3]; 6] = [
+        [true, false, false],
+        [false, true, false],
+        [false, false, true],
+        [true, true, false],
+        [false, true, true],
+        [true, true, true],
+    ];
+    let name = |entry: &Entry, used: [bool; 3]| {
+        // `Xeon_E5-2650_8Cores` is long where three names stand beside each other.
+        let machine = entry.machine.rsplit_once('_').filter(|(_, cores)| cores.ends_with("Cores"));
+        let machine = machine.map_or(entry.machine.as_str(), |(cpu, _)| cpu);
+        let parts = [machine, &entry.card, &entry.label].into_iter().zip(used);
+        let parts = parts.filter(|(part, used)| *used && !part.is_empty()).map(|(part, _)| part);
+        parts.collect::<Vec<_>>().join(", ")
+    };
+    let tells = |used: &[bool; 3]| {
+        entries.iter().map(|entry| name(entry, *used)).collect::<BTreeSet<_>>().len() == entries.len()
+    };
+    let used = USED.into_iter().find(tells).unwrap_or([true; 3]);
+    move |entry| name(entry, used)
+}
