@@ -29,7 +29,7 @@ pub enum Scale {
     Linear { from_zero: bool },
     /// From 0 to 100.
     Percent,
-    /// Numbers above 0, by their ratio.
+    /// Numbers by their ratio; 0 stands a decade below the least of the others.
     Log,
     /// Names, one below the other: point number n stands at n.
     Names(Vec<String>),
@@ -136,6 +136,8 @@ pub(crate) struct Extent {
     pub range: Range<f64>,
     /// Whether it goes by ratios.
     pub log: bool,
+    /// The least number above 0, on an axis of ratios that has 0, too.
+    pub zero: Option<f64>,
     /// Names from the high end downwards: number n stands at -n.
     pub names: Vec<String>,
     /// Names along it: number n stands at n.
@@ -145,20 +147,32 @@ pub(crate) struct Extent {
 impl Extent {
     /// The axis of these names.
     pub fn of_names(names: Vec<String>) -> Extent {
-        Extent { range: 0.5 - names.len().max(1) as f64..0.5, log: false, names, order: Vec::new() }
+        Extent {
+            range: 0.5 - names.len().max(1) as f64..0.5,
+            log: false,
+            zero: None,
+            names,
+            order: Vec::new(),
+        }
     }
 
     /// The axis of these values; `None` without one that can be drawn.
     fn of(scale: &Scale, values: impl Iterator<Item = f64>) -> Option<Extent> {
         let log = *scale == Scale::Log;
-        let values = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
-        let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
+        let (mut zero, mut values) = (false, values.collect::<Vec<f64>>());
+        values.retain(|value| {
+            zero |= *value == 0.0;
+            value.is_finite() && (!log || *value > 0.0)
+        });
+        let [low, high] =
+            values.into_iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
         if low > high {
             return None;
         }
         let range = match scale {
             Scale::Names(names) => return Some(Extent::of_names(names.clone())),
             Scale::Order(_) => low - 0.5..high + 0.5,
+            Scale::Log if zero => 0.0..high * 1.15,
             Scale::Log => low / 1.15..high * 1.15,
             Scale::Percent => 0.0..100.0,
             Scale::Linear { from_zero: true } if high <= 0.0 => low.min(0.0)..1.0,
@@ -169,15 +183,22 @@ impl Extent {
             }
         };
         let order = if let Scale::Order(names) = scale { names.clone() } else { Vec::new() };
-        Some(Extent { range, log, names: Vec::new(), order })
+        Some(Extent { range, log, zero: (log && zero).then_some(low), names: Vec::new(), order })
     }
 
     /// Where a value lies: 0 at the low end, 1 at the high one.
     pub fn share(&self, value: f64) -> f64 {
         let Range { start, end } = self.range;
-        match self.log {
-            true => (value / start).ln() / (end / start).ln(),
-            false => (value - start) / (end - start),
+        match (self.log, self.zero) {
+            (true, Some(least)) => {
+                let decades = |value: f64| if value > 0.0 { (value / least).log10() } else { -1.0 };
+                (decades(value) + 1.0 + BESIDE_ZERO) / (decades(end) + 1.0 + BESIDE_ZERO)
+            }
+            (true, None) => (value / start).ln() / (end / start).ln(),
+            (false, _) => (value - start) / (end - start),
         }
     }
 }
+
+/// Decades on the other side of 0, on an axis of ratios.
+const BESIDE_ZERO: f64 = 0.06;

@@ -78,10 +78,11 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": wanted }));
     }
 
-    /// Messages of the console since the last call.
+    /// Messages of the console since the last call, but for those of the browser's own pages.
     pub fn console(&self) -> Vec<String> {
         let log = self.post("se/log", &json!({ "type": "browser" }));
-        log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().into()).collect()
+        let said = log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap());
+        said.filter(|message| !message.starts_with("chrome://")).map(String::from).collect()
     }
 
     fn devtools(&self, command: &str, parameters: &Value) {

@@ -226,6 +226,19 @@ fn cells_have_colours_by_their_figures_and_spans_none() {
 }
 
 #[test]
+fn nothing_stands_beside_the_ratios() {
+    let chart = chart(Scale::Log, [0.0, 1.0, 10.0, 10_000.0].map(|x| spot(x, 5.0)).into());
+    let [x, _] = chart.extents().unwrap();
+    let places = [0.0, 1.0, 10.0, 10_000.0].map(|value| x.share(value));
+    assert!(places.is_sorted() && places[0] > 0.0 && places[3] < 1.0, "{places:?}");
+    assert!((places[2] - places[1] - (places[1] - places[0])).abs() < 1e-9, "a decade each: {places:?}");
+    let page = drawn(chart);
+    for label in ["0", "1", "100", "10000"] {
+        assert!(page.contains(&format!(">\n{label}\n<")), "{label} in {page}");
+    }
+}
+
+#[test]
 fn charts_are_drawn_as_text_where_both_axes_have_numbers() {
     let points = vec![spot(0.0, 100.0), spot(50.0, 0.0), spot(100.0, f64::NAN)];
     let of = |scale| {

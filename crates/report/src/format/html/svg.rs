@@ -64,6 +64,7 @@ impl Ranged for Extent {
         }
         let most = hint.max_num_points().max(2) as f64;
         if self.log {
+            let start = self.zero.unwrap_or(start);
             let decades = (start.log10().floor() as i32)..=(end.log10().ceil() as i32);
             let within = |value: &f64| (start..=end).contains(value);
             let of = |steps: &'static [f64]| {
@@ -72,6 +73,7 @@ impl Ranged for Extent {
             };
             let [fine, coarse] = [of(&[1.0, 2.0, 5.0]), of(&[1.0])];
             match fine.len() as f64 {
+                _ if self.zero.is_some() => return [vec![0.0], coarse].concat(),
                 // A part of a decade: as without ratios.
                 few if few < FEW_TICKS => {}
                 some if some <= most => return fine,

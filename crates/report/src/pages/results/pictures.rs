@@ -385,9 +385,10 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
         let numbers: Option<Vec<f64>> = of_factor[0].points.iter().map(|point| point.number).collect();
         let scale = match &numbers {
             Some(numbers) => {
-                let [low, high] =
-                    [f64::min, f64::max].map(|end| numbers.iter().copied().reduce(end).unwrap_or(0.0));
-                if low > 0.0 && high / low > FAR { Scale::Log } else { Scale::Linear { from_zero: false } }
+                let above = || numbers.iter().copied().filter(|number| *number > 0.0);
+                let [low, high] = [f64::min, f64::max].map(|end| above().reduce(end).unwrap_or(1.0));
+                let negative = numbers.iter().any(|number| *number < 0.0);
+                if high / low > FAR && !negative { Scale::Log } else { Scale::Linear { from_zero: false } }
             }
             None => Scale::Names(of_factor[0].points.iter().map(|point| point.level.clone()).collect()),
         };
