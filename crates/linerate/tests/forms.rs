@@ -351,6 +351,30 @@ fn duckdb_and_polars_find_the_medians_of_the_summary() {
 }
 
 #[test]
+fn a_broken_campaign_is_left_out_and_told() {
+    let scratch = Scratch::new();
+    campaign(&scratch, 2);
+    fs::create_dir(scratch.path().join("broken")).unwrap();
+    fs::write(scratch.file("broken/campaign.json"), "{").unwrap();
+    for form in ["junit", "prometheus", "parquet"] {
+        let (all, to) = (scratch.path().display().to_string(), scratch.file("out"));
+        let ended = linerate(["export", form, &all, "-o", &to]).run();
+        ended.fails(1, &["left out: ", "broken/campaign.json", "written: "]);
+        assert!(fs::metadata(&to).unwrap().len() > 500);
+        let alone = scratch.file("broken");
+        linerate(["export", form, &alone, "-o", &to])
+            .run()
+            .fails(1, &["left out: ", "no campaign can be read"]);
+    }
+    let empty = Scratch::new();
+    for form in ["junit", "prometheus", "parquet"] {
+        let (all, to) = (empty.path().display().to_string(), empty.file("out"));
+        linerate(["export", form, &all, "-o", &to]).run().fails(1, &["holds no campaign"]);
+        assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0, "a file or a draft is left");
+    }
+}
+
+#[test]
 fn the_document_of_the_schema_has_each_column() {
     let document = include_str!("../../../docs/archive-schema.md");
     let rows: Vec<&str> =

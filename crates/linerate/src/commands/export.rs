@@ -1,7 +1,7 @@
 //! `linerate export`: campaigns in the forms that other programs read.
 
 use super::report;
-use crate::output::{all_of, tell};
+use crate::output::{FAILED, all_of, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use linerate_import::netbenches::ResultDirectory;
@@ -111,15 +111,15 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     match &args.form {
         Form::Junit(args) => {
             let mut suites = Vec::new();
-            each(&args.directories, |_, records| {
+            let code = each(&args.directories, |_, records| {
                 suites.push(Suite::of_campaign(records));
                 Ok(())
             })?;
-            write(args.output.as_deref(), &junit(&suites))
+            write(args.output.as_deref(), &junit(&suites)).map(|_| code)
         }
         Form::Prometheus(args) => {
             let mut newest: BTreeMap<String, (String, Metrics)> = BTreeMap::new();
-            each(&args.directories, |_, records| {
+            let code = each(&args.directories, |_, records| {
                 let Campaign { name, started, .. } = records.campaign;
                 if newest.get(name).is_none_or(|(before, _)| before <= started) {
                     newest.insert(name.clone(), (started.clone(), Metrics::of(records)));
@@ -127,7 +127,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
                 Ok(())
             })?;
             let all: Vec<Metrics> = newest.into_values().map(|(_, metrics)| metrics).collect();
-            write(args.output.as_deref(), &prometheus(&all))
+            write(args.output.as_deref(), &prometheus(&all)).map(|_| code)
         }
         Form::Parquet(args) => parquet(args),
         Form::Picture(args) => one_picture(args),
@@ -136,23 +136,21 @@ pub fn run(args: &Export) -> Result<ExitCode> {
 
 fn parquet(args: &Parquet) -> Result<ExitCode> {
     let rows = if args.rows == "cells" { Rows::Cells } else { Rows::Trials };
-    let mut failed = None;
+    let mut result: Result<ExitCode> = Ok(ExitCode::SUCCESS);
     let written = files::replace_by(&args.output, |to| {
-        let fill = || -> Result<()> {
+        let fill = || -> Result<ExitCode> {
             let mut archive = Archive::new(to, rows)?;
-            each(&args.directories, |folder, records| Ok(archive.add(folder, records)?))?;
-            Ok(archive.finish()?)
+            let code = each(&args.directories, |folder, records| Ok(archive.add(folder, records)?))?;
+            archive.finish()?;
+            Ok(code)
         };
-        fill().map_err(|error| {
-            failed = Some(error);
-            io::ErrorKind::Other.into()
-        })
+        result = fill();
+        result.is_ok().then_some(()).ok_or(io::ErrorKind::Other.into())
     });
-    written
-        .map_err(|error| failed.unwrap_or(error.into()))
-        .with_context(|| format!("writing {}", args.output.display()))?;
+    let code = result.and_then(|code| Ok(written.map(|()| code)?));
+    let code = code.with_context(|| format!("writing {}", args.output.display()))?;
     tell(format!("written: {}", args.output.display()));
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 fn one_picture(args: &Picture) -> Result<ExitCode> {
@@ -185,27 +183,41 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
 }
 
 /// Takes the records of the campaigns at or below these directories, or of a tree of results of other tools, one after the other,
-/// each with its folder below the directory.
-fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Result<()>) -> Result<()> {
+/// each with its folder below the directory, or its path where there are several directories. One that cannot be read is left out and
+/// told: then the exit status is that of a failure.
+fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Result<()>) -> Result<ExitCode> {
     let stacks = &BTreeMap::new();
+    let mut code = ExitCode::SUCCESS;
+    let mut taken = 0;
     for directory in directories {
         let campaigns = records::find(directory)?;
         for path in &campaigns {
-            let stored = records::read(path)?;
-            let below = path.strip_prefix(directory).unwrap_or(path);
+            let stored = match records::read(path) {
+                Ok(stored) => stored,
+                Err(error) => {
+                    tell(format!("left out: {error}"));
+                    code = ExitCode::from(FAILED);
+                    continue;
+                }
+            };
+            taken += 1;
+            let below = path.strip_prefix(directory).ok().filter(|below| below.components().next().is_some());
+            let below = below.filter(|_| directories.len() == 1).unwrap_or(path);
             let StoredCampaign { campaign, host, trials, facts, .. } = &stored;
             let summary = &report::summary_of(&stored);
             take(&below.to_string_lossy(), &Records { campaign, host, summary, trials, facts, stacks })?;
         }
         let mut imported = 0;
         let take_imported = |found: ResultDirectory| {
-            let folder = found.path.clone();
+            let alone = directories.len() == 1;
+            let folder =
+                if alone { found.path.clone() } else { directory.join(&found.path).display().to_string() };
             let Some(NetbenchesRecords { campaign, host, trials }) =
                 imported_records(found, env!("CARGO_PKG_VERSION"))
             else {
                 return Ok(());
             };
-            imported += 1;
+            (imported, taken) = (imported + 1, taken + 1);
             let summary = &summarise(&campaign, &trials, Stopped::Trials, 0);
             let (campaign, host, trials) = (&campaign, &host, &trials[..]);
             take(&folder, &Records { campaign, host, summary, trials, facts: &[], stacks })
@@ -217,7 +229,10 @@ fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Res
             bail!("{} holds no campaign", directory.display());
         }
     }
-    Ok(())
+    if taken == 0 && code != ExitCode::SUCCESS {
+        bail!("no campaign can be read");
+    }
+    Ok(code)
 }
 
 /// Writes a file whole or not at all.

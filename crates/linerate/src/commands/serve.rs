@@ -125,8 +125,8 @@ fn index(listed: &[(String, Campaign, &str)]) -> Document {
     page.table(
         Table::of(listed)
             .column("campaign", "", |(path, campaign, _)| Link::new(title(campaign), encoded(path)))
-            .column("begun", "UTC", |(_, campaign, _)| campaign.started.replace(['T', 'Z'], " "))
             .column("state", "", |(.., state)| *state)
+            .column("begun", "UTC", |(_, campaign, _)| campaign.started.replace(['T', 'Z'], " "))
             .column("folder", "", |(path, ..)| path.as_str()),
     );
     page.note("This list and the pages of running campaigns renew themselves.");

@@ -54,7 +54,11 @@ use Values::{Flag, Real, Text, Time, Whole};
 
 /// The columns that trials and cells have.
 const BOTH: [Column; 20] = [
-    ("folder", "folder of the campaign, below the one that was exported", Text(|of| Some(of.folder.into()))),
+    (
+        "folder",
+        "folder of the campaign below the one that was exported; its path where several were",
+        Text(|of| Some(of.folder.into())),
+    ),
     ("campaign", "name of the campaign", Text(|of| Some(of.campaign.name.clone()))),
     ("started", "when the campaign began, UTC", Time(|of| calendar::seconds(&of.campaign.started))),
     (
