@@ -399,6 +399,8 @@ fn a_picture_is_a_file_of_its_own() {
         linerate(["export", "picture", &records, &at.to_string(), "-o", &file]).run().ok();
         let svg = fs::read_to_string(&file).unwrap();
         let all = elements(&svg);
+        let known = |c: char| c == '\n' || !(c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'));
+        assert!(svg.chars().all(known), "{svg:?}");
         let (name, _, attributes) = &all[0];
         assert!(name == "svg" && attributes["xmlns"] == "http://www.w3.org/2000/svg");
         assert!(

@@ -135,21 +135,21 @@ pub fn run(args: &Export) -> Result<ExitCode> {
 }
 
 fn parquet(args: &Parquet) -> Result<ExitCode> {
-    let rows = if args.rows == "cells" { Rows::Cells } else { Rows::Trials };
-    let mut result: Result<ExitCode> = Ok(ExitCode::SUCCESS);
+    let mut filled = Ok(ExitCode::SUCCESS);
     let written = files::replace_by(&args.output, |to| {
-        let fill = || -> Result<ExitCode> {
-            let mut archive = Archive::new(to, rows)?;
-            let code = each(&args.directories, |folder, records| Ok(archive.add(folder, records)?))?;
-            archive.finish()?;
-            Ok(code)
-        };
-        result = fill();
-        result.is_ok().then_some(()).ok_or(io::ErrorKind::Other.into())
+        filled = fill(args, to);
+        filled.as_ref().map(drop).map_err(|_| io::ErrorKind::Other.into())
     });
-    let code = result.and_then(|code| Ok(written.map(|()| code)?));
+    let code = filled.and_then(|code| Ok(written.map(|()| code)?));
     let code = code.with_context(|| format!("writing {}", args.output.display()))?;
     tell(format!("written: {}", args.output.display()));
+    Ok(code)
+}
+
+fn fill(args: &Parquet, to: impl Write + Send) -> Result<ExitCode> {
+    let mut archive = Archive::new(to, if args.rows == "cells" { Rows::Cells } else { Rows::Trials })?;
+    let code = each(&args.directories, |folder, records| Ok(archive.add(folder, records)?))?;
+    archive.finish()?;
     Ok(code)
 }
 

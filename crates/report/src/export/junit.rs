@@ -1,5 +1,6 @@
 //! JUnit XML, which CI systems read: a test case for each thing that a campaign or a comparison can fail.
 
+use super::xml;
 use crate::pages::changes::change_with_interval;
 use crate::pages::{Records, Shown, decisive};
 use linerate_measure::compare::{Comparison, is_slower, may_be_slower};
@@ -183,37 +184,37 @@ pub fn junit(suites: &[Suite]) -> String {
             @for suite in suites { (suite_of(suite)) "\n" }
         }
     };
-    file.into_string() + "\n"
+    xml(&file.into_string()) + "\n"
 }
 
 fn suite_of(suite: &Suite) -> maud::Markup {
     let [failures, skipped] = suite.counts();
     html! {
         testsuite
-            name=(line(&suite.name)) tests=(suite.cases.len()) failures=(failures) errors="0" skipped=(skipped)
-            time=(time(suite.seconds)) timestamp=[suite.started.as_deref().map(line)] {
+            name=(&suite.name) tests=(suite.cases.len()) failures=(failures) errors="0" skipped=(skipped)
+            time=(time(suite.seconds)) timestamp=[&suite.started] {
             "\n"
             @if !suite.properties.is_empty() {
                 properties {
                     @for (name, value) in &suite.properties {
-                        property name=(name) value=(line(value)) {}
+                        property name=(name) value=(value) {}
                     }
                 }
                 "\n"
             }
             @for case in &suite.cases {
                 testcase
-                    classname=(format!("{}.{}", line(&suite.name), case.kind)) name=(line(&case.name))
+                    classname=(format!("{}.{}", suite.name, case.kind)) name=(&case.name)
                     time=[case.seconds.map(time)] {
                     @match &case.outcome {
                         Outcome::Passed => {}
-                        Outcome::Failed(why) => failure message=(line(why)) type=(case.kind) {
-                            (text(std::slice::from_ref(why)))
+                        Outcome::Failed(why) => failure message=(why) type=(case.kind) {
+                            (why)
                         }
-                        Outcome::Skipped(why) => skipped message=(line(why)) {}
+                        Outcome::Skipped(why) => skipped message=(why) {}
                     }
                     @if !case.told.is_empty() {
-                        system-out { (text(&case.told)) }
+                        system-out { (case.told.join("\n")) }
                     }
                 }
                 "\n"
@@ -224,14 +225,4 @@ fn suite_of(suite: &Suite) -> maud::Markup {
 
 fn time(seconds: f64) -> String {
     format!("{:.3}", if seconds.is_finite() { seconds.max(0.0) } else { 0.0 })
-}
-
-fn text(lines: &[String]) -> String {
-    lines.iter().map(|text| line(text)).collect::<Vec<_>>().join("\n")
-}
-
-/// A text without characters that XML 1.0 does not have.
-fn line(text: &str) -> String {
-    let known = |c: char| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { ' ' } else { c };
-    text.chars().map(known).collect()
 }

@@ -1,5 +1,6 @@
 //! A chart of a page as an SVG file of its own: with a white ground, its title, its legend and its origin.
 
+use super::xml;
 use crate::chart::Chart;
 use crate::document::{Block, Document};
 use crate::format::html::{legend, plain, svg};
@@ -48,7 +49,7 @@ pub fn picture(chart: &Chart, origin: &str) -> Option<String> {
             }
         }
     };
-    Some(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", file.into_string()))
+    Some(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", xml(&file.into_string())))
 }
 
 /// Mark, colour and name of each series, or of each shade.
