@@ -126,7 +126,7 @@ impl Chart {
 }
 
 /// Figures of a picture that a page has room for.
-const MOST_FIGURES: usize = 10_000;
+const MOST_FIGURES: usize = 4_000;
 /// Figures of a series or a point that always have room.
 const FEW_FIGURES: usize = 100;
 

@@ -183,7 +183,7 @@ fn a_million_trials_make_no_larger_picture() {
     let mut points = vec![spot(1.0, 10.0)];
     points[0].trials = vec![10.0; 1_000_000];
     let page = drawn(chart(Scale::Linear { from_zero: true }, points));
-    assert!(page.matches("<circle").count() < 1000);
+    assert!(page.matches("<circle").count() < 5000 && page.len() < 1_000_000, "{}", page.len());
 }
 
 #[test]
@@ -200,8 +200,8 @@ fn a_million_points_make_a_page_that_says_how_many_it_shows() {
     chart.series.truncate(1);
     chart.series[0].points = points;
     let page = drawn(chart);
-    assert!(page.len() < 3_000_000, "{}", page.len());
-    assert!(page.contains("have one in 100 of its figures, with the least and the greatest"), "{page}");
+    assert!(page.len() < 1_000_000, "{}", page.len());
+    assert!(page.contains("have one in 250 of its figures, with the least and the greatest"), "{page}");
     assert!(page.contains("%225%22,9,"), "the point that differs is kept");
 }
 

@@ -35,8 +35,6 @@ const LONGEST_NAME: usize = 44;
 /// The same for names along an axis, and so many of them have room.
 const LONGEST_ORDERED: usize = 16;
 const ORDERED: usize = 6;
-/// Trials of a point that are drawn.
-const MOST_TRIALS: usize = 200;
 /// Names of an axis that have room.
 const MOST_NAMES: usize = 400;
 
@@ -283,10 +281,11 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
                 context.draw_series([bar])?;
             }
             if let Some([low, high]) = spot.interval {
-                let interval = PathElement::new([at(x, low), at(x, high)], INK.stroke_width(2));
+                let ink = if place.is_some() || chart.series.len() == 1 { INK } else { color };
+                let interval = PathElement::new([at(x, low), at(x, high)], ink.stroke_width(2));
                 context.draw_series([interval])?;
             }
-            let trials = spot.trials.iter().filter(|value| value.is_finite()).take(MOST_TRIALS);
+            let trials = spot.trials.iter().filter(|value| value.is_finite());
             let dots = trials.map(|value| Circle::new(at(x, *value), 2, color.mix(0.6).filled()));
             context.draw_series(dots)?;
         }

@@ -22,9 +22,8 @@ const MOST_MAPS: usize = 2;
 const MOST_LOADS: usize = 4;
 /// The fewest samples of a trial that make a line.
 const FEWEST_SAMPLES: usize = 4;
-/// Series, and trials of one, that can be told apart.
+/// Series that can be told apart.
 const MOST_SERIES: usize = 8;
-const MOST_TRIALS: usize = 2000;
 /// Percentiles, by how many frames one is slower of.
 const SLOWEST: [f64; 12] = [2.0, 4.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 1e4, 1e5, 1e6];
 /// The share of the sent frames from which on a loss is marked: fewer may be under way.
@@ -143,12 +142,13 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
             let (x, y) = (trial.began_ns as f64 / 1e9, trial.rates?.received / scale);
             Some(Spot { x, y, interval: None, trials: Vec::new() })
         };
-        here.filter_map(spot).take(MOST_TRIALS).collect()
+        here.filter_map(spot).collect()
     };
     let slots = &shown.campaign.slots;
     let valid = slots.iter().map(|slot| (shown.name(slot.id), of(slot, true)));
-    let mut all: Vec<(String, Vec<Spot>)> =
-        valid.filter(|(_, points)| !points.is_empty()).take(MOST_SERIES).collect();
+    let mut all: Vec<(String, Vec<Spot>)> = valid.filter(|(_, points)| !points.is_empty()).collect();
+    let cells = all.len();
+    all.truncate(MOST_SERIES);
     let invalid: Vec<Spot> = slots.iter().flat_map(|slot| of(slot, false)).collect();
     if !invalid.is_empty() {
         all.push(("audit failed, in no result".into(), invalid));
@@ -164,6 +164,14 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
     if chart.series.iter().any(|series| series.points.len() > 1) {
         page.heading("Drift");
         page.blocks.push(Block::Chart(chart));
+        left_out(page, cells, MOST_SERIES);
+    }
+}
+
+/// Says how many cells a picture does not show.
+pub fn left_out(page: &mut Document, all: usize, most: usize) {
+    if all > most {
+        page.note(format!("Drawn: the first {most} of {all} cells. The records have them all."));
     }
 }
 
@@ -177,7 +185,9 @@ pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
     };
     let with_dut = shown.campaign.slots.iter().any(|slot| !slot.is_calibration());
     let slots = shown.campaign.slots.iter().filter(|slot| slot.is_calibration() != with_dut);
-    let all: Vec<(String, Histogram)> = slots.filter_map(of).take(MOST_SERIES).collect();
+    let mut all: Vec<(String, Histogram)> = slots.filter_map(of).collect();
+    let cells = all.len();
+    all.truncate(MOST_SERIES);
     if all.is_empty() {
         return;
     }
@@ -215,6 +225,7 @@ pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
         series: lines(&slowest),
         interval: None,
     }));
+    left_out(page, cells, MOST_SERIES);
 }
 
 /// Rates inside the trials, from sample to sample.
@@ -238,11 +249,8 @@ pub fn loads(page: &mut Document, shown: &Shown<'_>) {
     for (slot, trials) in all.iter().take(MOST_LOADS) {
         page.blocks.push(Block::Chart(inside(shown, slot, trials)));
     }
-    let more = all.len().saturating_sub(MOST_LOADS);
-    let more = if more > 0 { format!(" The records have {more} more cells.") } else { String::new() };
-    page.note(format!(
-        "Rates between two samples of the counters, medians over the trials of a cell at its last load. The warm-up is not sampled.{more}"
-    ));
+    page.note("Rates between two samples of the counters, medians over the trials of a cell at its last load. The warm-up is not sampled.");
+    left_out(page, all.len(), MOST_LOADS);
 }
 
 fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {

@@ -1,7 +1,7 @@
 //! Where the time of a frame goes: functions of the DUT's kernel, in nanoseconds.
 
 use super::super::numbers::rate;
-use super::Shown;
+use super::{Shown, pictures};
 use crate::document::{Block, Cell, Document, Drawing, Table};
 use linerate_measure::record::SlotProfile;
 use linerate_profile::{differential_part, flame_graph_part};
@@ -88,7 +88,8 @@ pub fn flames(page: &mut Document, shown: &Shown<'_>) {
         }
     };
     let of_dut = |slot: &usize| shown.campaign.slots.get(*slot).is_some_and(|slot| !slot.is_calibration());
-    let drawn = || shown.stacks.iter().filter(|(slot, _)| of_dut(slot)).take(FLAMES);
+    let all = || shown.stacks.iter().filter(|(slot, _)| of_dut(slot));
+    let drawn = || all().take(FLAMES);
     for (slot, profile) in drawn() {
         let mut functions = profile.functions();
         functions.sort_by_key(|function| std::cmp::Reverse(function.own));
@@ -110,6 +111,7 @@ pub fn flames(page: &mut Document, shown: &Shown<'_>) {
         );
         draw(title, differential_part(before, after), says.into());
     }
+    pictures::left_out(page, all().count(), FLAMES);
 }
 
 /// Events that the CPUs counted, for each frame.
