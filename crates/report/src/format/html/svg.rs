@@ -31,7 +31,7 @@ const MANY_NAMES: u32 = 60;
 /// Height of one of several bars of a name.
 const BAR_HEIGHT: u32 = 13;
 /// Characters of a name.
-const LONGEST_NAME: usize = 44;
+const LONGEST_NAME: usize = 54;
 /// The same for names along an axis, and so many of them have room.
 const LONGEST_ORDERED: usize = 16;
 const ORDERED: usize = 6;
@@ -172,7 +172,7 @@ fn cells(chart: &Chart, mut x: Extent, y: &Extent, area: &DrawingArea<SVGBackend
     let mut context = ChartBuilder::on(area)
         .margin(8)
         .x_label_area_size(44)
-        .y_label_area_size(24 + 8 * longest.min(LONGEST_NAME) as u32)
+        .y_label_area_size(24 + 7 * longest.min(LONGEST_NAME) as u32)
         .build_cartesian_2d(x, Extent::of_names(names))?;
     let text = || ("sans-serif", 15).into_font().color(&INK);
     let mut mesh = context.configure_mesh();
@@ -230,7 +230,7 @@ fn shade(share: f64) -> RGBColor {
 fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
     let named = !x.names.is_empty();
     let longest = x.names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    let margin = if named { 24 + 8 * longest.min(LONGEST_NAME) as u32 } else { 64 };
+    let margin = if named { 24 + 7 * longest.min(LONGEST_NAME) as u32 } else { 64 };
     let bounds = y.range.clone();
     let (across, up, titles) = match named {
         true => (y, x, [&chart.y.label, &chart.x.label]),
