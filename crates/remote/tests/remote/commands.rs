@@ -80,17 +80,17 @@ fn an_interrupt_ends_a_command() {
 
 #[test]
 #[ignore = "needs root and openssh-server"]
-fn a_gigabyte_of_output_leaves_its_beginning_and_its_end() {
+fn a_flood_of_output_leaves_its_beginning_and_its_end() {
     with_host(|_, place| {
         let before = peak_kib();
-        let flood = "echo first; yes linerate | head -c 1000000000; echo last";
+        let flood = "echo first; yes linerate | head -c 400000000; echo last";
         let finished = place.run(&Order::new(flood).within(Duration::from_secs(120)), None).unwrap();
         assert!(finished.is_success(), "{finished:?}");
-        assert_eq!(finished.stdout.total(), 6 + 1_000_000_000 + 5);
+        assert_eq!(finished.stdout.total(), 6 + 400_000_000 + 5);
         let text = finished.text();
         assert!(text.starts_with("first\nlinerate\n") && text.ends_with("last\n"));
         // Other tests of this process need some, too.
-        assert!(peak_kib() - before < 200 * 1024, "{} KiB more than before", peak_kib() - before);
+        assert!(peak_kib() - before < 100 * 1024, "{} KiB more than before", peak_kib() - before);
     });
 }
 
