@@ -37,8 +37,8 @@ fn verdicts(tuned: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-#[ignore = "needs root: run by make test as root"]
-fn the_change_that_helps_is_found_and_proven() {
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_the_change_that_helps_is_found_and_proven() {
     let scratch = Scratch::new();
     fs::write(scratch.file("plan.toml"), PLAN.replace("ECHO", "")).unwrap();
     let tune = linerate_line("tune plan.toml --out tuned --json --seed 1").dir(scratch.path()).within(120);
