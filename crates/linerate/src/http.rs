@@ -175,7 +175,7 @@ impl<F: Fn(&str) -> Answer> Here<F> {
         let path = path.split(['?', '#']).next().unwrap_or_default();
         match decoded(path) {
             Some(path) if path.starts_with('/') => Some(Ok((path, whole))),
-            _ => bad("this is no address of a page"),
+            _ => bad("no page has this address"),
         }
     }
 

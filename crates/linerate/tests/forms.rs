@@ -1,4 +1,4 @@
-//! Campaigns in the forms that other programs read. Each is read here by a reader that is none of linerate's.
+//! Campaigns in the forms that other programs read. Another project's reader reads each of them here.
 
 mod common;
 

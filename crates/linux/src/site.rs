@@ -81,7 +81,7 @@ impl SiteFolder {
             None => (None, file),
         };
         if (folder.is_none() && file.contains('/')) || name.contains('/') || matches!(name, "" | "." | "..") {
-            return Err(Error::Refused(format!("{} is no file of the site", shown.display())));
+            return Err(Error::Refused(format!("{} does not belong to the site", shown.display())));
         }
         let written = match folder {
             Some(folder) => self.below(folder).and_then(|at| self.new_file(Some(at), name, text.as_bytes())),

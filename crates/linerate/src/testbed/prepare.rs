@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// Why there is no reset of a simulated DUT.
+/// The reason for refusing a reset of a simulated DUT.
 pub const NOTHING_BEFALLS: &str = "nothing can befall a simulated DUT";
 
 /// A plan, and its cells that can be measured. Cells and lanes have the plan's numbers.

@@ -214,7 +214,7 @@ fn recovery(course: &Benched, valid: &[&TrialRecord]) -> Option<Recovery> {
     (!runs.is_empty()).then(|| Recovery { throughput, overload, reduced, mean_ns: mean(&known), runs })
 }
 
-/// How long the power is off, which is no part of the time that a DUT takes (RFC 6201, section 4.3.1).
+/// How long the power is off. The time of a reset does not include it (RFC 6201, section 4.3.1).
 const POWER_OFF_NS: f64 = 15e9;
 
 fn reset(valid: &[&TrialRecord]) -> Option<Reset> {

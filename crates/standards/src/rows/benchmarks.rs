@@ -210,7 +210,7 @@ pub const ROWS: &[&Row] = &[
         "6201-1.3",
         Should,
         Test(Reset),
-        "by lost frames if sending goes on without a link, else by time stamps",
+        "by lost frames where sending continues without a link; otherwise by time stamps",
         |case| {
             let none = |(of, figure): &(&Benchmarked, &record::Reset)| {
                 (figure.by_loss_ns.is_none() && figure.by_stamps_ns.is_none())

@@ -184,7 +184,7 @@ pub const ROWS: &[&Row] = &[
             addresses
                 .into_iter()
                 .find(|address| !is_benchmarks(*address))
-                .map(|address| format!("{address} is no address of benchmarks"))
+                .map(|address| format!("{address} lies outside the addresses for benchmarks"))
         };
         case.each(case.traffics(), outside, "all addresses are of 198.18.0.0/15 or 2001:2::/48")
     }),
