@@ -29,8 +29,7 @@ mod trials;
 mod tuning;
 
 use crate::document::{Block, Document, Table, Tone};
-use linerate_measure::record::{Campaign, HostFacts, LabKind, SlotFacts, Summary, TrialRecord};
-use linerate_profile::Profile;
+use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};
 use std::collections::BTreeMap;
 
 pub use crate::format::{Style, ascii};
@@ -51,6 +50,7 @@ pub use functions::{function_changes, functions};
 pub use history::history;
 pub use kernel::{dropped, lock_waits, observed, stack_times};
 pub use lab_check::{LabCheck, lab_check};
+pub use linerate_explain::Records;
 pub use numbers::together;
 pub use plan::{diagnostics, estimate, estimate_line, plan, plan_line, plan_list, rehearsal};
 pub use reproduction::reproduction;
@@ -58,22 +58,6 @@ pub(crate) use results::{Shown, changes, decisive};
 pub use search_check::search_check;
 pub use trials::trials;
 pub use tuning::tuning;
-
-/// The records of a campaign for its page.
-#[derive(Debug, Clone, Copy)]
-pub struct Records<'a> {
-    pub campaign: &'a Campaign,
-    /// The machine.
-    pub host: &'a HostFacts,
-    /// The verdict.
-    pub summary: &'a Summary,
-    /// The trials, for pictures; empty where a page has none.
-    pub trials: &'a [TrialRecord],
-    /// How the DUTs were configured.
-    pub facts: &'a [SlotFacts],
-    /// The stacks of the slots that were profiled.
-    pub stacks: &'a BTreeMap<usize, Profile>,
-}
 
 /// The verdict of a campaign for a person to read.
 pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {
