@@ -1,12 +1,8 @@
 //! `linerate facts` and `linerate advise`: saved folders, a real namespace, and the lines for files.
 
-mod common;
-#[path = "../../remote/tests/common/sshd.rs"]
-mod sshd;
-
-use common::{LINERATE, Namespace, Program, Scratch, linerate};
+use crate::common::{LINERATE, Namespace, Program, Scratch, linerate};
+use crate::sshd::SshLab;
 use serde_json::Value;
-use sshd::SshLab;
 use std::fs;
 use std::path::Path;
 

@@ -1,10 +1,8 @@
 //! `linerate apply` and `linerate revert`: a host is afterwards as it was before, wherever they were stopped.
 
-mod common;
-
-use common::lab::Namespace;
-use common::process::Program;
-use common::{Scratch, wait_for};
+use crate::common::lab::Namespace;
+use crate::common::process::Program;
+use crate::common::{Scratch, wait_for};
 use std::fs;
 use std::path::Path;
 

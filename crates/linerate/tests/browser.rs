@@ -1,9 +1,7 @@
 //! Pages in a real browser.
 
-mod common;
-
-use common::browser::{Browser, ENTER, ESCAPE, TAB};
-use common::{Scratch, linerate_line};
+use crate::common::browser::{Browser, ENTER, ESCAPE, TAB};
+use crate::common::{Scratch, linerate_line};
 use serde_json::Value;
 
 /// Records of a simulated campaign, and the file of their page.
@@ -182,7 +180,7 @@ fn a_site_is_searched_from_a_disk_and_loads_its_index_alone() {
     assert_eq!(loaded(), Value::Array(Vec::new()), "nothing is loaded before the first letter");
     browser.click(".search input");
     browser.press("stateful");
-    let found = common::wait_for("the index", || {
+    let found = crate::common::wait_for("the index", || {
         let rows = browser
             .run("return [...document.querySelectorAll('.search tbody tr')].map(row => row.innerText)");
         rows.as_array().filter(|rows| rows.len() == 1).map(|rows| rows[0].as_str().unwrap().to_string())

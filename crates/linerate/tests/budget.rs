@@ -1,8 +1,6 @@
 //! Costs of a campaign beside its trials: time, memory, and the wait for the first sample.
 
-mod common;
-
-use common::{Bench, median, wait_for};
+use crate::common::{Bench, median, wait_for};
 use std::time::{Duration, Instant};
 
 /// Three attempts, to find the machine idle: CPU time of other programs is not ours.
@@ -54,8 +52,9 @@ fn first_sample() -> Duration {
     let bench = Bench::new("--family 4 --trials 1 --duration 250ms");
     let began = Instant::now();
     let running = bench.program().start();
-    let first =
-        wait_for("the first trial", || common::campaign::trials(&bench.directory()).into_iter().next());
+    let first = wait_for("the first trial", || {
+        crate::common::campaign::trials(&bench.directory()).into_iter().next()
+    });
     let recorded = began.elapsed();
     running.wait().ok();
     let samples = first["samples"].as_array().unwrap();

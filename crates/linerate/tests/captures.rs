@@ -1,8 +1,6 @@
 //! Frames into a capture and out of it again: `send --write` and `receive --read` agree to the frame.
 
-mod common;
-
-use common::{Ended, Scratch, frames_of, linerate};
+use crate::common::{Ended, Scratch, frames_of, linerate};
 
 const TRANSPORTS: [&str; 3] = ["udp", "tcp", "icmp"];
 

@@ -1,12 +1,8 @@
 //! `linerate conduct`: Conductor's tests shown, refused with all their faults, and carried out.
 
-mod common;
-#[path = "conduct/hosts.rs"]
 mod hosts;
-#[path = "../../remote/tests/common/sshd.rs"]
-mod sshd;
 
-use common::{LINERATE, Namespace, Program, Scratch, linerate, wait_for};
+use crate::common::{LINERATE, Namespace, Program, Scratch, linerate, wait_for};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,12 @@
 //! `linerate flame` on real profiles.
 
-mod common;
-
-use common::{Scratch, linerate};
+use crate::common::{Scratch, linerate};
 use std::fs;
 use std::process::Command;
 
 const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/profiles");
 
-fn flame(args: &[&str]) -> common::Program {
+fn flame(args: &[&str]) -> crate::common::Program {
     linerate(["flame"].iter().chain(args).copied()).dir(PROFILES.as_ref())
 }
 
@@ -67,7 +65,7 @@ fn other_files_are_refused_and_a_reader_may_go_away() {
     flame(&["--folded", "--top", "3", "LICENSE"]).run().fails(2, &["--folded"]);
     let line = format!(
         "{} flame --folded bench.ipf-stateless.inet4.graph | head -n 1; echo ${{PIPESTATUS[0]}}",
-        common::LINERATE
+        crate::common::LINERATE
     );
     let output = Command::new("bash").args(["-c", &line]).current_dir(PROFILES).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -1,8 +1,6 @@
 //! Campaigns in the forms that other programs read. Another project's reader reads each of them here.
 
-mod common;
-
-use common::{Ended, Program, Scratch, linerate};
+use crate::common::{Ended, Program, Scratch, linerate};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use serde_json::Value;

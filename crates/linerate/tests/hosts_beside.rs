@@ -3,7 +3,6 @@
 
 #[path = "hosts/campaigns.rs"]
 mod campaigns;
-mod common;
 #[path = "hosts/lab.rs"]
 mod lab;
 #[path = "hosts/lost.rs"]
@@ -14,8 +13,6 @@ mod namespaces;
 mod rules;
 #[path = "hosts/site.rs"]
 mod site;
-#[path = "../../remote/tests/common/sshd.rs"]
-mod sshd;
 #[path = "hosts/sudo.rs"]
 mod sudo;
 #[path = "hosts/tables.rs"]

@@ -1,16 +1,11 @@
 //! `linerate lab check`: labs of hosts with the real sshd, sound and broken in many ways at once.
 
-#[path = "lab_check/bsd.rs"]
 mod bsd;
-mod common;
-#[path = "lab_check/linux.rs"]
 mod linux;
-#[path = "../../remote/tests/common/sshd.rs"]
-mod sshd;
 
-use common::{Ended, LINERATE, Program, Scratch, linerate};
+use crate::common::{Ended, LINERATE, Program, Scratch, linerate};
+use crate::sshd::SshLab;
 use serde_json::Value;
-use sshd::SshLab;
 use std::fs;
 
 /// The program on a lab file, in the network from which the hosts of a lab are reached.

@@ -1,9 +1,7 @@
 //! Labs by hand, the remains of a killed run, and disks that are full.
 
-mod common;
-
-use common::lab::{Namespace, names};
-use common::{Lab, Program, Scratch, linerate, linerate_line, unique};
+use crate::common::lab::{Namespace, names};
+use crate::common::{Lab, Program, Scratch, linerate, linerate_line, unique};
 
 /// No name of a namespace is new. Names that existed before may come and go with other programs.
 #[track_caller]
@@ -80,7 +78,7 @@ fn the_remains_of_a_killed_run_are_cleared_by_the_next() {
     std::fs::write(&draft, "{").unwrap();
     let status = linerate_line("lab status").run().ok().stdout;
     assert!(status.contains(&format!("Lab {name} is unfinished; `linerate lab down")), "{status}");
-    let next = common::Bench::new("--family 4 --trials 1 --duration 20ms").run();
+    let next = crate::common::Bench::new("--family 4 --trials 1 --duration 20ms").run();
     let left = names();
     assert!(
         next.ended.stderr.contains(&format!("cleared the remains of lab {name}")),
@@ -96,7 +94,7 @@ fn the_remains_of_a_killed_run_are_cleared_by_the_next() {
 #[ignore = "needs root: run by make test as root"]
 fn a_lab_whose_namespaces_are_gone_is_unfinished_and_goes_down() {
     let lab = Lab::up(&["forwarding"]);
-    common::lab::ip(&format!("netns del {}", lab.namespace("dut0"))).ok();
+    crate::common::lab::ip(&format!("netns del {}", lab.namespace("dut0"))).ok();
     let status = linerate_line("lab status").run().ok().stdout;
     assert!(status.contains(&format!("Lab {} is unfinished", lab.name)), "{status}");
     let json = linerate_line("lab status --json").run().ok().json();
@@ -111,7 +109,7 @@ fn what_there_is_of_a_lab_whose_linerate_was_killed_goes_down_by_its_name() {
     let record = r#"{"version":1,"name":"dead","pid":4194304,"pid_started":1,"created":1,"complete":false,"namespaces":{}}"#;
     let down = format!(
         "mkdir -p /run/linerate/labs; echo '{record}' >/run/linerate/labs/dead.json; {} lab down --name dead",
-        common::LINERATE
+        crate::common::LINERATE
     );
     let ended = Program::with_own_run(&down).run().ok();
     assert!(ended.stderr.contains("cleared the remains of lab dead"), "{}", ended.stderr);
@@ -137,7 +135,7 @@ fn a_campaign_can_leave_its_lab_up() {
     if before.contains("linerate-generator") {
         panic!("a lab named linerate is up: linerate lab down --name linerate");
     }
-    let bench = common::Bench::new("--family 4 --trials 1 --duration 50ms --keep").run();
+    let bench = crate::common::Bench::new("--family 4 --trials 1 --duration 50ms --keep").run();
     let up = names();
     linerate_line("lab down --name linerate").run().ok();
     assert!(up.contains("linerate-generator") && up.contains("linerate-dut0"), "{up}");
@@ -156,14 +154,16 @@ fn with_small_disk(scratch: &Scratch, size: &str, script: &str) -> Program {
 #[ignore = "needs root: run by make test as root"]
 fn a_disk_that_fills_up_is_named_and_the_trials_so_far_are_safe() {
     let scratch = Scratch::new();
-    let bench =
-        format!("{} bench --family 4 --duration 10ms --trials 2000 --out disk/records", common::LINERATE);
+    let bench = format!(
+        "{} bench --family 4 --duration 10ms --trials 2000 --out disk/records",
+        crate::common::LINERATE
+    );
     let keep = "code=$?; cp -r disk/records kept; exit $code";
     let ended = with_small_disk(&scratch, "512k", &format!("{bench}; {keep}")).within(170).run();
     let ended = ended
         .fails(1, &["disk/records/trials.jsonl", "No space left on device", "trials are safe", "Free space"]);
     let kept = scratch.path().join("kept");
-    let trials = common::campaign::trials(&kept);
+    let trials = crate::common::campaign::trials(&kept);
     assert!(trials.len() > 100, "{}", trials.len());
     assert!(
         ended.stderr.contains(&format!("the first {} trials are safe", trials.len())),
@@ -179,10 +179,10 @@ fn a_disk_that_fills_up_is_named_and_the_trials_so_far_are_safe() {
 #[ignore = "needs root: run by make test as root"]
 fn a_disk_that_is_full_from_the_beginning_is_named() {
     let scratch = Scratch::new();
-    let bench = format!("{} bench --simulate ok --trials 1 --out disk/records", common::LINERATE);
+    let bench = format!("{} bench --simulate ok --trials 1 --out disk/records", crate::common::LINERATE);
     let fill = "head -c 200000 /dev/zero > disk/full 2> /dev/null";
     let ended = with_small_disk(&scratch, "64k", &format!("{fill}; {bench}")).run();
     ended.fails(1, &["disk/records", "No space left on device"]);
-    let send = format!("{} send --write disk/frames.pcap -n 100000", common::LINERATE);
+    let send = format!("{} send --write disk/frames.pcap -n 100000", crate::common::LINERATE);
     with_small_disk(&scratch, "64k", &send).run().fails(1, &["disk/frames.pcap", "No space left"]);
 }

@@ -1,9 +1,7 @@
 //! Other tools on our frames: tcpdump counts those that we send, tshark finds every checksum right, and we count those that
 //! trafgen sends. All inside labs that the tests set up.
 
-mod common;
-
-use common::{Lab, Running, Scratch, frames_of, linerate};
+use crate::common::{Lab, Running, Scratch, frames_of, linerate};
 use std::collections::HashMap;
 
 /// A capture of UDP, TCP and ICMP at `r0`, or in the DUT at its inside interface, being taken.
@@ -23,7 +21,7 @@ impl Capture {
         let filter = ["-Z", "root", "udp or tcp or icmp or icmp6 or vlan"];
         let tcpdump = lab.exec(role, &[&args[..], &filter[..]].concat()).start();
         // It writes the file's header when its socket, ring and filter are in place.
-        common::wait_for("tcpdump to listen", || {
+        crate::common::wait_for("tcpdump to listen", || {
             std::fs::metadata(&file).is_ok_and(|f| f.len() >= 24).then_some(())
         });
         Capture { tcpdump, file, _scratch: scratch }
@@ -58,7 +56,7 @@ fn complaints(file: &str) -> Running {
         "_ws.short",
         "_ws.expert.severity == \"Error\"",
     ];
-    common::Program::new("tshark")
+    crate::common::Program::new("tshark")
         .args(["-n", "-r", file, "-T", "fields", "-Y", &bad.join(" || ")])
         .args(options)
         .args(fields)
@@ -68,7 +66,7 @@ fn complaints(file: &str) -> Running {
 /// The frames that tshark finds to carry a checksum of each protocol that is good, one a line.
 fn good(file: &str, filter: &str) -> Running {
     let checks = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE"];
-    let program = common::Program::new("tshark").args([
+    let program = crate::common::Program::new("tshark").args([
         "-n",
         "-r",
         file,
@@ -196,7 +194,7 @@ fn through(lab: &Lab, [interface, dut, inside, out]: [&str; 4], family: &str) ->
 
 /// An XDP receiver is there when its program is.
 fn wait_for_receiver(lab: &Lab, interface: &str) {
-    common::wait_for("the receiver", || {
+    crate::common::wait_for("the receiver", || {
         let link = lab.exec("receiver", &["ip", "link", "show", interface]).run().ok().stdout;
         link.contains("xdp").then_some(())
     });

@@ -1,15 +1,11 @@
 //! `linerate plan`, and the plans that come with it.
 
-mod common;
-
-use common::{LINERATE, Program, Scratch, linerate};
+use crate::common::{LINERATE, Program, Scratch, linerate};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-#[path = "plans/rule_files.rs"]
 mod rule_files;
-#[path = "plans/schema.rs"]
 mod schema;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");

@@ -1,10 +1,8 @@
 //! `linerate rules`: from the command line, and into the firewalls that this machine has.
 
-mod common;
-#[path = "rules/loaded.rs"]
 mod loaded;
 
-use common::{Program, Scratch, linerate, linerate_line};
+use crate::common::{Program, Scratch, linerate, linerate_line};
 
 fn rules(line: &str) -> Program {
     linerate_line(&format!("rules {line}"))
@@ -103,7 +101,7 @@ fn sets_go_into_files() {
 #[test]
 fn a_full_disk_is_told() {
     rules("pf --stateless --table 100k -o /dev/full").run().fails(1, &["/dev/full", "No space left"]);
-    let shell = format!("{} rules pf --stateless --table 100k > /dev/full", common::LINERATE);
+    let shell = format!("{} rules pf --stateless --table 100k > /dev/full", crate::common::LINERATE);
     Program::new("sh").args(["-c", &shell]).run().fails(1, &["standard output", "No space left"]);
 }
 

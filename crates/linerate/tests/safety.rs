@@ -1,8 +1,6 @@
 //! Nothing outside the lab is touched, whatever happens: the guard of RFC 6815, signals, missing privileges, full disks.
 
-mod common;
-
-use common::{Bench, Lab, Namespace, Program, Scratch, linerate, linerate_line, wait_for};
+use crate::common::{Bench, Lab, Namespace, Program, Scratch, linerate, linerate_line, wait_for};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
@@ -19,8 +17,8 @@ impl Outside {
     fn now() -> Self {
         let settings = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
         let read = |name: &&str| std::fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
-        let links = common::lab::ip("-o link").ok().stdout;
-        Outside { links, settings: settings.iter().map(read).collect(), names: common::lab::names() }
+        let links = crate::common::lab::ip("-o link").ok().stdout;
+        Outside { links, settings: settings.iter().map(read).collect(), names: crate::common::lab::names() }
     }
 
     #[track_caller]
@@ -123,7 +121,7 @@ fn root_without_all_powers_measures_by_sockets_and_is_told() {
     let bench = "bench --family 4 --trials 1 --duration 20ms --out";
     for (number, apart) in ["unshare -Ur", "setpriv --bounding-set -sys_admin"].into_iter().enumerate() {
         let scratch = Scratch::new();
-        let line = format!("{apart} {} {bench} records", common::LINERATE);
+        let line = format!("{apart} {} {bench} records", crate::common::LINERATE);
         let mut words = line.split_whitespace();
         let ended = Program::new(words.next().unwrap()).args(words).dir(scratch.path()).run().ok();
         let why = ["cannot load the eBPF program", "not root"][number];
@@ -137,7 +135,7 @@ fn root_without_all_powers_measures_by_sockets_and_is_told() {
     let scratch = Scratch::new();
     let plan = "title = \"t\"\nquestion = \"q\"\n[variants.a]\nabout = \"a\"\n[trials]\nduration = \"20 ms\"\nblocks = 1\n";
     std::fs::write(scratch.file("plan.toml"), plan).unwrap();
-    let run = Program::new("unshare").args(["-Ur", common::LINERATE, "run", "plan.toml"]);
+    let run = Program::new("unshare").args(["-Ur", crate::common::LINERATE, "run", "plan.toml"]);
     let page = run.dir(scratch.path()).run().ok().stdout;
     assert!(page.contains("uses AF_PACKET sockets"), "{page}");
 }
@@ -145,7 +143,7 @@ fn root_without_all_powers_measures_by_sockets_and_is_told() {
 /// A copy of linerate that every user can run.
 fn copy_for_all(scratch: &Scratch) -> String {
     let copy = scratch.file("linerate");
-    std::fs::copy(common::LINERATE, &copy).unwrap();
+    std::fs::copy(crate::common::LINERATE, &copy).unwrap();
     std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o777)).unwrap();
     copy
@@ -182,7 +180,7 @@ fn after_kill_9_nothing_is_left_and_the_next_run_is_fine() {
     let before = Outside::now();
     let bench = Bench::new("--family 4 --budget 40s --variant nft-stateful");
     let running = bench.program().start();
-    wait_for("two trials", || (common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
+    wait_for("two trials", || (crate::common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
     let namespaces = namespaces_of(running.pid());
     assert!(namespaces >= 3, "generator, receiver and DUTs: {namespaces}");
     running.signal(libc::SIGKILL);
@@ -235,7 +233,7 @@ fn ctrl_c_at_any_moment_puts_everything_back() {
 fn the_records_of_an_interrupted_campaign_are_whole() {
     let bench = Bench::new("--family 4 --budget 40s --duration 50ms");
     let running = bench.program().start();
-    wait_for("six trials", || (common::campaign::trials(&bench.directory()).len() >= 6).then_some(()));
+    wait_for("six trials", || (crate::common::campaign::trials(&bench.directory()).len() >= 6).then_some(()));
     running.signal(libc::SIGINT);
     let campaign = bench.read(running.wait().status(130));
     let rows = campaign.document("summary.json")["rows"].clone();

@@ -1,9 +1,7 @@
 //! Searches on real packets, against DUTs whose answer is known, and against each other. They want a quiet machine: a stall of the
 //! machine is a loss of the DUT.
 
-mod common;
-
-use common::{Ended, Scratch, linerate_line};
+use crate::common::{Ended, Scratch, linerate_line};
 use serde_json::Value;
 
 /// Load of a trial of 100 ms: its warm-up lasts as long as its window.

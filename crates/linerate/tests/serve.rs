@@ -1,8 +1,6 @@
 //! `linerate serve`: hostile requests over loopback, a campaign that is being written, and a site's files.
 
-mod common;
-
-use common::{Bench, Running, Scratch, linerate, linerate_line};
+use crate::common::{Bench, Running, Scratch, linerate, linerate_line};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

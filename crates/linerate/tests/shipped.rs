@@ -1,9 +1,7 @@
 //! The plans that come with linerate, run in their quick form on this machine, and the laws of physics that their results must
 //! obey.
 
-mod common;
-
-use common::{Ended, Scratch, linerate, median};
+use crate::common::{Ended, Scratch, linerate, median};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -94,7 +92,7 @@ impl Quick {
             self.faults.push(format!("exit status {status:?}: {}", ended.stderr));
         }
         self.document = serde_json::from_str(&ended.stdout).unwrap_or_default();
-        self.trials = common::campaign::trials(&scratch.path().join("records"));
+        self.trials = crate::common::campaign::trials(&scratch.path().join("records"));
         self.check_cells();
     }
 
@@ -110,9 +108,9 @@ impl Quick {
                 continue;
             }
             let of_cell: Vec<&Value> = self.trials.iter().filter(|t| t["slot"] == cell).collect();
-            let valid = of_cell.iter().filter(|t| common::campaign::valid(t)).count();
+            let valid = of_cell.iter().filter(|t| crate::common::campaign::valid(t)).count();
             if valid == 0 || valid * 2 < of_cell.len() {
-                let why = of_cell.iter().find_map(|t| common::campaign::failures(t).first().cloned());
+                let why = of_cell.iter().find_map(|t| crate::common::campaign::failures(t).first().cloned());
                 self.faults.push(format!(
                     "{title}: {valid} of {} trials are valid; {}",
                     of_cell.len(),
@@ -149,7 +147,7 @@ impl Quick {
             self.cell(title).ok_or_else(|| format!("{}: no '{title}' in {:?}", self.name, self.titles()))
         };
         let rates = |cell: usize| -> BTreeMap<u64, f64> {
-            let valid = self.trials.iter().filter(|t| t["slot"] == cell && common::campaign::valid(t));
+            let valid = self.trials.iter().filter(|t| t["slot"] == cell && crate::common::campaign::valid(t));
             valid.filter_map(|t| Some((t["block"].as_u64()?, t["rates"]["received"].as_f64()?))).collect()
         };
         let (of, than) = (rates(cell(of)?), rates(cell(than)?));

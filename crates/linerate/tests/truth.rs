@@ -1,10 +1,8 @@
 //! Against DUTs whose answer is known: rate, loss, duplication, delay, pacing. And: no frame is unaccounted for, whatever the
 //! variant, the mode, the transport and the length.
 
-mod common;
-
-use common::campaign::{duplicates, failures, located, rates, sent_and_received, valid};
-use common::{Bench, median};
+use crate::common::campaign::{duplicates, failures, located, rates, sent_and_received, valid};
+use crate::common::{Bench, median};
 use serde_json::Value;
 
 const TRIALS: usize = 5;

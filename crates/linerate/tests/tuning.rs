@@ -1,8 +1,6 @@
 //! `linerate tune`: changes that help, cost and do nothing are told apart.
 
-mod common;
-
-use common::{Scratch, linerate_line};
+use crate::common::{Scratch, linerate_line};
 use serde_json::Value;
 use std::fs;
 

@@ -1,9 +1,7 @@
 //! The command line without privileges: simulated campaigns, their records, and interruptions.
 
-mod common;
-
-use common::campaign::{duplicates, failures, located, rates, sent_and_received, valid};
-use common::{Bench, Campaign, Scratch, linerate, linerate_line, median, wait_for};
+use crate::common::campaign::{duplicates, failures, located, rates, sent_and_received, valid};
+use crate::common::{Bench, Campaign, Scratch, linerate, linerate_line, median, wait_for};
 use serde_json::Value;
 
 const QUICK: &str = "--simulate ok --family 4 --trials 1 --duration 20ms";
@@ -69,7 +67,7 @@ fn a_simulated_campaign_has_a_clock_of_its_own() {
     let run = linerate_line("run plan.toml --simulate loss=1000 --out records");
     let ended = run.dir(scratch.path()).within(180).run().ok();
     assert!(ended.took.as_secs() < 60, "{:?}", ended.took);
-    let trials = common::campaign::trials(&scratch.path().join("records"));
+    let trials = crate::common::campaign::trials(&scratch.path().join("records"));
     assert_eq!(trials.len(), 10);
     all_valid(&trials);
     let began = trials[9]["began_ns"].as_u64().unwrap();
@@ -195,7 +193,9 @@ fn ctrl_c_keeps_what_was_measured() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let bench = Bench::new("--simulate loss=1000 --family 4 --duration 20ms --budget 50s");
         let running = bench.program().start();
-        wait_for("two trials", || (common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
+        wait_for("two trials", || {
+            (crate::common::campaign::trials(&bench.directory()).len() >= 2).then_some(())
+        });
         running.signal(signal);
         let ended = running.wait().status(130);
         assert!(ended.stdout.starts_with("SIMULATED"), "{}", ended.stdout);
@@ -214,7 +214,7 @@ fn ctrl_c_keeps_what_was_measured() {
 fn a_bench_that_was_stopped_is_resumed() {
     let bench = Bench::new("--simulate loss=1000 --family 4 --duration 20ms --trials 40");
     let running = bench.program().start();
-    wait_for("two trials", || (common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
+    wait_for("two trials", || (crate::common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
     running.signal(libc::SIGINT);
     let ended = running.wait().status(130);
     assert!(ended.stderr.contains("to resume: linerate run --resume"), "{}", ended.stderr);

@@ -1,8 +1,6 @@
 //! Bad arguments: each is refused with exit status 2 and a message that names it and a remedy. And the help.
 
-mod common;
-
-use common::{LINERATE, Program, Scratch, linerate, linerate_line};
+use crate::common::{LINERATE, Program, Scratch, linerate, linerate_line};
 
 /// Arguments, and words that the message must contain.
 const REFUSED: [(&str, &[&str]); 47] = [

@@ -1,12 +1,8 @@
 //! `linerate watch`, on real counters and on recorded ones.
 
-mod common;
-#[path = "../../remote/tests/common/sshd.rs"]
-mod sshd;
-
-use common::{LINERATE, Namespace, Program, Scratch, linerate, linerate_line};
+use crate::common::{LINERATE, Namespace, Program, Scratch, linerate, linerate_line};
+use crate::sshd::{SshLab, wait_until};
 use serde_json::Value;
-use sshd::{SshLab, wait_until};
 use std::time::Duration;
 
 #[test]
@@ -148,7 +144,7 @@ fn hosts_are_watched_over_ssh_by_one_session() {
 #[test]
 #[ignore = "needs root and nft"]
 fn the_queue_that_overruns_is_named() {
-    let namespace = Namespace::named(common::unique("ns"));
+    let namespace = Namespace::named(crate::common::unique("ns"));
     let quiet = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
     namespace.exec(&["sh", "-c", quiet]).run().ok();
     let end = |name: &str| format!("{name} numtxqueues 2 numrxqueues 2");

@@ -1,7 +1,7 @@
 //! Whatever happens to a connection or to its ends: the load ends, and the remaining side gets a message.
 
-use super::common::LINERATE;
 use super::hosts::{Held, Hosts, counter, greet, order, sender, serve};
+use crate::common::LINERATE;
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::message::Reply;
 use linerate_linux::ports::monotonic_ns;
@@ -30,7 +30,7 @@ fn set_going(agent: &Agent, hosts: &Hosts, means: Backend) {
         }
     }
     let began = hosts.sent();
-    super::common::wait_for("frames", || (hosts.sent() > began + 100).then_some(()));
+    crate::common::wait_for("frames", || (hosts.sent() > began + 100).then_some(()));
 }
 
 /// The interface's count stands still from a second after `cut` on.
@@ -101,7 +101,7 @@ fn a_load_ends_when_its_controller_is_frozen() {
         frozen.signal(libc::SIGSTOP);
         ends_within_a_second(&hosts, Instant::now());
         // The agent has given its reason and ended.
-        let lost = super::common::wait_for("the agent's end", || agent.lost());
+        let lost = crate::common::wait_for("the agent's end", || agent.lost());
         assert!(lost.contains("nothing was heard of the controller"), "{lost}");
         frozen.signal(libc::SIGCONT);
     }
@@ -116,7 +116,7 @@ fn signals_end_a_load_and_so_does_kill_9() {
         set_going(held.agent(), &hosts, Backend::Xdp);
         held.signal(signal);
         ends_within_a_second(&hosts, Instant::now());
-        let lost = super::common::wait_for("word of it", || held.agent().lost());
+        let lost = crate::common::wait_for("word of it", || held.agent().lost());
         let word = match signal {
             libc::SIGSTOP => "nothing was heard of the agent",
             libc::SIGKILL => "the connection ended",
@@ -144,7 +144,7 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
     let began = Instant::now();
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
-            super::common::wait_for("frames", || (hosts.sent() > 500).then_some(()));
+            crate::common::wait_for("frames", || (hosts.sent() > 500).then_some(()));
             receiver.signal(libc::SIGKILL);
         });
         trial.run(&AtomicBool::new(false), &|_| {}).unwrap_err()
@@ -172,7 +172,7 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
     let interrupted = AtomicBool::new(false);
     let flown = std::thread::scope(|scope| {
         scope.spawn(|| {
-            super::common::wait_for("frames", || (hosts.sent() > 100).then_some(()));
+            crate::common::wait_for("frames", || (hosts.sent() > 100).then_some(()));
             interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         trial.run(&interrupted, &|_| {}).unwrap()
@@ -261,7 +261,7 @@ fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
     unconfirmed.isolated = true;
     assert!(refused(&agent, unconfirmed).contains("loopback"));
     drop(agent);
-    super::common::lab::ip(&format!("-n {} addr add 192.0.2.1/24 dev g0", hosts.generator)).ok();
+    crate::common::lab::ip(&format!("-n {} addr add 192.0.2.1/24 dev g0", hosts.generator)).ok();
     // Once as sshd sets it, once as a shell under sudo has it.
     let connection = "192.0.2.7 50000 192.0.2.1 22";
     let mut direct = serve(&hosts.generator);

@@ -1,6 +1,6 @@
 //! Three hosts in a row: generator, device under test, receiver.
 
-use super::common::{LINERATE, lab::ip, lab::names, unique};
+use crate::common::{LINERATE, lab::ip, lab::names, unique};
 use linerate_hosts::agent::message::{Order, Port, Role};
 use linerate_linux::lab::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
 use linerate_linux::net::Netns;
@@ -96,7 +96,7 @@ impl Drop for Hosts {
 /// Runs lines of a shell in a namespace.
 fn run_in(namespace: &str, lines: &str) {
     let words = ["netns", "exec", namespace, "sh", "-e", "-c", lines];
-    super::common::Program::new("ip").args(words).run().ok();
+    crate::common::Program::new("ip").args(words).run().ok();
 }
 
 /// The kernel's counters of an interface.

@@ -1,7 +1,7 @@
 //! Trials through the client: every frame is accounted for.
 
-use super::common::lab::ip;
 use super::hosts::{CAMPAIGN, Hosts, INSIDE, counted, counter, greet, greet_by, sender, serve_ahead};
+use crate::common::lab::ip;
 use linerate_hosts::agent::message::Role;
 use linerate_linux::net::{Netns, procnet};
 use linerate_measure::trial::{Timing, rates};

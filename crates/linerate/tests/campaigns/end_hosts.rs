@@ -1,8 +1,8 @@
 //! TCP between two hosts that linerate makes: windows, round-trip times and rates that arithmetic knows.
 
-use super::common::schema::faults;
-use super::common::{campaign, linerate};
 use super::experiment::Experiment;
+use crate::common::schema::faults;
+use crate::common::{campaign, linerate};
 use serde_json::Value;
 
 /// Windows without scaling have 65,535 bytes at most: 45 segments of 1,448 bytes once in each round trip.

@@ -1,6 +1,6 @@
 //! A plan with its campaign, and properties that its records must have at every moment.
 
-use super::common::{Ended, Program, Scratch, campaign, linerate};
+use crate::common::{Ended, Program, Scratch, campaign, linerate};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Plans with faults: all of them are reported at once, and nothing is touched.
 
-use super::common::{Scratch, linerate};
 use super::outside::Outside;
+use crate::common::{Scratch, linerate};
 use std::fs;
 
 /// A valid plan around the given parts.

@@ -1,8 +1,8 @@
 //! Cells that the machine cannot or may not set up are skipped with the reason, and the rest is measured.
 
-use super::common::{LINERATE, Program, linerate};
 use super::experiment::Experiment;
 use super::outside::Outside;
+use crate::common::{LINERATE, Program, linerate};
 use std::fs;
 
 const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
@@ -56,7 +56,7 @@ fn settings_of_the_host_are_not_changed_without_consent() {
 fn consent_that_is_gone_is_noticed() {
     let experiment = Experiment::new(&weights("[61, 59]"), "");
     let running = experiment.run("--allow-host-changes").start();
-    super::common::wait_for("two trials", || (experiment.trials().len() >= 2).then_some(()));
+    crate::common::wait_for("two trials", || (experiment.trials().len() >= 2).then_some(()));
     running.signal(libc::SIGINT);
     running.wait().status(130);
     experiment.resume("").run().fails(1, &["has changed since the campaign began", "--allow-host-changes"]);
@@ -125,7 +125,7 @@ fn trials_of_different_rule_sets_follow_each_other() {
     });
     let gaps: Vec<f64> = gaps.collect();
     let longest = gaps.iter().copied().fold(0.0, f64::max);
-    println!("between two trials: median {:.1} ms, longest {longest:.1} ms", super::common::median(&gaps));
+    println!("between two trials: median {:.1} ms, longest {longest:.1} ms", crate::common::median(&gaps));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn trials_of_different_rule_sets_follow_each_other() {
 fn a_second_campaign_that_may_change_the_host_is_refused_at_its_start() {
     let plan = "title = \"t\"\nquestion = \"q\"\n[variants.a]\nabout = \"a\"\n[trials]\nduration = \"20 ms\"\nblocks = 5000\n";
     let experiment = Experiment::new(plan, "");
-    let run = format!("{} run plan.toml --allow-host-changes --out", super::common::LINERATE);
+    let run = format!("{} run plan.toml --allow-host-changes --out", crate::common::LINERATE);
     let line = format!(
         "{run} first >/dev/null 2>&1 & first=$!; until [ -s first/trials.jsonl ]; do sleep 0.02; done; \
          {run} second; code=$?; kill -INT $first; wait $first; exit $code"

@@ -1,10 +1,10 @@
 //! Ctrl-C: in every phase the host is restored, the trials are kept, and `--resume` continues.
 
-use super::common::{Running, wait_for};
 use super::experiment::{Experiment, Kept, Random};
 use super::order::crossed;
 use super::outside::Outside;
 use super::{killed, outside};
+use crate::common::{Running, wait_for};
 use std::time::Duration;
 
 /// Interrupts the experiment at these moments, one after the other, and resumes it each time.

@@ -198,13 +198,13 @@ fn namespaces_while_it_runs(experiment: &Experiment, before: &Outside) -> usize 
     experiment.forget();
     let running = experiment.go_on().start();
     let begun = || experiment.has_begun().then_some(());
-    super::common::wait_for("the campaign", begun);
+    crate::common::wait_for("the campaign", begun);
     let namespaces = namespaces_of(experiment);
     running.signal(libc::SIGKILL);
     running.wait();
     before.nothing_is_left(experiment, "after the last kill -9");
     // The next linerate command about labs restores whatever it finds changed.
-    super::common::linerate_line("lab down --all").run().no_panic();
+    crate::common::linerate_line("lab down --all").run().no_panic();
     before.is_as_it_was(experiment, "after linerate lab down");
     namespaces
 }

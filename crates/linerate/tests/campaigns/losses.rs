@@ -1,7 +1,7 @@
 //! A DUT that drops frames is not reported as a slower one, and one that drops all of them is reported.
 
-use super::common::{Bench, linerate};
 use super::experiment::Experiment;
+use crate::common::{Bench, linerate};
 use serde_json::Value;
 
 /// A plan whose second variant has this rule of nft's.

@@ -1,7 +1,7 @@
 //! The state of the host outside the records, which a campaign must leave unchanged.
 
-use super::common::{self, Program, wait_for};
 use super::experiment::Experiment;
+use crate::common::{self, Program, wait_for};
 use std::fs;
 
 /// The host, as far as a campaign could change it.

@@ -1,7 +1,7 @@
 //! Rule files of administrators: measured as they are, by one command.
 
-use super::common::{Bench, Campaign, Scratch, campaign, linerate, schema};
 use super::experiment::Experiment;
+use crate::common::{Bench, Campaign, Scratch, campaign, linerate, schema};
 use serde_json::Value;
 use std::fs;
 

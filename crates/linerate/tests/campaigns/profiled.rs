@@ -1,7 +1,7 @@
 //! A campaign that also samples where the time of a frame goes.
 
-use super::common::{Scratch, linerate};
 use super::experiment::Experiment;
+use crate::common::{Scratch, linerate};
 use linerate_measure::record::{Staged, Step};
 use linerate_profile::Profile;
 use serde_json::{Value, json};

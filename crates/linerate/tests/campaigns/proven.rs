@@ -1,6 +1,6 @@
 //! Findings with the experiments that prove them.
 
-use super::common::{Scratch, linerate};
+use crate::common::{Scratch, linerate};
 use serde_json::Value;
 use std::fs;
 

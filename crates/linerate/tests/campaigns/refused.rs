@@ -1,8 +1,8 @@
 //! Campaigns that `--resume` refuses, and its messages.
 
-use super::common::{Bench, linerate, wait_for};
 use super::experiment::{Experiment, Kept};
 use super::order::crossed;
+use crate::common::{Bench, linerate, wait_for};
 use std::fs;
 
 /// A campaign that was stopped after some trials.

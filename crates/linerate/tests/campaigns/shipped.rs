@@ -1,7 +1,7 @@
 //! The plans that come with linerate, at the smallest size that still takes all their paths: one block of short trials. Their
 //! quick forms, and the laws of physics for them, are among the long tests (shipped.rs).
 
-use super::common::{Scratch, campaign, linerate};
+use crate::common::{Scratch, campaign, linerate};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

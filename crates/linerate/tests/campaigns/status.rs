@@ -1,7 +1,7 @@
 //! The exit statuses that a script may rely on: the expectations of the plan's author decide.
 
-use super::common::{Program, Scratch, linerate};
 use super::experiment::Experiment;
+use crate::common::{Program, Scratch, linerate};
 
 /// One variant, of whose rate something is expected.
 fn expecting(is: &str, rate: &str) -> Experiment {

@@ -1,6 +1,6 @@
 //! On a terminal: its width, and no escapes where it knows none.
 
-use super::common::{Program, Scratch};
+use crate::common::{Program, Scratch};
 
 /// The output of a simulated campaign on a terminal with these settings.
 fn on_terminal(setup: &str) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Every program runs in a process group of its own, which is killed when the test is over, has panicked, or has run out of time;
 //! should the test itself be killed, the kernel ends its programs.
-#![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
+#![allow(dead_code, unused_imports, reason = "each test program uses a part of this")]
 
 pub mod browser;
 pub mod campaign;

@@ -1,8 +1,8 @@
 //! Published tests carried out over the real sshd, with stand-ins for FreeBSD's commands.
 
+use super::{CORPUS, records, test};
 use crate::common::{LINERATE, Program, Scratch, wait_for};
 use crate::sshd::SshLab;
-use crate::{CORPUS, records, test};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! What becomes of campaigns on hosts: killed, interrupted, refused, in part not set up, on a stateful DUT.
 
+use super::lab::{RealLab, gentle};
 use crate::common::wait_for;
-use crate::lab::{RealLab, gentle};
 use serde_json::{Value, json};
 
 #[test]

@@ -1,6 +1,6 @@
 //! Two generators that feed one DUT.
 
-use crate::lab::{PLAN, RealLab};
+use super::lab::{PLAN, RealLab};
 use serde_json::Value;
 
 /// At a rate that all of it can carry; one trial with rules, and one without.

@@ -1,8 +1,8 @@
 //! A lab of three hosts in a row, each a namespace with an sshd: `g0` - `in0`, `out0` - `r0`.
-#![allow(dead_code, reason = "each test file uses a part of this")]
+#![allow(dead_code, reason = "each test program uses a part of this")]
 
+use super::site::Site;
 use crate::common::LINERATE;
-use crate::site::Site;
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::netlink::{Route, VethEnd};

@@ -1,7 +1,7 @@
 //! Three Linux hosts, two of them with linerate.
 
+use super::lab::{PLAN, RealLab};
 use crate::common::{Ended, LINERATE, linerate, wait_for};
-use crate::lab::{PLAN, RealLab};
 use serde_json::{Value, json};
 
 /// The ratio of the rates with and without rules, as median and interval.

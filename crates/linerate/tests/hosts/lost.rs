@@ -1,7 +1,7 @@
 //! Hosts that are lost in the midst of a campaign, and one that is another when it goes on.
 
+use super::lab::{RealLab, gentle};
 use crate::common::{Running, wait_for};
-use crate::lab::{RealLab, gentle};
 
 fn plan() -> String {
     gentle().replace("duration = \"200 ms\"\nblocks = 8", "duration = \"500 ms\"\nblocks = 4")

@@ -1,7 +1,7 @@
 //! One host with linerate, and others with other tools.
 
-use crate::lab::RealLab;
-use crate::site::trials;
+use super::lab::RealLab;
+use super::site::trials;
 use std::fs;
 
 const PLAN: &str = r#"

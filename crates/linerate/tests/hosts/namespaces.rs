@@ -1,8 +1,8 @@
 //! Hosts that are network namespaces of this machine: without ssh, with every tool that is installed.
 
+use super::lab::{RealLab, gentle};
+use super::site::trials;
 use crate::common::{Ended, linerate, unique};
-use crate::lab::{RealLab, gentle};
-use crate::site::trials;
 use linerate_linux::net::Netns;
 use std::fs;
 

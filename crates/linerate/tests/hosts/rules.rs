@@ -1,6 +1,6 @@
 //! Firewalls of a DUT that has rules of its own: a campaign leaves them unchanged.
 
-use crate::lab::{RealLab, gentle};
+use super::lab::{RealLab, gentle};
 
 /// A plan with rules of this tool, as short as possible, that records the number of lines of rules after each trial.
 fn plan(tool: &str, count: &str) -> String {
@@ -94,7 +94,7 @@ fn is_left_as_it_was(firewall: &Firewall, programs: &str) {
         let plan = plan(firewall.tool, &count);
         lab.write("plan.toml", &plan);
         let ended = lab.linerate(&["run", "plan.toml", "--out", out]).run().no_panic();
-        let trials = crate::site::trials(&lab.scratch.file(out));
+        let trials = super::site::trials(&lab.scratch.file(out));
         let lines = |n: usize| -> u32 {
             let said = &trials[n]["collected"][0]["output"]["Ok"];
             said.as_str()
@@ -152,7 +152,7 @@ fn a_user_s_rule_file_takes_the_place_of_the_host_s_rules() {
     let made = "{ tool = \"nftables\", filter = \"stateless\", before = 1000 }";
     lab.write("plan.toml", &plan.replace(made, "{ file = \"fw.nft\" }"));
     let ended = lab.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
-    let trials = crate::site::trials(&lab.scratch.file("records"));
+    let trials = super::site::trials(&lab.scratch.file("records"));
     assert_eq!(trials.len(), 2, "{}", ended.stderr);
     let there = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
     assert!(there.contains("iifname \"in0\" oifname \"out0\" ip saddr 198.18."), "{there}");

@@ -1,5 +1,5 @@
 //! Needs of `linerate run` in a lab of hosts: their sshds, a folder for plans and records, and a state folder of its own.
-#![allow(dead_code, reason = "each test file uses a part of this")]
+#![allow(dead_code, reason = "each test program uses a part of this")]
 
 use crate::common::{Ended, LINERATE, Program, Scratch};
 use crate::sshd::SshLab;

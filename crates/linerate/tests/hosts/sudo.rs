@@ -1,6 +1,6 @@
 //! A DUT whose user is not root, and may run programs as root.
 
-use crate::lab::{RealLab, gentle};
+use super::lab::{RealLab, gentle};
 
 /// Records its arguments, and sets a variable by which programs see that it runs them.
 const SUDO: &str = r#"#!/bin/sh

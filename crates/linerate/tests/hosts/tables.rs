@@ -1,6 +1,6 @@
 //! Routes and neighbours of a DUT of Linux that a variant replaces: they come back.
 
-use crate::lab::{RealLab, gentle};
+use super::lab::{RealLab, gentle};
 
 /// A variant that has them, in place of rules.
 const VARIANT: &str = r#"[variants.rules]

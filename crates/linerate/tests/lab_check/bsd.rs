@@ -1,7 +1,7 @@
 //! A scripted FreeBSD router and tester behind real sshds.
 
+use super::{check, has};
 use crate::sshd::{SshHost, SshLab};
-use crate::{check, has};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};

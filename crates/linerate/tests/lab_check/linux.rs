@@ -1,7 +1,7 @@
 //! Three Linux hosts, cabled by veths: generator eth0 - eth0 DUT eth1 - eth0 receiver.
 
+use super::{check, has, problems};
 use crate::sshd::{SshHost, SshLab};
-use crate::{check, has, problems};
 use linerate_linux::net::netlink::{Route, VethEnd};
 use serde_json::json;
 use std::time::Duration;

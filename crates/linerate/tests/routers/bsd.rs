@@ -1,6 +1,6 @@
 //! Simulated FreeBSD hosts: a router, and a tester with pkt-gen, over the real sshd.
 
-use crate::site::Site;
+use super::site::Site;
 use std::fs;
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd};

@@ -1,7 +1,7 @@
 //! A router of FreeBSD and a tester with pkt-gen, both scripted, over the real sshd.
 
-use crate::bsd::{Bsd, PLAN};
-use crate::trials;
+use super::bsd::{Bsd, PLAN};
+use super::trials;
 
 /// A plan whose second variant takes a reboot.
 fn with_reboots() -> String {

@@ -1,6 +1,6 @@
 //! Firewalls of a router of FreeBSD, scripted, over the real sshd: they are restored.
 
-use crate::bsd::{Bsd, PLAN};
+use super::bsd::{Bsd, PLAN};
 use std::fs;
 
 const NAT: &str = "nat on igb2 inet from 10.0.0.0/8 to any -> (igb2)\n";
@@ -102,7 +102,7 @@ fn measured(bsd: &Bsd, case: &str, number: usize) {
     bsd.write("plan.toml", &plan("pf", "pfctl -s info; pfctl -s rules; true"));
     let ended = bsd.linerate(&["run", "plan.toml", "--out", &records]).run().no_panic();
     assert!(ended.status.success(), "{case}: {}{}", ended.stdout, ended.stderr);
-    let trials = crate::trials(&bsd.scratch.file(&records));
+    let trials = super::trials(&bsd.scratch.file(&records));
     let said = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
     assert!(said.starts_with("Status: Enabled") && said.lines().count() > 7, "{case}: {said}");
     assert!(!said.contains("<bad>"), "{case}: {said}");
@@ -151,7 +151,7 @@ fn a_user_s_pf_conf_is_loaded_with_the_router_s_interfaces() {
     bsd.write("plan.toml", &plan.replace(made, "{ file = \"pf.conf\" }"));
     let ended = bsd.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
     assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
-    let trials = crate::trials(&bsd.scratch.file("records"));
+    let trials = super::trials(&bsd.scratch.file("records"));
     let said = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
     assert!(said.contains("ext_if = \"igb2\"") && said.contains("int_if = \"igb1\""), "{said}");
     assert!(said.contains("from 198.18.0.0/16 nat-to"), "{said}");

@@ -1,6 +1,6 @@
 //! Two generators with pkt-gen that feed one router.
 
-use crate::bsd::{Bsd, PLAN};
+use super::bsd::{Bsd, PLAN};
 
 #[test]
 #[ignore = "needs root and openssh-server"]

@@ -1,6 +1,6 @@
 //! Ctrl-C and kill -9 of linerate at bad moments: in the midst of a reboot, of putting back, and of a load.
 
-use crate::bsd::{Bsd, PLAN};
+use super::bsd::{Bsd, PLAN};
 use crate::common::{Running, wait_for};
 
 /// The router has its own settings, no change is left to undo, and no program sends or counts.

@@ -1,6 +1,6 @@
 //! The kernel of a router under load, looked at by its DTrace or btrace, both scripted.
 
-use crate::bsd::{Bsd, PLAN};
+use super::bsd::{Bsd, PLAN};
 use serde_json::Value;
 
 const STACK: &str = "              kernel`ip_tryforward+0x5d\n              kernel`ether_demux+0x1\n";

@@ -1,8 +1,8 @@
 //! A router that is lost in the middle of a campaign: the lane that lost it is marked, and the rest is measured once it is back.
 
-use crate::bsd::{Bsd, PLAN};
+use super::bsd::{Bsd, PLAN};
+use super::trials;
 use crate::common::wait_for;
-use crate::trials;
 use serde_json::Value;
 
 /// A plan whose second of three variants takes a reboot.

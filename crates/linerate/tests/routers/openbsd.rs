@@ -1,6 +1,6 @@
 //! A router of OpenBSD, scripted, over the real sshd.
 
-use crate::bsd::{Bsd, PLAN};
+use super::bsd::{Bsd, PLAN};
 
 const RULES: &str = "pass in all flags S/SA\nblock drop in quick on egress from <bad> to any\n";
 
@@ -33,7 +33,7 @@ fn pf_is_put_back_as_it_was() {
         bsd.write("plan.toml", &plan());
         let ended = bsd.linerate(&["run", "plan.toml", "--out", &records]).run().no_panic();
         assert!(ended.status.success(), "{case}: {}{}", ended.stdout, ended.stderr);
-        let trials = crate::trials(&bsd.scratch.file(&records));
+        let trials = super::trials(&bsd.scratch.file(&records));
         assert!(trials.len() == 2 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
         let said = |n: usize| trials[n]["collected"][0]["output"]["Ok"].as_str().unwrap();
         assert!(said(0).starts_with("Status: Disabled"), "{case}: {}", said(0));

@@ -1,6 +1,6 @@
 //! Files, routes and neighbours that a variant changes on a scripted router come back, over the real sshd.
 
-use crate::bsd::{Bsd, PLAN};
+use super::bsd::{Bsd, PLAN};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -34,7 +34,7 @@ fn a_file_that_is_a_link_stays_one() {
     let collect =
         format!("[collect]\ncommands = [\"cat {}; true\"]\n\n[compare]", boot.join("cfg/*").display());
     run(&bsd, &plan(keys, "freebsd").replace("[compare]", &collect));
-    let trials = crate::trials(&bsd.scratch.file("records"));
+    let trials = super::trials(&bsd.scratch.file("records"));
     let said = |n: usize| trials[n]["collected"][0]["output"]["Ok"].as_str().unwrap();
     assert_eq!([said(0), said(1)], ["its own\n", "new\nlinerate's\n"]);
     assert_eq!(fs::read_to_string(boot.join("cfg/own.conf")).unwrap(), "its own\n");
@@ -70,7 +70,7 @@ neighbours.explicit = [
         let system = bsd.read("router", "system");
         let collect = "[collect]\ncommands = [\"arp -n 198.19.0.8; ndp -n 2001:db8::9; route -n get 203.0.113.0/24; true\"]\n\n[compare]";
         run(&bsd, &plan(keys, system.trim()).replace("[compare]", collect));
-        let trials = crate::trials(&bsd.scratch.file("records"));
+        let trials = super::trials(&bsd.scratch.file("records"));
         let said = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
         for part in ["02:00:00:00:00:88", "02:00:00:00:00:99", "gateway: 198.19.0.203"] {
             assert!(said.contains(part), "{system}{said}");

@@ -1,0 +1,20 @@
+//! Tests that measure this machine. One runs at a time, unless scripts/run-tests says otherwise.
+
+mod advise;
+mod budget;
+mod campaigns;
+mod causes;
+mod common;
+mod documents;
+mod flame;
+mod hosts;
+mod labs;
+mod peers;
+mod safety;
+mod searches;
+mod shipped;
+#[path = "../../remote/tests/common/sshd.rs"]
+mod sshd;
+mod truth;
+mod unprivileged;
+mod watch;
