@@ -8,9 +8,10 @@ use crate::net::Netns;
 use crate::net::netlink::Route;
 use crate::sockets::set_option;
 use crate::sockets::wait_readable;
-use linerate_wire::{Recognised, recognise};
+use linerate_wire::{Observed, Recognised, SequenceWindow, recognise};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socket_with};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -48,21 +49,20 @@ impl Answerer {
         })
     }
 
-    /// Starts to count the answers that arrive at a generator's interface. `campaign`: high byte of the stream ids.
+    /// Starts to count the answers that arrive at a generator's interface: each frame's once, as a late one of an earlier load may
+    /// come beside that of this. `campaign`: high byte of the stream ids.
     ///
     /// # Errors
     /// As [`Answerer::start`].
     pub fn listen(namespace: &Netns, ifindex: u32, campaign: u8) -> Result<Answerer, Error> {
-        Self::spawn(namespace, ifindex, move |_, frame| match recognise(frame) {
-            Recognised::Test { signature, .. } => signature.stream >> 8 == u16::from(campaign),
-            Recognised::Foreign(_) => false,
-        })
+        let mut answered = BTreeMap::new();
+        Self::spawn(namespace, ifindex, move |_, frame| is_first_answer(&mut answered, frame, campaign))
     }
 
     fn spawn(
         namespace: &Netns,
         ifindex: u32,
-        take: impl Fn(&OwnedFd, &mut [u8]) -> bool + Send + 'static,
+        mut take: impl FnMut(&OwnedFd, &mut [u8]) -> bool + Send + 'static,
     ) -> Result<Answerer, Error> {
         let socket = namespace.enter(|| open(ifindex))?;
         let socket = socket.doing(format_args!("open an AF_PACKET socket on interface number {ifindex}"))?;
@@ -88,6 +88,16 @@ impl Answerer {
     }
 }
 
+/// Whether it is the first answer to a frame of the campaign. `answered`: the sequence numbers of each stream.
+fn is_first_answer(answered: &mut BTreeMap<u16, SequenceWindow>, frame: &[u8], campaign: u8) -> bool {
+    let Recognised::Test { signature, .. } = recognise(frame) else { return false };
+    signature.stream >> 8 == u16::from(campaign)
+        && matches!(
+            answered.entry(signature.stream).or_default().observe(signature.sequence),
+            Observed::New | Observed::Reordered
+        )
+}
+
 fn open(ifindex: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
@@ -99,4 +109,29 @@ fn open(ifindex: u32) -> io::Result<OwnedFd> {
         .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER));
     bind_packet(&socket, ifindex, libc::ETH_P_ALL as u16)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_wire::{Family, FlowSpace, FrameSpec, FrameTemplate, MacAddr, Signature, Transport};
+
+    #[test]
+    fn an_answer_that_comes_twice_counts_once() {
+        let spec = FrameSpec::new(MacAddr([2; 6]), MacAddr([4; 6]), Family::V4, Transport::Udp);
+        let (template, flow) =
+            (FrameTemplate::new(&spec, 64).unwrap(), FlowSpace::benchmark(Family::V4, 9).unwrap().flow(0));
+        let mut answered = BTreeMap::new();
+        let mut counts = |stream, sequence| {
+            let mut frame = vec![0; 64];
+            let signature = Signature { stream, sequence, time_ns: 0 };
+            let length = template.fill(&mut frame, &flow, Some(&signature));
+            is_first_answer(&mut answered, &frame[..length], 7)
+        };
+        let arrived = [(0x0700, 1), (0x0700, 0), (0x0700, 1), (0x0701, 1), (0x0800, 2)];
+        assert_eq!(
+            arrived.map(|(stream, sequence)| counts(stream, sequence)),
+            [true, true, false, true, false]
+        );
+    }
 }
