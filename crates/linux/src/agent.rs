@@ -244,6 +244,13 @@ impl Worker {
     fn arm(&mut self, names: Vec<String>, order: Order) -> Result<(), Fault> {
         self.armed = None;
         self.silence();
+        // Where frames go both ways, a receiver of the other direction takes the frames of the interface that answers come to.
+        let hears = |made: &Made| order.answer && made.sends;
+        let hearing = self.ports.iter().filter(|(name, made)| names.contains(name) && hears(made));
+        let hearing: Vec<u32> = hearing.map(|(_, made)| made.ifindex).collect();
+        for made in self.ports.values_mut().filter(|made| !made.sends) {
+            made.port.let_through(hearing.contains(&made.ifindex));
+        }
         for (_, made) in self.ports.iter_mut().filter(|(name, _)| names.contains(name)) {
             made.answer(order.answer).map_err(|e| system("preparing answers", e))?;
             if made.sends {

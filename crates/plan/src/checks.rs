@@ -341,9 +341,9 @@ fn both_ways(
     let forward = "leave direction out, or say \"forward\"";
     let faults = [
         (
-            !place.embedded,
-            "hosts send one way: a host of a lab file is a generator or a receiver, and not both",
-            "measure both directions in the embedded lab, or each by itself, with the roles of the hosts exchanged",
+            !place.embedded && settings.tracks() && settings.states == States::New,
+            "no frame of a host waits for the one that it answers, so some from the outside would come before their connection is opened",
+            "use states = \"established\", or the embedded lab, where each frame from the outside follows the one that it answers",
         ),
         (
             kind.transport != Transport::Udp,

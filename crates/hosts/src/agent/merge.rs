@@ -6,6 +6,8 @@
 use super::message::Sample as Said;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::collector::Counters;
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::Direction;
 use linerate_measure::trial::Sample;
 use std::collections::BTreeMap;
 
@@ -90,10 +92,14 @@ pub struct Seen {
     pub counters: Counters,
 }
 
-/// Locates the missing ones of `sent` frames when `unique` arrived. `inside`, `outside`: the device's interfaces.
+/// Frames of its own (ARP, neighbour discovery, LLDP) that a device may send while its counters are read and the receiver does not
+/// count yet.
+const OWN_FRAMES: u64 = 10;
+
+/// Locates the missing ones of the frames of a direction. `inside`, `outside`: the device's interfaces.
 pub fn losses(
-    sent: u64,
-    unique: u64,
+    direction: Direction,
+    [sent, received]: [&PortCounters; 2],
     before: &Seen,
     after: &Seen,
     [inside, outside]: [&str; 2],
@@ -102,9 +108,31 @@ pub fn losses(
         let value = |seen: &Seen| seen.links.get(link).and_then(|c| c.get(counter)).copied().unwrap_or(0);
         value(after).saturating_sub(value(before))
     };
-    let (entered, ring_full) = (grown(inside, "rx_packets"), grown(inside, "rx_missed"));
-    let (left, refused) = (grown(outside, "tx_packets"), grown(outside, "tx_dropped"));
+    let [before_it, ring, queue, behind_it] = match direction {
+        Direction::Reverse => [
+            "between outside generator and DUT",
+            "DUT out: receive ring full",
+            "DUT in: transmit queue full",
+            "between DUT and inside receiver",
+        ],
+        _ => [
+            "between generator and DUT",
+            "DUT in: receive ring full",
+            "DUT out: transmit queue full",
+            "between DUT and receiver",
+        ],
+    };
+    let [enters, leaves] =
+        if direction == Direction::Reverse { [outside, inside] } else { [inside, outside] };
+    let (entered, ring_full) = (grown(enters, "rx_packets"), grown(enters, "rx_missed"));
+    let (mut left, refused) = (grown(leaves, "tx_packets"), grown(leaves, "tx_dropped"));
+    let (sent, unique) = (sent.frames, received.unique());
     let mut open = sent.saturating_sub(unique);
+    // Where it lost frames, a few that left beside those that arrived are its own, and no loss behind it.
+    let beside = left.saturating_sub(unique);
+    if beside < open && beside <= received.foreign_total() + OWN_FRAMES {
+        left = unique;
+    }
     let mut found = Vec::new();
     let mut locate = |place: &str, frames: u64, side: Side, cause: Cause| {
         let frames = frames.min(open);
@@ -113,16 +141,11 @@ pub fn losses(
             found.push(Loss { place: place.into(), frames, side, cause });
         }
     };
-    locate("DUT in: receive ring full", ring_full, Side::Dut, Cause::QueueFull);
-    locate(
-        "between generator and DUT",
-        sent.saturating_sub(entered + ring_full),
-        Side::Tester,
-        Cause::Dropped,
-    );
+    locate(ring, ring_full, Side::Dut, Cause::QueueFull);
+    locate(before_it, sent.saturating_sub(entered + ring_full), Side::Tester, Cause::Dropped);
     locate("inside the DUT", entered.saturating_sub(left + refused), Side::Dut, Cause::Unexplained);
-    locate("DUT out: transmit queue full", refused, Side::Dut, Cause::QueueFull);
-    locate("between DUT and receiver", left.saturating_sub(unique), Side::Tester, Cause::Dropped);
+    locate(queue, refused, Side::Dut, Cause::QueueFull);
+    locate(behind_it, left.saturating_sub(unique), Side::Tester, Cause::Dropped);
     found
 }
 
@@ -177,6 +200,10 @@ mod tests {
         }
     }
 
+    fn frames(frames: u64) -> PortCounters {
+        PortCounters { frames, ..PortCounters::default() }
+    }
+
     fn seen(inside: &[(&str, u64)], outside: &[(&str, u64)]) -> Seen {
         let counters = |all: &[(&str, u64)]| all.iter().map(|(name, n)| (name.to_string(), *n)).collect();
         let links = [("in".to_string(), counters(inside)), ("out".to_string(), counters(outside))].into();
@@ -192,7 +219,7 @@ mod tests {
         let before = seen(&[("rx_packets", 5)], &[("tx_packets", 7)]);
         let after =
             seen(&[("rx_packets", 905), ("rx_missed", 60)], &[("tx_packets", 807), ("tx_dropped", 10)]);
-        let found = losses(1000, 780, &before, &after, ["in", "out"]);
+        let found = losses(Direction::Forward, [&frames(1000), &frames(780)], &before, &after, ["in", "out"]);
         let expected = [
             ("DUT in: receive ring full", 60),
             ("between generator and DUT", 40),
@@ -205,10 +232,44 @@ mod tests {
     }
 
     #[test]
+    fn each_direction_has_its_own_places() {
+        let inside = [("rx_packets", 1000), ("tx_packets", 780), ("tx_dropped", 10)];
+        let outside = [("rx_packets", 900), ("rx_missed", 60), ("tx_packets", 1000)];
+        let after = seen(&inside, &outside);
+        let of = |direction, unique| {
+            losses(direction, [&frames(1000), &frames(unique)], &Seen::default(), &after, ["in", "out"])
+        };
+        assert_eq!(of(Direction::Forward, 1000), []);
+        let expected = [
+            ("DUT out: receive ring full", 60),
+            ("between outside generator and DUT", 40),
+            ("inside the DUT", 110),
+            ("DUT in: transmit queue full", 10),
+            ("between DUT and inside receiver", 20),
+        ];
+        assert_eq!(places(&of(Direction::Reverse, 760)), expected);
+    }
+
+    #[test]
     fn others_frames_do_not_make_up_losses() {
         let after = seen(&[("rx_packets", 1003)], &[("tx_packets", 1009)]);
-        assert_eq!(losses(1000, 1000, &Seen::default(), &after, ["in", "out"]), []);
-        assert_eq!(losses(1000, 990, &Seen::default(), &Seen::default(), ["in", "out"]).len(), 1);
+        let none = Seen::default();
+        let of = |unique, after| {
+            losses(Direction::Forward, [&frames(1000), &frames(unique)], &none, after, ["in", "out"])
+        };
+        assert_eq!(of(1000, &after), []);
+        assert_eq!(of(990, &none).len(), 1);
+        // Of 20 that are missing, it dropped all, and sent 9 of its own, or the receiver saw how many.
+        let after = seen(&[("rx_packets", 1000)], &[("tx_packets", 989)]);
+        assert_eq!(places(&of(980, &after)), [("inside the DUT", 20)]);
+        let more = seen(&[("rx_packets", 1000)], &[("tx_packets", 992)]);
+        assert_eq!(places(&of(980, &more)), [("inside the DUT", 8), ("between DUT and receiver", 12)]);
+        let told = PortCounters { foreign: [("ARP".into(), 2)].into(), ..frames(980) };
+        let found = losses(Direction::Forward, [&frames(1000), &told], &none, &more, ["in", "out"]);
+        assert_eq!(places(&found), [("inside the DUT", 20)]);
+        // One that dropped none has lost none.
+        let none_inside = seen(&[("rx_packets", 1000)], &[("tx_packets", 1000)]);
+        assert_eq!(places(&of(995, &none_inside)), [("between DUT and receiver", 5)]);
     }
 
     proptest! {
@@ -216,7 +277,7 @@ mod tests {
         fn no_more_is_located_than_is_missing(counters in prop::array::uniform4(0u64..2000), sent in 0u64..1500, unique in 0u64..1500) {
             let [rx, missed, tx, dropped] = counters;
             let after = seen(&[("rx_packets", rx), ("rx_missed", missed)], &[("tx_packets", tx), ("tx_dropped", dropped)]);
-            let found = losses(sent, unique, &Seen::default(), &after, ["in", "out"]);
+            let found = losses(Direction::Forward, [&frames(sent), &frames(unique)], &Seen::default(), &after, ["in", "out"]);
             prop_assert!(found.iter().map(|l| l.frames).sum::<u64>() <= sent.saturating_sub(unique));
         }
     }

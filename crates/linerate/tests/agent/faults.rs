@@ -1,13 +1,13 @@
 //! Whatever happens to a connection or to its ends: the load ends, and the remaining side gets a message.
 
-use super::hosts::{Held, Hosts, counter, greet, order, sender, serve};
+use super::hosts::{Held, Hosts, counter, counts, greet, order, sender, sends, serve};
 use crate::common::LINERATE;
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::message::Reply;
 use linerate_linux::ports::monotonic_ns;
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_remote::agents::{Agent, Link, Member, Trial};
+use linerate_remote::agents::{Agent, Link, Trial};
 use linerate_wire::Load;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -134,10 +134,7 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
     let receiver = Held::new(&hosts.receiver);
     generator.prepare(sender(Backend::Xdp)).unwrap();
     receiver.agent().prepare(counter(Backend::Xdp)).unwrap();
-    let members = [
-        Member { agent: &generator, generators: vec!["out".into()], streams: vec![0], receivers: vec![] },
-        Member { agent: receiver.agent(), generators: vec![], streams: vec![], receivers: vec!["in".into()] },
-    ];
+    let members = [sends(&generator), counts(receiver.agent())];
     let timing = Timing::slice(30_000_000_000);
     let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
     let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false };
@@ -162,10 +159,7 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
     let (generator, receiver) = (greet("g", &hosts.generator), greet("r", &hosts.receiver));
     generator.prepare(sender(Backend::AfPacket)).unwrap();
     receiver.prepare(counter(Backend::AfPacket)).unwrap();
-    let members = [
-        Member { agent: &generator, generators: vec!["out".into()], streams: vec![0], receivers: vec![] },
-        Member { agent: &receiver, generators: vec![], streams: vec![], receivers: vec!["in".into()] },
-    ];
+    let members = [sends(&generator), counts(&receiver)];
     let timing = Timing { run_ns: 30_000_000_000, ..Timing::slice(1_000_000) };
     let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
     let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false };
@@ -177,7 +171,7 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
         });
         trial.run(&interrupted, &|_| {}).unwrap()
     });
-    assert!(flown.generator.frames > 100 && flown.generator.frames < 100_000, "{}", flown.generator.frames);
+    assert!(flown.sent[0].frames > 100 && flown.sent[0].frames < 100_000, "{}", flown.sent[0].frames);
 }
 
 /// Runs an agent with these bytes as input: its exit status and its output.

@@ -7,7 +7,7 @@ use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::netlink::{LinkStats, Route};
 use linerate_plan::Backend;
-use linerate_remote::agents::{Agent, Link};
+use linerate_remote::agents::{Agent, Link, Member, Ports};
 use linerate_wire::{Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -183,6 +183,19 @@ pub fn sender(backend: Backend) -> Port {
 pub fn counter(backend: Backend) -> Port {
     let filter = Filter { streams: 4, ..Filter::of_campaign(CAMPAIGN) };
     Port { name: "in".into(), interface: "r0".into(), role: Role::Receiver(filter), ..sender(backend) }
+}
+
+/// An agent's part in a trial: its port [`sender`].
+pub fn sends(agent: &Agent) -> Member<'_> {
+    Member {
+        agent,
+        ways: vec![Ports { generators: vec!["out".into()], streams: vec![0], receivers: vec![] }],
+    }
+}
+
+/// The same of [`counter`].
+pub fn counts(agent: &Agent) -> Member<'_> {
+    Member { agent, ways: vec![Ports { receivers: vec!["in".into()], ..Ports::default() }] }
 }
 
 pub fn order(ms: u64, rate: f64) -> Order {

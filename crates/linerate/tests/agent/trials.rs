@@ -1,12 +1,15 @@
 //! Trials through the client: every frame is accounted for.
 
-use super::hosts::{CAMPAIGN, Hosts, INSIDE, counted, counter, greet, greet_by, sender, serve_ahead};
+use super::hosts::{
+    CAMPAIGN, Hosts, INSIDE, counted, counter, counts, greet, greet_by, sender, sends, serve_ahead,
+};
 use crate::common::lab::ip;
 use linerate_hosts::agent::message::Role;
 use linerate_linux::net::{Netns, procnet};
+use linerate_measure::record::Direction;
 use linerate_measure::trial::{Timing, rates};
 use linerate_plan::Backend;
-use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender};
+use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender, Way};
 use linerate_remote::agents::{Flown, Member, Trial};
 use linerate_wire::{FrameMix, Load, Traffic};
 use std::sync::atomic::AtomicBool;
@@ -20,28 +23,22 @@ fn fly(members: &[Member<'_>], rate: Option<f64>, ms: u64) -> Flown {
 }
 
 /// Generator and receiver on hosts of their own, a router between them.
-fn conserves(sends: Backend, counts: Backend) {
+fn conserves(by: Backend, to: Backend) {
     let hosts = Hosts::routed();
     let (generator, receiver) = (greet("g", &hosts.generator), greet("r", &hosts.receiver));
     let dut = Netns::open(&hosts.dut).unwrap();
     let look =
         || (["in0", "out0"].map(|link| counted(&hosts.dut, link)), procnet::drop_counters(&dut).unwrap());
-    receiver.prepare(counter(counts)).unwrap();
-    generator.prepare(sender(sends)).unwrap();
-    let member = |agent, generators: &[&str], receivers: &[&str]| Member {
-        agent,
-        generators: generators.iter().map(ToString::to_string).collect(),
-        streams: vec![0],
-        receivers: receivers.iter().map(ToString::to_string).collect(),
-    };
-    let members = [member(&generator, &["out"], &[]), member(&receiver, &[], &["in"])];
+    receiver.prepare(counter(to)).unwrap();
+    generator.prepare(sender(by)).unwrap();
+    let members = [sends(&generator), counts(&receiver)];
     for rate in [Some(5_000.0), Some(20_000.0), None] {
         let ([in_before, out_before], drops_before) = look();
         let flown = fly(&members, rate, 300);
         let ([in_after, out_after], drops_after) = look();
         assert_eq!(flown.outcome.faults, Vec::<String>::new());
-        let (sent, received) = (flown.generator.frames, flown.receiver.unique());
-        assert!(sent > 0 && flown.receiver.streams[0].stream >> 8 == u16::from(CAMPAIGN), "{flown:?}");
+        let (sent, received) = (flown.sent[0].frames, flown.received[0].unique());
+        assert!(sent > 0 && flown.received[0].streams[0].stream >> 8 == u16::from(CAMPAIGN), "{flown:?}");
         // The kernel's own counts of the same frames, at both ends of the router.
         let entered = in_after.rx_packets - in_before.rx_packets;
         let left = out_after.tx_packets - out_before.tx_packets;
@@ -54,9 +51,9 @@ fn conserves(sends: Backend, counts: Backend) {
             "{sent} {entered} {left} {received}"
         );
         // Beside other programs, a receiver that gets no CPU drops frames from its full ring.
-        let known = dropped + (sent - entered) + flown.receiver.refused;
+        let known = dropped + (sent - entered) + flown.received[0].refused;
         assert!(lost <= known, "{lost} of {sent} lost, {known} known: {drops:?} {flown:?}");
-        assert_eq!(flown.receiver.duplicates(), 0);
+        assert_eq!(flown.received[0].duplicates(), 0);
         let window = rates(&flown.outcome.samples).unwrap();
         assert!((window.seconds - 0.3).abs() < 1e-6 && window.received > 0.0, "{window:?}");
         assert!(flown.outcome.samples.len() >= 2 && flown.late.len() == 1, "{flown:?}");
@@ -87,16 +84,13 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
     let (generator, receiver) = (greet("g", &hosts.generator), greet("r", &hosts.receiver));
     generator.prepare(sender(Backend::Xdp)).unwrap();
     receiver.prepare(counter(Backend::Xdp)).unwrap();
-    let members = [
-        Member { agent: &generator, generators: vec!["out".into()], streams: vec![0], receivers: vec![] },
-        Member { agent: &receiver, generators: vec![], streams: vec![], receivers: vec!["in".into()] },
-    ];
+    let members = [sends(&generator), counts(&receiver)];
     let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(5_000_000_000) };
     let load = Load { rate: Some(10_000.0), frames: Some(777), batch: 8, ..Load::lasting(timing.load()) };
     let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false };
     for _ in 0..2 {
         let flown = trial.run(&AtomicBool::new(false), &|_| {}).unwrap();
-        assert_eq!((flown.generator.frames, flown.receiver.unique()), (777, 777));
+        assert_eq!((flown.sent[0].frames, flown.received[0].unique()), (777, 777));
     }
     // The port that takes the place of another of its name detaches its program first.
     receiver.prepare(counter(Backend::Xdp)).unwrap();
@@ -128,38 +122,35 @@ fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
     let truth = i128::from(AHEAD_S) * 1_000_000_000;
     assert!((offset.ns - truth).unsigned_abs() <= offset.within_ns.into(), "{offset:?}");
     drop(ahead);
-    for (seconds, counts, card_stamps) in [
+    for (seconds, backend, card_stamps) in [
         (0, Backend::Xdp, false),
         (AHEAD_S, Backend::Xdp, true),
         (0, Backend::AfPacket, true),
         (AHEAD_S, Backend::AfPacket, true),
     ] {
         let generator = greet_by("g", serve_ahead(&hosts.generator, seconds));
-        let (mut sends, mut counts_at) = (sender(Backend::AfPacket), counter(counts));
-        for port in [&mut sends, &mut counts_at] {
+        let (mut sends_at, mut counts_at) = (sender(Backend::AfPacket), counter(backend));
+        for port in [&mut sends_at, &mut counts_at] {
             match &mut port.role {
                 Role::Generator(traffic) => traffic.card_stamps = card_stamps,
                 Role::Receiver(filter) => filter.card_stamps = card_stamps,
             }
         }
-        generator.prepare(sends).unwrap();
+        generator.prepare(sends_at).unwrap();
         receiver.prepare(counts_at).unwrap();
-        let members = [
-            Member { agent: &generator, generators: vec!["out".into()], streams: vec![0], receivers: vec![] },
-            Member { agent: &receiver, generators: vec![], streams: vec![], receivers: vec!["in".into()] },
-        ];
+        let members = [sends(&generator), counts(&receiver)];
         let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(200_000_000) };
         let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
         let trial = Trial { members: &members, timing, load, answer: false, card_stamps };
         let flown = trial.run(&AtomicBool::new(false), &|_| {}).unwrap();
-        let (latency, clocks) = (&flown.receiver.latency, flown.clocks.unwrap());
+        let (latency, clocks) = (&flown.received[0].latency, flown.clocks.unwrap());
         let [least, median] = [0.0, 0.5].map(|quantile| latency.quantile(quantile).unwrap());
-        println!("{counts}, ahead by {seconds} s: {clocks:?}, least {least}, median {median}");
+        println!("{backend}, ahead by {seconds} s: {clocks:?}, least {least}, median {median}");
         assert!(latency.count() >= 50 && least > 0, "{latency:?}");
         let software = ["g0", "r0"].map(|card| format!("{card}: this card stamps in software only"));
         match flown.stamped {
             // The drivers' stamps, matched by stream and sequence number.
-            Some(stamped) if counts == Backend::AfPacket => {
+            Some(stamped) if backend == Backend::AfPacket => {
                 assert_eq!((stamped.frames, stamped.by_cards), (latency.count(), [false; 2]));
                 assert_eq!(stamped.why, software);
             }
@@ -189,14 +180,12 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
         backend: Backend::Xdp,
         cpus: vec![],
     };
-    let cabling = Cabling {
-        senders: vec![Sender { card: card(0, "g0"), to: INSIDE }],
-        receiver: card(1, "r0"),
-        isolated: true,
-    };
+    let senders = vec![Sender { card: card(0, "g0"), to: INSIDE }];
+    let cabling = Cabling { ways: vec![Way { senders, receivers: vec![card(1, "r0")] }], isolated: true };
     let Role::Generator(traffic) = sender(Backend::Xdp).role else { unreachable!() };
     let longer = Traffic { mix: FrameMix::single(512), ..(*traffic).clone() };
-    let mut lab = RealLab::new(agents, cabling, vec![*traffic, longer], CAMPAIGN).unwrap();
+    let kinds = vec![(*traffic, Direction::Forward), (longer, Direction::Forward)];
+    let mut lab = RealLab::new(agents, cabling, kinds, CAMPAIGN).unwrap();
     let stop = AtomicBool::new(false);
     let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(100_000_000) };
     let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
@@ -207,12 +196,12 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
         if let Some(change) = change {
             ip(&format!("-n {} route {change} blackhole 198.19.0.0/17", hosts.dut)).ok();
         }
-        lab.learn(kind, 100, false, &stop).unwrap();
-        let flown = lab.trial(kind, timing, load, false, &stop, &|_| {}).unwrap();
-        let (sent, received) = (flown.generator.frames, flown.receiver.unique());
+        lab.learn(kind, 0, 100, false, &stop).unwrap();
+        let flown = lab.trial(kind, timing, load, &stop, &|_| {}).unwrap();
+        let (sent, received) = (flown.sent[0].frames, flown.received[0].unique());
         assert!(sent >= 500 && flown.outcome.faults.is_empty(), "{flown:?}");
         assert_eq!(received, if passes { sent } else { 0 });
-        assert_eq!(flown.generator.bytes, sent * if kind == 0 { 60 } else { 508 });
+        assert_eq!(flown.sent[0].bytes, sent * if kind == 0 { 60 } else { 508 });
     }
     let failed = lab.take_down();
     assert!(failed.is_empty(), "{failed:?}");

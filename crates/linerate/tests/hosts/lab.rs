@@ -115,7 +115,9 @@ fn cable(number: u32, [from, to]: [&Netns; 2], [name, peer_name]: [&str; 2], [ma
     let (near, far) = (end(name, mac, 200 + number), end(peer_name, peer_mac, 300 + number));
     Route::open(from).unwrap().create_veth(&near, &far, to, 1).unwrap();
     // Redirected frames need the NAPI of the other end.
-    Ethtool::open(to).unwrap().set_feature(peer_name, "rx-gro", true).unwrap();
+    for (end, netns) in [(name, from), (peer_name, to)] {
+        Ethtool::open(netns).unwrap().set_feature(end, "rx-gro", true).unwrap();
+    }
 }
 
 /// Runs lines of a shell in a namespace.
@@ -131,6 +133,18 @@ impl RealLab {
         let [generator, dut] = [0, 1].map(|n| &site.ssh.hosts[n].netns);
         cable(0, [generator, dut], ["g0", "in0"], [1, 2]);
         RealLab::of(site, None, LAB)
+    }
+
+    /// With one host at both ends of the DUT.
+    pub fn with_one_tester() -> RealLab {
+        let site = Site::new(&["generator", "dut"]);
+        let [tester, dut] = [0, 1].map(|n| &site.ssh.hosts[n].netns);
+        cable(0, [tester, dut], ["g0", "in0"], [1, 2]);
+        let (first, last) = LAB.split_once("[hosts.receiver]").unwrap();
+        let receive = last.split_once("[hosts.receiver.receive]").unwrap().1;
+        let file = [first.trim_end(), "\n[hosts.generator.receive]", receive].concat();
+        let file = file.replace("role = \"generator\"", "role = [\"generator\", \"receiver\"]");
+        RealLab::of(site, None, &file)
     }
 
     /// With two generators, whose cables end at a switch before the DUT.
@@ -159,11 +173,16 @@ impl RealLab {
 
     /// The rest of it, from the DUT's interface towards the generators on.
     fn of(site: Site, switch: Option<Netns>, file: &str) -> RealLab {
-        let [dut, receiver] = [1, 2].map(|n| &site.ssh.hosts[n].netns);
+        let end = if site.ssh.hosts.len() > 2 { 2 } else { 0 };
+        let [dut, receiver] = [1, end].map(|n| &site.ssh.hosts[n].netns);
         cable(1, [dut, receiver], ["out0", "r0"], [3, 4]);
         let lab = RealLab { site, switch, before: String::new() };
         lab.on("generator", "ip addr add 198.18.128.2/24 dev g0; ip link set g0 up; ip route add 198.19.0.0/16 via 198.18.128.1");
-        lab.on("receiver", "ip addr add 198.19.128.2/24 dev r0; ip link set r0 up; ip route add 198.18.128.0/24 via 198.19.128.1");
+        let receiver = lab.ssh.hosts[end].name.clone();
+        lab.on(&receiver, "ip addr add 198.19.128.2/24 dev r0; ip link set r0 up");
+        if end > 0 {
+            lab.on(&receiver, "ip route add 198.18.128.0/24 via 198.19.128.1");
+        }
         lab.on(
             "dut",
             "ip addr add 198.18.128.1/24 dev in0; ip addr add 198.19.128.1/24 dev out0; ip link set in0 up; ip link set out0 up
@@ -174,7 +193,7 @@ impl RealLab {
             echo 1 > /proc/sys/net/ipv4/ip_forward
             for i in all default in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done",
         );
-        for (host, link) in [(0, "g0"), (1, "in0"), (1, "out0"), (2, "r0")] {
+        for (host, link) in [(0, "g0"), (1, "in0"), (1, "out0"), (end, "r0")] {
             let route = Route::open(&lab.ssh.hosts[host].netns).unwrap();
             route.wait_running(route.link(link).unwrap().index, Duration::from_secs(5)).unwrap();
         }

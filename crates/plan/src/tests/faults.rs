@@ -48,7 +48,7 @@ const BAD: [(&str, &str, &str); 76] = [
     ("[variants.a]\ndut = \"brigde\"", "not a kind of DUT", "did you mean \"bridge\"?"),
     // Things that do not go together.
     ("[variants.a]\n[traffic]\ndirection = \"reverse\"", "is not one of", "forward"),
-    ("lab = { file = \"x\" }\ntraffic.direction = \"both\"\n[variants.a]", "hosts send one way", "roles of the hosts exchanged"),
+    ("lab = { file = \"x\" }\ntraffic.direction = \"both\"\n[variants.a]\nrules = { tool = \"nftables\", filter = \"stateful\" }\nstates = \"new\"", "no frame of a host waits", "established"),
     ("traffic = { direction = \"both\", transport = \"TCP\" }\n[variants.a]", "UDP alone", "transport = \"UDP\""),
     ("lab.port = \"af-xdp\"\ntraffic.direction = \"both\"\n[variants.a]", "at one interface", "af-packet"),
     ("traffic.direction = \"both\"\n[variants.a]\nrules = { tool = \"nftables\", filter = \"stateful\" }\nstates = \"one-way\"", "do not stay one-way", "established"),

@@ -1,5 +1,7 @@
 //! A lab of hosts with agents, and one trial over them: armed everywhere, let go at one moment, watched, drained and read.
 //!
+//! Frames go one way, or both ways at once: then each end sends and counts, and every count is kept by direction.
+//!
 //! Ports are made when they are first needed and kept.
 
 use super::Agent;
@@ -11,12 +13,13 @@ use linerate_hosts::stamps::{Stamps, ages};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::trial::Outcome;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Clocks, CpuShare, Stamped};
+use linerate_measure::record::{Clocks, CpuShare, Direction, Stamped};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use linerate_stats::histogram::Histogram;
 use linerate_wire::{Filter, FlowOrder, Load, MacAddr, RateStep, STREAMS, Traffic, Transport};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -24,21 +27,34 @@ use std::time::{Duration, Instant};
 pub struct Member<'a> {
     /// The agent.
     pub agent: &'a Agent,
-    /// Its ports that send.
+    /// Its ports for each direction of the trial's frames.
+    pub ways: Vec<Ports>,
+}
+
+/// Ports of an agent for one direction.
+#[derive(Debug, Clone, Default)]
+pub struct Ports {
+    /// Those that send.
     pub generators: Vec<String>,
     /// The streams of their frames: the low bytes.
     pub streams: Vec<u8>,
-    /// Its ports that count.
+    /// Those that count.
     pub receivers: Vec<String>,
+}
+
+impl Member<'_> {
+    fn sends(&self) -> bool {
+        self.ways.iter().any(|ports| !ports.generators.is_empty())
+    }
 }
 
 /// A trial to be run.
 pub struct Trial<'a> {
-    /// Who takes part.
+    /// Who takes part. Each has the same directions, and each direction as many generators.
     pub members: &'a [Member<'a>],
     /// Its times.
     pub timing: Timing,
-    /// The load of all generators together; each gets an even share of its rate and frames. Its duration is that of `timing`.
+    /// The load of each direction; each generator of it gets an even share of its rate and frames. Its duration is that of `timing`.
     pub load: Load,
     /// Whether receivers answer each frame.
     pub answer: bool,
@@ -51,10 +67,10 @@ pub struct Trial<'a> {
 pub struct Flown {
     /// Samples and faults, on our clock.
     pub outcome: Outcome,
-    /// All generators' counters together.
-    pub generator: PortCounters,
-    /// All receivers'.
-    pub receiver: PortCounters,
+    /// All generators' counters together, by direction.
+    pub sent: Vec<PortCounters>,
+    /// All receivers', by direction.
+    pub received: Vec<PortCounters>,
     /// How much later than they should each generator began, by our clock: host and port, nanoseconds. As uncertain as the comparison
     /// of clocks (`within_ns`).
     pub late: Vec<(String, i64)>,
@@ -69,6 +85,12 @@ pub struct Flown {
 }
 
 impl Flown {
+    /// Of frames that take so many directions, without counts.
+    pub(crate) fn of_ways(ways: usize) -> Flown {
+        let none = vec![PortCounters::default(); ways];
+        Flown { sent: none.clone(), received: none, ..Flown::default() }
+    }
+
     /// Nanoseconds between the first generator's beginning and the last one's.
     pub fn skew_ns(&self) -> u64 {
         let late = || self.late.iter().map(|(_, ns)| *ns);
@@ -118,30 +140,32 @@ impl Trial<'_> {
     fn fly(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<Flown> {
         let offsets = self.compare_clocks()?;
         let apart = self.apart(&offsets);
-        let shift_ns = apart.iter().filter_map(|(_, offset)| Some((*offset)?.within_ns)).max().unwrap_or(0);
+        let shift_ns = apart.iter().filter_map(|pair| Some(pair.offset?.within_ns)).max().unwrap_or(0);
         let under = |offset| Underway { offset, ..Underway::default() };
         let mut underway: Vec<Underway> = offsets.into_iter().map(under).collect();
         for (number, member) in self.members.iter().enumerate() {
-            let ports = [member.receivers.as_slice(), &member.generators].concat();
-            let of_these = apart.iter().filter(|([_, receiver], _)| *receiver == number);
-            let ahead_ns = of_these.flat_map(|([generator, _], offset)| {
-                let ns = clamped(offset.unwrap_or_default().ns + i128::from(shift_ns));
-                self.members[*generator].streams.iter().map(move |stream| (*stream, ns))
+            let of_way = |ports: &Ports| [ports.receivers.as_slice(), &ports.generators].concat();
+            let ports = member.ways.iter().flat_map(of_way).collect();
+            let ahead_ns = apart.iter().filter(|pair| pair.receiver == number).flat_map(|pair| {
+                let ns = clamped(pair.offset.unwrap_or_default().ns + i128::from(shift_ns));
+                self.members[pair.generator].ways[pair.way].streams.iter().map(move |stream| (*stream, ns))
             });
             member.agent.arm(ports, self.order(member, ahead_ns.collect()))?;
         }
-        let at_ns = monotonic_ns() + LEAD_NS;
-        // Receivers first: they count before the first frame can come.
+        // Receivers first: they count before the first frame can come. One that also sends gets its order before that, too: each
+        // takes a round trip at most, which is twice the error of the clocks.
+        let orders_ns: u64 = underway.iter().map(|under| 2 * under.offset.within_ns).sum();
+        let at_ns = monotonic_ns() + LEAD_NS + orders_ns;
         for sends in [false, true] {
             let both = self.members.iter().zip(&mut underway);
-            for (member, under) in both.filter(|(member, _)| member.generators.is_empty() != sends) {
+            for (member, under) in both.filter(|(member, _)| member.sends() == sends) {
                 under.load = member.agent.go(under.offset.there(at_ns))?;
             }
         }
         began(at_ns);
         self.watch(&mut underway, interrupted)?;
         let mut flown = Flown::default();
-        (flown.generator, flown.receiver) = self.drain()?;
+        (flown.sent, flown.received) = self.drain(&underway)?;
         for (member, under) in self.members.iter().zip(&mut underway) {
             // All reports of the receivers' agents are here: they have been stopped.
             while under.ended.is_none() && under.hear(member.agent, Instant::now() + GRACE)? {}
@@ -150,9 +174,9 @@ impl Trial<'_> {
         let mut apart = apart;
         if shift_ns > 0 {
             let later = self.apart(&self.compare_clocks()?);
-            for ((_, before), (_, after)) in apart.iter_mut().zip(&later) {
-                if let Some(before) = before {
-                    before.within_ns = before.error_until(&after.unwrap_or_default());
+            for (before, after) in apart.iter_mut().zip(&later) {
+                if let Some(before) = &mut before.offset {
+                    before.within_ns = before.error_until(&after.offset.unwrap_or_default());
                     error_ns = error_ns.max(before.within_ns);
                 }
             }
@@ -171,7 +195,7 @@ impl Trial<'_> {
     }
 
     /// Puts the ages of frames that both ends' cards, or their drivers, have stamped in the place of those by the generator's program.
-    fn compare_stamps(&self, flown: &mut Flown, apart: &[([usize; 2], Option<Offset>)]) {
+    fn compare_stamps(&self, flown: &mut Flown, apart: &[Pair]) {
         let (mut why, mut by_cards) = (Vec::new(), [true; 2]);
         let mut read = |agent: &Agent, ports: &[String], end: usize| {
             let read = match ports {
@@ -183,62 +207,75 @@ impl Trial<'_> {
             why.extend(read.values().filter_map(|stamps| stamps.why.clone()));
             read.into_values().collect::<Vec<Stamps>>()
         };
-        let both = |m: &Member<'_>| [read(m.agent, &m.generators, 0), read(m.agent, &m.receivers, 1)];
-        let stamps: Vec<[Vec<Stamps>; 2]> = self.members.iter().map(both).collect();
-        let (mut found, mut error_ns) = (Vec::new(), 0);
-        for ([generator, receiver], offset) in apart {
-            let (sent, received) = (&stamps[*generator][0], &stamps[*receiver][1]);
+        let mut of_way = |m: &Member<'_>, ports: &Ports| {
+            [read(m.agent, &ports.generators, 0), read(m.agent, &ports.receivers, 1)]
+        };
+        let stamps: Vec<Vec<[Vec<Stamps>; 2]>> =
+            self.members.iter().map(|m| m.ways.iter().map(|ports| of_way(m, ports)).collect()).collect();
+        let (mut found, mut error_ns) = (vec![Vec::new(); flown.received.len()], 0);
+        for pair in apart {
+            let (sent, received) =
+                (&stamps[pair.generator][pair.way][0], &stamps[pair.receiver][pair.way][1]);
             for (sent, received) in sent.iter().flat_map(|sent| received.iter().map(move |r| (sent, r))) {
-                match ages(sent, received, *offset) {
+                match ages(sent, received, pair.offset) {
                     Ok((ages, error)) => {
-                        found.extend(ages);
+                        found[pair.way].extend(ages);
                         error_ns = error_ns.max(error);
                     }
                     Err(set) => why.push(set),
                 }
             }
         }
-        if found.is_empty() {
+        let frames = found.iter().map(Vec::len).sum::<usize>() as u64;
+        if found.iter().any(Vec::is_empty) {
             why.push("no frame was stamped at both ends: latency is by the generator's program".into());
         } else {
-            let mut latency = Histogram::default();
             let shifted = |age: &i128| u64::try_from((age + i128::from(error_ns)).max(0)).unwrap_or(u64::MAX);
-            found.iter().map(shifted).for_each(|age| latency.record(age));
-            flown.receiver.latency = latency;
+            for (received, found) in flown.received.iter_mut().zip(&found) {
+                received.latency = Histogram::default();
+                found.iter().map(shifted).for_each(|age| received.latency.record(age));
+            }
             flown.clocks = Some(Clocks { shift_ns: error_ns, error_ns });
         }
         why.sort();
         why.dedup();
-        flown.stamped = Some(Stamped { frames: found.len() as u64, by_cards, why });
+        flown.stamped = Some(Stamped { frames, by_cards, why });
     }
 
-    /// The clock of each member that sends as seen from each that receives, with their numbers; none where one machine has both.
-    fn apart(&self, offsets: &[Offset]) -> Vec<([usize; 2], Option<Offset>)> {
-        let having =
-            |ports: fn(&Member<'_>) -> bool| (0..offsets.len()).filter(move |n| ports(&self.members[*n]));
-        let pairs = having(|m| !m.generators.is_empty())
-            .flat_map(|g| having(|m| !m.receivers.is_empty()).map(move |r| [g, r]));
-        let seen = |[g, r]: [usize; 2]| {
-            let offset = offsets[g].from(&offsets[r]);
-            // Machines that were started from one image may have the same name.
-            let named_alike = self.members[g].agent.shares_clock(self.members[r].agent);
-            let one = g == r || (named_alike && offset.may_be_none());
-            ([g, r], (!one).then_some(offset))
-        };
-        pairs.map(seen).collect()
+    /// How many directions the frames take.
+    fn ways(&self) -> usize {
+        self.members.first().map_or(0, |member| member.ways.len())
+    }
+
+    /// The clock of each member that sends as seen from each that receives its frames; none where one machine has both.
+    fn apart(&self, offsets: &[Offset]) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        for way in 0..self.ways() {
+            let having = |of: fn(&Ports) -> &[String]| {
+                (0..offsets.len()).filter(move |n| !of(&self.members[*n].ways[way]).is_empty())
+            };
+            for generator in having(|ports| &ports.generators) {
+                for receiver in having(|ports| &ports.receivers) {
+                    let offset = offsets[generator].from(&offsets[receiver]);
+                    // Machines that were started from one image may have the same name.
+                    let named_alike =
+                        self.members[generator].agent.shares_clock(self.members[receiver].agent);
+                    let one = generator == receiver || (named_alike && offset.may_be_none());
+                    pairs.push(Pair { way, generator, receiver, offset: (!one).then_some(offset) });
+                }
+            }
+        }
+        pairs
     }
 
     fn order(&self, member: &Member<'_>, ahead_ns: Vec<(u8, i64)>) -> Order {
-        let generators: u64 = self.members.iter().map(|m| m.generators.len() as u64).sum();
+        let of_way = |way: usize| self.members.iter().map(|m| m.ways[way].generators.len() as u64).sum();
+        let generators: u64 = (0..self.ways()).map(of_way).max().unwrap_or(0);
         // An agent gives every port of a load the same: shares are of whole generators.
         let share = |n: u64| n.div_ceil(generators.max(1));
         let each = |rate: f64| rate / generators.max(1) as f64;
         // Receivers report for as long as the generators may take; they are stopped when all is there.
-        let spare = if member.generators.is_empty() {
-            10 * LONGEST_SAMPLE_NS + self.timing.drain_ns
-        } else {
-            OVERRUN_NS
-        };
+        let spare = if member.sends() { OVERRUN_NS } else { 10 * LONGEST_SAMPLE_NS + self.timing.drain_ns };
         let load = Load {
             duration_ns: self.timing.load_ns() + spare,
             frames: self.load.frames.map(share),
@@ -254,7 +291,7 @@ impl Trial<'_> {
     fn watch(&self, underway: &mut [Underway], interrupted: &AtomicBool) -> Result<()> {
         let until = Instant::now() + Duration::from_nanos(self.timing.load_ns() + LEAD_NS) + GRACE;
         let mut stopped = false;
-        let senders = self.members.iter().zip(underway).filter(|(member, _)| !member.generators.is_empty());
+        let senders = self.members.iter().zip(underway).filter(|(member, _)| member.sends());
         for (member, under) in senders {
             while under.ended.is_none() {
                 if interrupted.load(Ordering::Relaxed) && !stopped {
@@ -279,73 +316,90 @@ impl Trial<'_> {
     }
 
     fn stop_generators(&self) -> Result<()> {
-        self.members.iter().filter(|m| !m.generators.is_empty()).try_for_each(|m| m.agent.stop())
+        self.members.iter().filter(|m| m.sends()).try_for_each(|m| m.agent.stop())
     }
 
-    /// Waits for the last frames, and reads the counters of all.
-    fn drain(&self) -> Result<(PortCounters, PortCounters)> {
+    /// Waits for the last frames, and reads the counters of all: those sent and those received, by direction.
+    fn drain(&self, underway: &[Underway]) -> Result<(Vec<PortCounters>, Vec<PortCounters>)> {
         // A receiver's agent reports until it is stopped, and answers nothing else meanwhile: its report ends, its counting goes on.
-        for member in self.members.iter().filter(|m| m.generators.is_empty()) {
+        for member in self.members.iter().filter(|m| !m.sends()) {
             member.agent.stop()?;
         }
-        let sent = self.read(|m| &m.generators)?;
+        let mut sent = self.read(underway, |ports| &ports.generators)?;
         let (quiet, most) = (self.timing.quiet_ns, self.timing.drain_ns);
         let [quiet, most] = [quiet, most].map(Duration::from_nanos);
-        let received = self.settled(|m| &m.receivers, quiet, most, |now| now.unique() >= sent.frames)?;
-        let all = |now: &PortCounters| now.answers >= received.unique();
-        let answers = match self.answer {
-            true => self.settled(|m| &m.generators, ANSWER_WITHIN, Duration::MAX, all)?.answers,
-            false => 0,
-        };
-        Ok((PortCounters { answers, ..sent }, received))
+        let all = |way: usize, now: &PortCounters| now.unique() >= sent[way].frames;
+        let received = self.settled(underway, |ports| &ports.receivers, quiet, most, all)?;
+        if self.answer {
+            let all = |way: usize, now: &PortCounters| now.answers >= received[way].unique();
+            let answers =
+                self.settled(underway, |ports| &ports.generators, ANSWER_WITHIN, Duration::MAX, all)?;
+            sent.iter_mut().zip(answers).for_each(|(sent, with)| sent.answers = with.answers);
+        }
+        Ok((sent, received))
     }
 
-    /// Counters of ports once they are complete, have not changed for a while, or have been waited for long enough.
+    /// Counters of ports once all directions are complete, have not changed for a while, or have been waited for long enough.
     fn settled(
         &self,
-        which: for<'m> fn(&'m Member<'_>) -> &'m Vec<String>,
+        underway: &[Underway],
+        which: fn(&Ports) -> &Vec<String>,
         quiet: Duration,
         most: Duration,
-        is_complete: impl Fn(&PortCounters) -> bool,
-    ) -> Result<PortCounters> {
-        let (began, mut changed, mut last) = (Instant::now(), Instant::now(), (0, 0));
+        is_complete: impl Fn(usize, &PortCounters) -> bool,
+    ) -> Result<Vec<PortCounters>> {
+        let (began, mut changed, mut last) = (Instant::now(), Instant::now(), Vec::new());
         loop {
-            let now = self.read(which)?;
-            if (now.frames, now.answers) != last {
-                (last, changed) = ((now.frames, now.answers), Instant::now());
+            let all = self.read(underway, which)?;
+            let now: Vec<[u64; 2]> = all.iter().map(|now| [now.frames, now.answers]).collect();
+            if now != last {
+                (last, changed) = (now, Instant::now());
             }
-            if is_complete(&now) || changed.elapsed() >= quiet || began.elapsed() >= most {
-                return Ok(now);
+            let complete = all.iter().enumerate().all(|(way, now)| is_complete(way, now));
+            if complete || changed.elapsed() >= quiet || began.elapsed() >= most {
+                return Ok(all);
             }
             std::thread::sleep((quiet / 10).min(LOOK));
         }
     }
 
-    fn read(&self, which: for<'m> fn(&'m Member<'_>) -> &'m Vec<String>) -> Result<PortCounters> {
-        let mut all = PortCounters::default();
-        for member in self.members.iter().filter(|m| !which(m).is_empty()) {
-            member.agent.counters(which(member))?.into_values().for_each(|counters| all.add(counters));
+    /// Counters of ports by direction, with times on our clock.
+    fn read(&self, underway: &[Underway], which: fn(&Ports) -> &Vec<String>) -> Result<Vec<PortCounters>> {
+        let mut all = vec![PortCounters::default(); self.ways()];
+        for (member, under) in self.members.iter().zip(underway) {
+            let names: Vec<String> = member.ways.iter().flat_map(which).cloned().collect();
+            if names.is_empty() {
+                continue;
+            }
+            for (port, mut counters) in member.agent.counters(&names)? {
+                counters.by_clock(|ns| under.offset.here(ns.into()));
+                if let Some(way) = member.ways.iter().position(|ports| which(ports).contains(&port)) {
+                    all[way].add(counters);
+                }
+            }
         }
         Ok(all)
     }
 
     fn tell(&self, flown: &mut Flown, underway: Vec<Underway>, at_ns: u64) {
-        let (mut senders, mut receivers) = (Vec::new(), Vec::new());
+        let mut of_ways = vec![[Vec::new(), Vec::new()]; self.ways()];
         let mut first = u64::MAX;
         for (member, under) in self.members.iter().zip(underway) {
             let host = member.agent.host();
             flown.within_ns = flown.within_ns.max(under.offset.within_ns);
-            if !member.receivers.is_empty() {
-                flown.receiver.by_clock(|ns| under.offset.here(ns.into()));
-            }
-            for (port, samples) in &under.samples {
-                let series = Series::of(samples, |ns| under.offset.here(ns.into()));
-                if member.generators.contains(port) { senders.push(series) } else { receivers.push(series) }
-            }
-            for (port, began) in under.began.iter().filter(|(port, _)| member.generators.contains(port)) {
-                let began = under.offset.here((*began).into());
-                first = first.min(began);
-                flown.late.push((format!("{host} {port}"), began as i64 - at_ns as i64));
+            for (ports, [senders, receivers]) in member.ways.iter().zip(&mut of_ways) {
+                let series = |port: &String| {
+                    let samples = under.samples.get(port).map_or(&[][..], Vec::as_slice);
+                    Series::of(samples, |ns| under.offset.here(ns.into()))
+                };
+                senders.extend(ports.generators.iter().map(series));
+                receivers.extend(ports.receivers.iter().map(series));
+                for port in &ports.generators {
+                    let Some(began) = under.began.get(port) else { continue };
+                    let began = under.offset.here((*began).into());
+                    first = first.min(began);
+                    flown.late.push((format!("{host} {port}"), began as i64 - at_ns as i64));
+                }
             }
             if let Some((faults, cpus)) = under.ended {
                 flown.outcome.faults.extend(faults.iter().map(|fault| format!("{host}: {fault}")));
@@ -355,8 +409,24 @@ impl Trial<'_> {
         let began = if first == u64::MAX { at_ns } else { first };
         let (from, to) = (began + self.timing.warm_up_ns, began + self.timing.load_ns());
         flown.outcome.began_ns = began;
-        flown.outcome.samples = merge(&senders, &receivers, began, from, to);
+        let merged = |[senders, receivers]: &[Vec<Series>; 2]| merge(senders, receivers, began, from, to);
+        if let [forward, reverse] = &of_ways[..] {
+            flown.outcome.each = [merged(forward), merged(reverse)];
+        }
+        let all = [0, 1].map(|end| of_ways.iter().flat_map(|way| way[end].clone()).collect());
+        flown.outcome.samples = merged(&all);
     }
+}
+
+/// A member that sends, and one that receives its frames.
+struct Pair {
+    /// The number of the direction.
+    way: usize,
+    /// Numbers of the members.
+    generator: usize,
+    receiver: usize,
+    /// The generator's clock as seen from the receiver; none where one machine has both.
+    offset: Option<Offset>,
 }
 
 impl Underway {
@@ -397,13 +467,20 @@ pub struct Sender {
     pub to: MacAddr,
 }
 
-/// How the hosts are cabled.
+/// The cards of one direction.
 #[derive(Debug, Clone)]
-pub struct Cabling {
+pub struct Way {
     /// Where frames leave.
     pub senders: Vec<Sender>,
     /// Where they arrive.
-    pub receiver: Card,
+    pub receivers: Vec<Card>,
+}
+
+/// How the hosts are cabled.
+#[derive(Debug, Clone)]
+pub struct Cabling {
+    /// Forward and, where frames go both ways, reverse, with as many senders.
+    pub ways: Vec<Way>,
     /// Whether the user has said that all these interfaces lead to nothing but the lab (RFC 6815).
     pub isolated: bool,
 }
@@ -412,83 +489,117 @@ pub struct Cabling {
 pub struct RealLab {
     agents: Vec<Agent>,
     cabling: Cabling,
-    kinds: Vec<Traffic>,
-    /// By kind: whether its ports are there.
-    prepared: Vec<bool>,
-    receives: bool,
+    kinds: Vec<Kind>,
+    /// By direction: whether its receivers are there.
+    receives: Vec<bool>,
     campaign: u8,
 }
 
-/// The receiving port's name.
-const RECEIVER: &str = "receiver";
+/// A kind of traffic.
+struct Kind {
+    traffic: Traffic,
+    /// How many directions it takes.
+    ways: usize,
+    /// Whether its generators are there.
+    prepared: bool,
+}
+
 /// How long frames may be under way when the device is shown all flows, in nanoseconds.
 const LEARNING_NS: u64 = 30_000;
+/// And how much longer all of them may take, on hosts that are busy.
+const LEARN_WITHIN_NS: u64 = 1_000_000_000;
+
+fn threads(senders: &[Sender]) -> usize {
+    senders.iter().map(|sender| sender.card.cpus.len().max(1)).sum()
+}
 
 impl RealLab {
-    /// A lab of these agents, for these kinds of traffic; fills in addresses of frames, campaign and streams. Nothing is done
-    /// yet.
+    /// A lab of these agents, for these kinds of traffic with their directions; fills in addresses of frames, campaign and streams.
+    /// Nothing is done yet.
     ///
     /// # Errors
     /// In words: more streams than a receiver distinguishes, or a host that is not there.
     pub fn new(
         agents: Vec<Agent>,
         cabling: Cabling,
-        mut kinds: Vec<Traffic>,
+        kinds: Vec<(Traffic, Direction)>,
         campaign: u8,
     ) -> Result<RealLab, String> {
-        let hosts = cabling.senders.iter().map(|s| s.card.agent).chain([cabling.receiver.agent]);
-        if cabling.senders.is_empty() || hosts.into_iter().any(|host| host >= agents.len()) {
+        let there = |way: &Way| {
+            let cards = way.senders.iter().map(|s| &s.card).chain(&way.receivers);
+            !way.senders.is_empty()
+                && !way.receivers.is_empty()
+                && cards.into_iter().all(|card| card.agent < agents.len())
+        };
+        let most = kinds.iter().map(|(_, direction)| direction.ways().len()).max().unwrap_or(1);
+        if cabling.ways.len() < most || !cabling.ways.iter().all(there) {
             return Err("a lab needs a host that sends and one that receives".into());
         }
-        let threads: usize = cabling.senders.iter().map(|s| s.card.cpus.len().max(1)).sum();
-        if threads * kinds.len() > STREAMS {
+        let (mut first, mut all) = (0, Vec::new());
+        for (traffic, direction) in kinds {
+            let ways = direction.ways().len();
+            let traffic = Traffic { campaign, first_stream: first as u8, ..traffic };
+            all.push(Kind { traffic, ways, prepared: false });
+            first += cabling.ways[..ways].iter().map(|way| threads(&way.senders)).sum::<usize>();
+        }
+        if first > STREAMS {
             return Err(format!(
-                "{} kinds of frames, each from {threads} threads, are {} streams, and a receiver tells {STREAMS} apart",
-                kinds.len(),
-                threads * kinds.len()
+                "{} kinds of frames, each from all threads and in its directions, are {first} streams, and a receiver tells {STREAMS} apart",
+                all.len(),
             ));
         }
-        for (number, kind) in kinds.iter_mut().enumerate() {
-            (kind.campaign, kind.first_stream) = (campaign, (number * threads) as u8);
-        }
-        let prepared = vec![false; kinds.len()];
-        Ok(RealLab { agents, cabling, kinds, prepared, receives: false, campaign })
+        let receives = vec![false; cabling.ways.len()];
+        Ok(RealLab { agents, cabling, kinds: all, receives, campaign })
     }
 
-    /// Shows the device every flow of a kind once from each sender, so that no trial pays the cost of first frames (RFC 2544's
-    /// learning frames). With `answer`, the receiver answers each. Returns the numbers of frames sent, of frames received, and of
-    /// answers.
+    /// How many directions a kind takes.
+    pub fn ways(&self, kind: usize) -> usize {
+        self.kinds[kind].ways
+    }
+
+    /// Shows the device every flow of a kind once from each sender of a direction, so that no trial pays the cost of first frames (RFC
+    /// 2544's learning frames). With `answer`, the receiver answers each. Returns the number of frames to send, and those of frames sent,
+    /// of frames received, and of answers.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
     pub fn learn(
         &mut self,
         kind: usize,
+        way: usize,
         flows: u64,
         answer: bool,
         interrupted: &AtomicBool,
-    ) -> Result<[u64; 3]> {
+    ) -> Result<[u64; 4]> {
         // Senders share the frames, and each begins with the first flow.
-        let frames = flows.saturating_mul(self.cabling.senders.len() as u64);
-        let most_ns = 100_000_000 + frames.saturating_mul(LEARNING_NS);
+        let frames = flows.saturating_mul(self.cabling.ways[way].senders.len() as u64);
+        let most_ns = LEARN_WITHIN_NS + frames.saturating_mul(LEARNING_NS);
         let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
         let load =
             Load { rate: Some(50_000.0), frames: Some(frames), batch: 8, ..Load::lasting(timing.load()) };
-        let flown = self.trial(kind, timing, load, answer, interrupted, &|_| {})?;
-        Ok([flown.generator.frames, flown.receiver.unique(), flown.generator.answers])
+        let flown = self.fly(kind, way..way + 1, timing, load, answer, interrupted, &|_| {})?;
+        let count = |of: &[PortCounters], count: fn(&PortCounters) -> u64| of.iter().map(count).sum();
+        let [sent, answers] = [|c: &PortCounters| c.frames, |c: &PortCounters| c.answers];
+        Ok([
+            frames,
+            count(&flown.sent, sent),
+            count(&flown.received, PortCounters::unique),
+            count(&flown.sent, answers),
+        ])
     }
 
     /// Whether the hosts' linerate can answer the flows of a kind: only a sequential order has all of them in the first frames,
     /// and echo replies cannot be distinguished from requests yet.
     pub fn can_answer(&self, kind: usize) -> bool {
-        let in_turn = self.kinds[kind].order == FlowOrder::Sequential;
-        let echo = self.kinds[kind].frame.transport == Transport::IcmpEcho;
-        let passes = self.cabling.receiver.backend != Backend::AfXdp;
+        let traffic = &self.kinds[kind].traffic;
+        let in_turn = traffic.order == FlowOrder::Sequential;
+        let echo = traffic.frame.transport == Transport::IcmpEcho;
+        let passes = self.cabling.ways[0].receivers.iter().all(|card| card.backend != Backend::AfXdp);
         in_turn && !echo && passes
     }
 
-    /// Runs one trial with a kind of traffic through the device between the cards, as it stands; the load's duration is that of
-    /// `timing`. With `answer`, the receiver answers each frame.
+    /// Runs one trial with a kind of traffic through the device between the cards, as it stands; the load is that of each direction, its
+    /// duration that of `timing`.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
@@ -497,71 +608,105 @@ impl RealLab {
         kind: usize,
         timing: Timing,
         load: Load,
+        interrupted: &AtomicBool,
+        began: &dyn Fn(u64),
+    ) -> Result<Flown> {
+        self.fly(kind, 0..self.ways(kind), timing, load, false, interrupted, began)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the two callers differ in most of them")]
+    fn fly(
+        &mut self,
+        kind: usize,
+        ways: Range<usize>,
+        timing: Timing,
+        load: Load,
         answer: bool,
         interrupted: &AtomicBool,
         began: &dyn Fn(u64),
     ) -> Result<Flown> {
         self.prepare(kind)?;
-        let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(|n| self.member(n, kind)).collect();
-        let card_stamps = self.kinds[kind].card_stamps;
+        let member = |agent| {
+            let ways: Vec<Ports> = ways.clone().map(|way| self.ports(agent, kind, way)).collect();
+            let takes_part = ways.iter().any(|p| !p.generators.is_empty() || !p.receivers.is_empty());
+            takes_part.then_some(Member { agent: &self.agents[agent], ways })
+        };
+        let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(member).collect();
+        let card_stamps = self.kinds[kind].traffic.card_stamps;
         Trial { members: &members, timing, load, answer, card_stamps }.run(interrupted, began)
     }
 
-    /// An agent's part in a trial, if it has one.
-    fn member(&self, number: usize, kind: usize) -> Option<Member<'_>> {
-        let senders = || self.cabling.senders.iter().enumerate().filter(|(_, s)| s.card.agent == number);
-        let generators: Vec<String> = senders().map(|(nth, _)| port_name(kind, nth)).collect();
-        let streams = senders().flat_map(|(nth, _)| self.streams(kind, nth)).collect();
-        let receives = self.cabling.receiver.agent == number;
-        let receivers = if receives { vec![RECEIVER.to_string()] } else { Vec::new() };
-        let agent = &self.agents[number];
-        (!generators.is_empty() || receives).then_some(Member { agent, generators, streams, receivers })
+    /// An agent's part in one direction.
+    fn ports(&self, agent: usize, kind: usize, way: usize) -> Ports {
+        let Way { senders, receivers } = &self.cabling.ways[way];
+        let of = |card: &Card| card.agent == agent;
+        let sends = || senders.iter().enumerate().filter(|(_, sender)| of(&sender.card)).map(|(nth, _)| nth);
+        let counts = receivers.iter().enumerate().filter(|(_, card)| of(card));
+        Ports {
+            generators: sends().map(|nth| generator_name(kind, way, nth)).collect(),
+            streams: sends().flat_map(|nth| self.streams(kind, way, nth)).collect(),
+            receivers: counts.map(|(nth, _)| receiver_name(way, nth)).collect(),
+        }
     }
 
     /// The streams of a sender's frames: the low bytes.
-    fn streams(&self, kind: usize, sender: usize) -> impl Iterator<Item = u8> + use<> {
-        let threads = |sender: &Sender| sender.card.cpus.len().max(1);
-        let (before, from) = self.cabling.senders.split_at(sender);
-        let first = usize::from(self.kinds[kind].first_stream) + before.iter().map(threads).sum::<usize>();
-        (first..first + threads(&from[0])).map(|stream| stream as u8)
+    fn streams(&self, kind: usize, way: usize, sender: usize) -> impl Iterator<Item = u8> + use<> {
+        let (before, from) = self.cabling.ways[way].senders.split_at(sender);
+        let others: usize = self.cabling.ways[..way].iter().map(|way| threads(&way.senders)).sum();
+        let first = usize::from(self.kinds[kind].traffic.first_stream) + others + threads(before);
+        (first..first + threads(&from[..1])).map(|stream| stream as u8)
     }
 
     fn prepare(&mut self, kind: usize) -> Result<()> {
-        let Cabling { senders, receiver, isolated } = &self.cabling;
+        let isolated = self.cabling.isolated;
         let port = |name: String, card: &Card, role| Port {
             name,
             interface: card.interface.clone(),
-            isolated: *isolated,
+            isolated,
             backend: card.backend,
             cpus: card.cpus.clone(),
             role,
         };
-        if !self.receives {
-            // In a lab of hosts, neighbours may have to be asked for.
-            let pass_foreign = receiver.backend != Backend::AfXdp;
-            let card_stamps = self.kinds.iter().any(|kind| kind.card_stamps);
-            let filter = Filter { pass_foreign, card_stamps, ..Filter::of_campaign(self.campaign) };
-            self.agents[receiver.agent].prepare(port(RECEIVER.into(), receiver, Role::Receiver(filter)))?;
-            self.receives = true;
-        }
-        if !self.prepared[kind] {
-            // A queue has one AF_XDP socket at a time.
-            let others: Vec<usize> = (0..self.kinds.len()).filter(|other| self.prepared[*other]).collect();
-            let of_queues = |sender: &Sender| sender.card.backend == Backend::AfXdp && !others.is_empty();
-            for (nth, sender) in senders.iter().enumerate().filter(|(_, sender)| of_queues(sender)) {
-                let names = others.iter().map(|other| port_name(*other, nth)).collect();
-                self.agents[sender.card.agent].release(names)?;
-                self.prepared.fill(false);
+        let ways = &self.cabling.ways[..self.kinds[kind].ways];
+        for (number, way) in ways.iter().enumerate().filter(|(number, _)| !self.receives[*number]) {
+            for (nth, card) in way.receivers.iter().enumerate() {
+                // In a lab of hosts, neighbours may have to be asked for.
+                let pass_foreign = card.backend != Backend::AfXdp;
+                let card_stamps = self.kinds.iter().any(|kind| kind.traffic.card_stamps);
+                let filter = Filter { pass_foreign, card_stamps, ..Filter::of_campaign(self.campaign) };
+                let card = Card { cpus: Vec::new(), ..card.clone() };
+                let counts = port(receiver_name(number, nth), &card, Role::Receiver(filter));
+                self.agents[card.agent].prepare(counts)?;
             }
-            for (nth, sender) in senders.iter().enumerate() {
-                let traffic = self.kinds[kind].addressed(MacAddr::default(), sender.to);
-                let first_stream = self.streams(kind, nth).next().unwrap_or_default();
-                let traffic = Traffic { first_stream, ..traffic };
-                let role = Role::Generator(Box::new(traffic));
-                self.agents[sender.card.agent].prepare(port(port_name(kind, nth), &sender.card, role))?;
-            }
-            self.prepared[kind] = true;
         }
+        self.receives[..ways.len()].fill(true);
+        if self.kinds[kind].prepared {
+            return Ok(());
+        }
+        // A queue has one AF_XDP socket at a time, and such frames go one way.
+        let prepared = |other: &usize| self.kinds[*other].prepared;
+        let others: Vec<usize> = (0..self.kinds.len()).filter(prepared).collect();
+        let of_queues = |sender: &Sender| sender.card.backend == Backend::AfXdp && !others.is_empty();
+        let mut released = false;
+        for (nth, sender) in ways[0].senders.iter().enumerate().filter(|(_, sender)| of_queues(sender)) {
+            let names = others.iter().map(|other| generator_name(*other, 0, nth)).collect();
+            self.agents[sender.card.agent].release(names)?;
+            released = true;
+        }
+        for (number, way) in ways.iter().enumerate() {
+            for (nth, sender) in way.senders.iter().enumerate() {
+                let traffic = self.kinds[kind].traffic.addressed(MacAddr::default(), sender.to);
+                let flows = if number == 0 { traffic.flows } else { traffic.flows.mirrored() };
+                let first_stream = self.streams(kind, number, nth).next().unwrap_or_default();
+                let role = Role::Generator(Box::new(Traffic { first_stream, flows, ..traffic }));
+                let sends = port(generator_name(kind, number, nth), &sender.card, role);
+                self.agents[sender.card.agent].prepare(sends)?;
+            }
+        }
+        if released {
+            self.kinds.iter_mut().for_each(|kind| kind.prepared = false);
+        }
+        self.kinds[kind].prepared = true;
         Ok(())
     }
 
@@ -576,6 +721,13 @@ fn clamped(ns: i128) -> i64 {
     ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-fn port_name(kind: usize, sender: usize) -> String {
-    format!("kind {kind} sender {sender}")
+/// The names of directions in those of ports.
+const BACK: [&str; 2] = ["", "reverse "];
+
+fn generator_name(kind: usize, way: usize, sender: usize) -> String {
+    format!("kind {kind} {}sender {sender}", BACK[way])
+}
+
+fn receiver_name(way: usize, receiver: usize) -> String {
+    format!("{}receiver {receiver}", BACK[way])
 }

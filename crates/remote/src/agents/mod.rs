@@ -6,7 +6,7 @@
 pub mod lab;
 
 use crate::{Control, Fault, RemoteError, Result, end_within, spawn_piped, would_block};
-pub use lab::{Flown, Member, Trial};
+pub use lab::{Flown, Member, Ports, Trial};
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::client::Session;
 use linerate_hosts::agent::message::{Lines, Order, Port, Reply, Request};

@@ -59,17 +59,17 @@ const FCS: u64 = 4;
 impl Flight<'_> {
     /// The result of the trial, when its tools are over.
     pub(super) fn flown(&mut self) -> Flown {
-        let mut flown = Flown::default();
+        let mut flown = Flown::of_ways(1);
         flown.outcome.faults = std::mem::take(&mut self.faults);
         let (Some(go_ns), interrupted) = (self.go_ns, self.is_interrupted()) else { return flown };
         self.starts(go_ns, &mut flown);
         let sent: Vec<Series> = self.generators.iter().map(Running::counts).collect();
-        self.generators.iter().for_each(|g| flown.generator.add(counters(g, g.frames())));
+        self.generators.iter().for_each(|g| flown.sent[0].add(counters(g, g.frames())));
         // netserver reports only to its client.
         let counted = self.receiver.as_ref().filter(|receiver| receiver.host.tool != Backend::Netperf);
         let received = match counted {
             Some(receiver) => {
-                flown.receiver = counters(receiver, receiver.frames());
+                flown.received[0] = counters(receiver, receiver.frames());
                 vec![receiver.counts()]
             }
             None => self.told(&sent, &mut flown),
@@ -100,7 +100,7 @@ impl Flight<'_> {
             };
             let Some(lost) = lost else { continue };
             let frames = generator.frames().saturating_sub(lost);
-            flown.receiver.add(counters(generator, frames));
+            flown.received[0].add(counters(generator, frames));
             received.push(sent.scaled(frames));
         }
         received
@@ -134,7 +134,7 @@ impl Flight<'_> {
                 "{}: {} frames were sent, {rate:.0} a second, and it {NOTHING_ARRIVED}; look at the cables, the destination MAC, the \
                  DUT's forwarding, routes, ARP and filters, and whether the receiver counts without a DUT",
                 receiver.name(),
-                flown.generator.frames,
+                flown.sent[0].frames,
             ));
         } else if seen.to < window.to && faults.is_empty() && !interrupted {
             let missing = (window.to - seen.to.max(window.from)) as f64 / 1e9;

@@ -56,7 +56,7 @@ fn a_generator_that_crashes_ends_the_trial() {
         let flown = bsd.trial(&["gen", "gen2"], None).unwrap();
         told(&flown, "gen: pkt-gen (sending on igb1): ", words);
         assert_eq!(bsd.loads(), 0);
-        assert!(flown.receiver.frames > 0);
+        assert!(flown.received[0].frames > 0);
     }
 }
 
@@ -143,7 +143,7 @@ fn ctrl_c_ends_the_loads_and_shows_what_was_counted() {
     let (bsd, stop) = (long(), AtomicBool::new(false));
     let flown = disturbed(&bsd, &stop, || stop.store(true, Ordering::Relaxed)).unwrap();
     assert_eq!((bsd.loads(), &flown.outcome.faults[..]), (0, &[][..]));
-    assert!(flown.generator.frames > 0 && flown.receiver.frames == flown.generator.frames, "{flown:?}");
+    assert!(flown.sent[0].frames > 0 && flown.received[0].frames == flown.sent[0].frames, "{flown:?}");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn ctrl_c_before_there_is_a_load_is_no_error() {
             bsd.fly(&["gen"], None, &stop).0.unwrap()
         });
         assert_eq!((bsd.loads(), &flown.outcome.faults[..]), (0, &[][..]));
-        assert_eq!((flown.generator.frames, flown.outcome.samples.len()), (0, 0));
+        assert_eq!((flown.sent[0].frames, flown.outcome.samples.len()), (0, 0));
     }
 }
 

@@ -116,9 +116,9 @@ fn iperf3_through_a_router() {
     let mut tries = (0..4).map(|_| fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap());
     let flown = tries.find(on_pace).expect("one of four loads keeps its pace");
     // Sockets and queues may drop a few where other programs have the CPUs: nothing arrives that was not sent.
-    let (sent, counted) = (flown.generator.frames, flown.receiver.frames);
+    let (sent, counted) = (flown.sent[0].frames, flown.received[0].frames);
     assert!(counted <= sent && sent - counted <= sent / 50, "{flown:?}");
-    assert_eq!(flown.generator.bytes, 196 * flown.generator.frames);
+    assert_eq!(flown.sent[0].bytes, 196 * flown.sent[0].frames);
     // A stream's full segments, as many as there are.
     let stream = changed(task("g0"), |t| {
         (t.traffic.frame.transport, t.traffic.mix) = (Transport::Tcp, FrameMix::single(1518));
@@ -156,7 +156,7 @@ fn ctrl_c_ends_iperf3_at_both_ends() {
         });
         fly(&lab, Backend::Iperf3, task("g0"), &stop).unwrap()
     });
-    assert!(flown.generator.frames > 0 && flown.outcome.faults.is_empty(), "{flown:?}");
+    assert!(flown.sent[0].frames > 0 && flown.outcome.faults.is_empty(), "{flown:?}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn trafgen_is_a_generator() {
     let (offered, received) = seen(&flown);
     assert!((offered / 20_000.0 - 1.0).abs() < 0.05 && received == 0.0, "{flown:?}");
     let arrived = count(2, "r0") - before;
-    assert!(arrived >= flown.generator.frames && arrived < flown.generator.frames + 50, "{arrived}");
+    assert!(arrived >= flown.sent[0].frames && arrived < flown.sent[0].frames + 50, "{arrived}");
 }
 
 /// netperf as it prints with `-D 1 -k`: a second each second, and its totals. 90 of 100 datagrams arrive.
@@ -214,6 +214,6 @@ fn netperf_knows_what_the_far_end_got() {
     let flown = fly(&lab, Backend::Netperf, sent, &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&flown);
     assert!((offered / 5000.0 - 1.0).abs() < 0.02 && (received / 4500.0 - 1.0).abs() < 0.02, "{flown:?}");
-    assert_eq!(flown.receiver.frames * 10, flown.generator.frames * 9);
+    assert_eq!(flown.received[0].frames * 10, flown.sent[0].frames * 9);
     assert_eq!(lab.hosts[2].running("sleep 600"), 0);
 }

@@ -29,8 +29,8 @@ fn every_frame_is_counted_at_both_ends() {
     let seen = whole(&flown);
     assert!(is_near(seen.offered, 500_000.0) && is_near(seen.received, 500_000.0), "{seen:?}");
     // Frames after the last whole second are in the totals of both.
-    assert_eq!(flown.generator.frames, flown.receiver.frames);
-    assert_eq!(flown.generator.bytes, 60 * flown.generator.frames);
+    assert_eq!(flown.sent[0].frames, flown.received[0].frames);
+    assert_eq!(flown.sent[0].bytes, 60 * flown.sent[0].frames);
     assert!(flown.late.len() == 1 && flown.within_ns < 1_000_000_000, "{:?}", flown.late);
     assert_eq!(bsd.loads(), 0);
 }
@@ -42,7 +42,7 @@ fn two_generators_feed_one_device_beyond_what_it_forwards() {
     let flown = bsd.trial(&["gen", "gen2"], Some(600_000.0)).unwrap();
     let seen = whole(&flown);
     assert!(is_near(seen.offered, 1_200_000.0) && is_near(seen.received, 800_000.0), "{seen:?}");
-    assert!(flown.receiver.frames < flown.generator.frames);
+    assert!(flown.received[0].frames < flown.sent[0].frames);
     assert_eq!(flown.late.len(), 2);
     println!("generators began within {} ns of each other, to {} ns", flown.skew_ns(), flown.within_ns);
 }
@@ -59,7 +59,7 @@ fn the_window_waits_for_the_link_and_for_the_device() {
     let seen = whole(&flown);
     assert!(is_near(seen.offered, 800_000.0) && is_near(seen.received, 800_000.0), "{seen:?}");
     // Frames were lost before the window, and are not forgotten.
-    assert!(flown.generator.frames - flown.receiver.frames > 400_000, "{flown:?}");
+    assert!(flown.sent[0].frames - flown.received[0].frames > 400_000, "{flown:?}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_receiver_at_zero_is_a_zero_with_a_fault() {
     assert!(fault.contains("look at the cables, the destination MAC, the DUT's forwarding"), "{fault}");
     let seen = rates(&flown.outcome.samples).unwrap();
     assert!(is_near(seen.offered, 500_000.0) && seen.received == 0.0, "{seen:?}");
-    assert_eq!((flown.receiver.frames, bsd.loads()), (0, 0));
+    assert_eq!((flown.received[0].frames, bsd.loads()), (0, 0));
 }
 
 /// A run of the public archive: sender and receiver as they printed it, with the time between their lines.

@@ -20,8 +20,9 @@ use linerate_linux::lab::ledger::Account;
 use linerate_linux::trial::under_load;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::collector::{Collectors, grown};
+use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::{Reboot, System};
-use linerate_measure::record::{Connections, LabKind, States};
+use linerate_measure::record::{Connections, Direction, LabKind, States};
 use linerate_measure::trial::{Shape, Timing};
 use linerate_plan::campaign::{Campaign, Collect};
 use linerate_plan::lab::Host;
@@ -258,17 +259,18 @@ impl Hosts {
             device.dut.finish_reboot()?;
         }
         let after = look(&mut self.device)?;
-        let account = match event.filter(|event| event.boots() || event.what == Befalls::LinkDown) {
-            Some(_) => account_of_silence(&flown),
-            None => account(&self.device, &flown, before.as_ref().zip(after.as_ref())),
+        let accounts = match event.filter(|event| event.boots() || event.what == Befalls::LinkDown) {
+            Some(_) => accounts_of_silence(&flown),
+            None => accounts(&self.device, &flown, before.as_ref().zip(after.as_ref())),
         };
         // The device answers again: its counters have been read.
         let found = collectors.map(Collectors::after).unwrap_or_default();
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
-        let Flown { outcome, generator, receiver, clocks, stamped, .. } = flown;
+        let Flown { outcome, sent, received, clocks, stamped, .. } = flown;
         let fresh = self.learned.get_mut(&slot.kind).and_then(Option::as_mut);
-        let states = slot.states.map(|wanted| after_load(wanted, fresh, began, generator.frames));
-        let mut outcome = TrialOutcome::new(outcome, [vec![generator], vec![receiver]], vec![account], found);
+        // Each flow is in one of so many frames that open or renew connections.
+        let states = slot.states.map(|wanted| after_load(wanted, fresh, began, sent[0].frames));
+        let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
         outcome.evidence.connections =
             states.map(|states| Connections { states, tracked: None, unanswered: None });
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);
@@ -356,24 +358,34 @@ fn look(device: &mut Option<Device>) -> Result<Option<Seen>, RemoteError> {
 }
 
 /// A device that was down, or its link, has counted no frames meanwhile, or has forgotten their number: all that are missing are its.
-fn account_of_silence(flown: &Flown) -> Account {
-    let frames = flown.generator.frames.saturating_sub(flown.receiver.unique());
-    let place = "DUT: down, or its link".into();
-    let loss = Loss { place, frames, side: Side::Dut, cause: Cause::Dropped };
-    Account { losses: Some(loss).filter(|loss| loss.frames > 0).into_iter().collect(), ..Account::default() }
+fn accounts_of_silence(flown: &Flown) -> Vec<Account> {
+    let of_way = |(sent, received): (&PortCounters, &PortCounters)| {
+        let frames = sent.frames.saturating_sub(received.unique());
+        let place = "DUT: down, or its link".into();
+        let loss = Loss { place, frames, side: Side::Dut, cause: Cause::Dropped };
+        Account {
+            losses: Some(loss).filter(|loss| loss.frames > 0).into_iter().collect(),
+            ..Account::default()
+        }
+    };
+    flown.sent.iter().zip(&flown.received).map(of_way).collect()
 }
 
-/// Places of lost frames, as far as the device's counters show them.
-fn account(device: &Option<Device>, flown: &Flown, seen: Option<(&Seen, &Seen)>) -> Account {
-    let (Some(device), Some((before, after))) = (device, seen) else { return Account::default() };
+/// Places of lost frames by direction, as far as the device's counters show them.
+fn accounts(device: &Option<Device>, flown: &Flown, seen: Option<(&Seen, &Seen)>) -> Vec<Account> {
+    let mut accounts = vec![Account::default(); flown.sent.len()];
+    let (Some(device), Some((before, after))) = (device, seen) else { return accounts };
     let [inside, outside] = &device.ends;
-    let (sent, unique) = (flown.generator.frames, flown.receiver.unique());
-    let losses = merge::losses(sent, unique, before, after, [inside, outside]);
+    let ways = Direction::Both.ways().iter().zip(flown.sent.iter().zip(&flown.received));
+    for (account, (way, (sent, received))) in accounts.iter_mut().zip(ways) {
+        account.losses = merge::losses(*way, [sent, received], before, after, [inside, outside]);
+    }
     let mut dut = grown(&before.counters, &after.counters);
     for end in &device.ends {
         let of = |seen: &Seen| seen.links.get(end).cloned().unwrap_or_default();
         let named = grown(&of(before), &of(after)).into_iter();
         dut.extend(named.map(|(name, n)| (format!("{end}: {name}"), n)));
     }
-    Account { losses, dut, ..Account::default() }
+    accounts[0].dut = dut;
+    accounts
 }

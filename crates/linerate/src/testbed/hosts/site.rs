@@ -14,7 +14,7 @@ use linerate_hosts::systems::{Facts, Interface, Kernel, System as Detected};
 use linerate_linux::net::userns;
 use linerate_linux::records::rfc3339_utc;
 use linerate_measure::experiment::{Benchmark, Measure, Reboot, System, Trials};
-use linerate_measure::record::{HostFacts, Mode, Roles, VERSION};
+use linerate_measure::record::{Direction, HostFacts, Mode, Roles, VERSION};
 use linerate_measure::trial::Timing;
 use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES, Reach};
@@ -225,6 +225,28 @@ impl Site {
     pub(super) fn has_agents(&self) -> Result<bool> {
         let mut hosts = self.lab.generators().chain([self.lab.receiver()]);
         hosts.try_fold(true, |all, host| Ok(all && self.tool(host)?.is_own()))
+    }
+
+    /// Whether generators and receiver can all send and count at once.
+    ///
+    /// # Errors
+    /// Their tools cannot.
+    fn check_both_ways(&self) -> Result<()> {
+        for host in self.lab.generators().chain([self.lab.receiver()]) {
+            let tool = self.tool(host)?;
+            let why = match tool {
+                Backend::AfXdp => {
+                    "a queue has one such socket, which cannot send and receive at one interface"
+                }
+                tool if !tool.is_own() => "it sends or counts, and not both at once",
+                _ => continue,
+            };
+            bail_usage!(
+                "direction = \"both\" cannot be measured with {tool} on {}: {why}; use tool = \"linerate\", or say direction = \"forward\"",
+                host.name
+            );
+        }
+        Ok(())
     }
 
     /// The facts of the DUT for records; without a DUT, those of the receiver.
@@ -480,6 +502,9 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
         None if test == Benchmark::Reset => events.iter().find_map(|event| event.as_ref().err().cloned()),
         None => None,
     })?;
+    if prepared.kinds.iter().any(|kind| kind.direction == Direction::Both) {
+        site.check_both_ways()?;
+    }
     prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
     if !signed && prepared.kinds.iter().any(|kind| kind.traffic.card_stamps) {
         prepared.notes.push(

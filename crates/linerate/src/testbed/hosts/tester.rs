@@ -6,10 +6,11 @@ use crate::testbed::prepare::{Prepared, TrafficKind};
 use crate::testbed::{PACED_BATCH, Request};
 use anyhow::{Context, Result, bail};
 use linerate_hosts::tools::{self, Task};
+use linerate_measure::record::Direction;
 use linerate_plan::Backend;
 use linerate_plan::lab::{Host, Interface};
 use linerate_remote::ExecutionTarget;
-use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender};
+use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender, Way};
 use linerate_remote::agents::{Agent, Flown, Link};
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_wire::{Family, Load, MacAddr};
@@ -24,6 +25,8 @@ pub const BATCH: u32 = 64;
 const GREETING: Duration = Duration::from_secs(10);
 /// How long the first frame may take to come through, unless the DUT is to boot quicker.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The same for the reverse direction, once frames of the other come through.
+const PATIENCE_BACK: Duration = Duration::from_secs(2);
 /// How often flows are shown until each has been answered: a frame or an answer may get lost.
 const ROUNDS: u32 = 4;
 
@@ -67,27 +70,14 @@ impl Tester {
     /// settings of a card, and a router forwards nothing for a while after a boot. Tools wait for the first frame of each trial;
     /// they cannot count flows, and their warm-up must do. With `answer`, the receiver answers each flow if it can.
     pub fn learn(&mut self, kind: usize, flows: u64, answer: bool) -> Result<Learned> {
+        let patience = self.patience;
         let Hosts::Agents(lab) = &mut self.hosts else { return Ok(Learned::OneWay) };
-        let answer = answer && lab.can_answer(kind);
-        let (began, mut before) = (Instant::now(), 0u64);
-        for round in 1.. {
-            let [sent, arrived, answers] = lab.learn(kind, flows, answer, &STOP)?;
-            if answer && sent > 0 && answers >= sent {
-                return Ok(Learned::Answered);
-            }
-            if answer && round < ROUNDS && arrived > 0 && !interrupted() {
-                continue;
-            }
-            // Of a slow device, no more will arrive the next time.
-            let steady = before > 0 && arrived <= before.saturating_add(before / 5);
-            let enough = arrived.saturating_mul(2) >= sent || steady;
-            before = arrived;
-            if enough || interrupted() || began.elapsed() > self.patience {
-                return Ok(if arrived > 0 { Learned::OneWay } else { Learned::Nothing });
-            }
-            std::thread::sleep(Duration::from_millis(200));
+        let learned = show(lab, [kind, 0], flows, answer && lab.can_answer(kind), patience)?;
+        if learned != Learned::Nothing && lab.ways(kind) > 1 {
+            // Rules may pass no frame of the other direction: the trial tells.
+            show(lab, [kind, 1], flows, false, patience.min(PATIENCE_BACK))?;
         }
-        unreachable!("the rounds do not end")
+        Ok(learned)
     }
 
     /// One trial of a kind of traffic through the device as it stands. `began`: see [`RealLab::trial`].
@@ -96,7 +86,7 @@ impl Tester {
         match &mut self.hosts {
             Hosts::Agents(lab) => {
                 let batch = if request.rate.is_some() { PACED_BATCH } else { BATCH };
-                Ok(lab.trial(kind, timing, request.load(batch), false, &STOP, began)?)
+                Ok(lab.trial(kind, timing, request.load(batch), &STOP, began)?)
             }
             Hosts::Tools(tools) => {
                 let (sent, received) = &tools.tasks[kind];
@@ -121,11 +111,44 @@ impl Tester {
     }
 }
 
+/// Shows the device the flows of a direction of a kind, until they come through.
+fn show(
+    lab: &mut RealLab,
+    [kind, way]: [usize; 2],
+    flows: u64,
+    answer: bool,
+    patience: Duration,
+) -> Result<Learned> {
+    let (began, mut before) = (Instant::now(), 0u64);
+    for round in 1.. {
+        let [wanted, sent, arrived, answers] = lab.learn(kind, way, flows, answer, &STOP)?;
+        // A busy generator may have sent a part of them.
+        if answer && answers >= wanted {
+            return Ok(Learned::Answered);
+        }
+        if answer && round < ROUNDS && arrived > 0 && !interrupted() {
+            continue;
+        }
+        // Of a slow device, no more will arrive the next time.
+        let steady = before > 0 && arrived <= before.saturating_add(before / 5);
+        let enough = arrived.saturating_mul(2) >= sent || steady;
+        before = arrived;
+        if enough || interrupted() || began.elapsed() > patience {
+            return Ok(if arrived > 0 { Learned::OneWay } else { Learned::Nothing });
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    unreachable!("the rounds do not end")
+}
+
 /// A sending interface.
 struct Sending<'a> {
     host: &'a Host,
     side: Side<'a>,
+    /// The Ethernet address at the other end: the DUT's, or the receiver's without a DUT.
     to: MacAddr,
+    /// Its own, for frames of the reverse direction that come without a DUT.
+    own: Option<MacAddr>,
 }
 
 impl Site {
@@ -172,7 +195,8 @@ impl Site {
             for (nth, wanted) in host.send.iter().enumerate() {
                 let found = self.interface(host, "send", nth)?;
                 let addresses = found.addresses.iter().map(|a| a.address).collect();
-                all.push(Sending { host, side: Side { name: &found.name, wanted, addresses }, to });
+                let side = Side { name: &found.name, wanted, addresses };
+                all.push(Sending { host, side, to, own: found.mac });
             }
         }
         Ok(all)
@@ -209,9 +233,34 @@ impl Site {
             senders.push(Sender { card, to: one.to });
         }
         let receiver = card(receiver, &self.interface(receiver, "receive", 0)?.name, counting);
-        let cabling = Cabling { senders, receiver, isolated: self.lab.isolated };
-        let kinds = prepared.kinds.iter().map(|kind| kind.traffic.clone()).collect();
+        let mut ways = vec![Way { senders, receivers: vec![receiver] }];
+        if prepared.kinds.iter().any(|kind| kind.direction == Direction::Both) {
+            ways.push(self.back(&ways[0], sending, &agents)?);
+        }
+        let cabling = Cabling { ways, isolated: self.lab.isolated };
+        let kinds = prepared.kinds.iter().map(|kind| (kind.traffic.clone(), kind.direction)).collect();
         RealLab::new(agents, cabling, kinds, prepared.campaign()).map_err(anyhow::Error::msg)
+    }
+
+    /// The way back: from the receiver's card, with as many threads as the generators have, to wherever the DUT's routes lead, which is
+    /// one of the generators' cards.
+    fn back(&self, forward: &Way, sending: &[Sending<'_>], agents: &[Agent]) -> Result<Way> {
+        let Way { senders, receivers } = forward;
+        let outside = self.lab.dut().map(|dut| self.interface(dut, "out", 0)).transpose()?;
+        let from = &receivers[0];
+        let cpus = agents[from.agent].cpus();
+        let own = |sender: &&Sender| sender.card.agent == from.agent;
+        let mut taken: Vec<u32> = senders.iter().filter(own).flat_map(|s| working(&s.card, cpus)).collect();
+        let mut back = Vec::new();
+        for (sender, one) in senders.iter().zip(sending) {
+            let to = outside.map_or(one.own, |end| end.mac);
+            let to = to
+                .with_context(|| format!("an interface beside {} has no Ethernet address", from.interface))?;
+            let cpus = further(cpus, &taken, sender.card.cpus.len().max(1));
+            taken.extend(&cpus);
+            back.push(Sender { card: Card { cpus, ..from.clone() }, to });
+        }
+        Ok(Way { senders: back, receivers: senders.iter().map(|sender| sender.card.clone()).collect() })
     }
 
     fn tools(
@@ -243,6 +292,19 @@ impl Site {
             tasks,
         })
     }
+}
+
+/// The CPUs that a sending card is worked from: the agent takes the last one where none are named.
+fn working(card: &Card, cpus: &[u32]) -> Vec<u32> {
+    if card.cpus.is_empty() { cpus.last().copied().into_iter().collect() } else { card.cpus.clone() }
+}
+
+/// CPUs of a host for so many threads more: the last that no other thread has, then those of others. The first is left to interrupts and
+/// to the agent's connection.
+fn further(cpus: &[u32], taken: &[u32], wanted: usize) -> Vec<u32> {
+    let usable = || cpus.iter().skip(usize::from(cpus.len() > 1)).rev().copied();
+    let free = usable().filter(|cpu| !taken.contains(cpu));
+    free.chain(usable().filter(|cpu| taken.contains(cpu))).take(wanted).collect()
 }
 
 /// Starts linerate on a host, over its connection.
