@@ -1,7 +1,7 @@
 //! Frames in both directions at once between hosts: each end sends and counts.
 
+use super::lab::RealLab;
 use crate::common::wait_for;
-use crate::lab::RealLab;
 use linerate_linux::net::netlink::Route;
 use serde_json::{Value, json};
 use std::fs;
