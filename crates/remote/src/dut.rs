@@ -189,6 +189,9 @@ impl RemoteDut {
     /// off and on: [`RemoteDut::finish_reboot`] waits for it. Returns everything that was done.
     pub fn befall(&mut self, what: Befalls, steps: &[Step], lasts: Duration) -> (Result<()>, Vec<String>) {
         match what {
+            Befalls::Reboot | Befalls::PowerOff if !self.has_a_kernel() => {
+                (Err(self.shares_kernel()), Vec::new())
+            }
             Befalls::Reboot => {
                 // A host that goes down rarely answers.
                 let (before, _) = self.order_reboot();
@@ -212,6 +215,15 @@ impl RemoteDut {
                 (made.and(self.changes.undo_to(before).map(drop)), ran)
             }
         }
+    }
+
+    /// Whether it is another machine than this one. A network namespace that is rebooted takes this machine down.
+    fn has_a_kernel(&self) -> bool {
+        matches!(**self.place(), ExecutionTarget::Ssh(_))
+    }
+
+    fn shares_kernel(&self) -> RemoteError {
+        self.error(Fault::Failed, "it runs on the kernel of this machine, which linerate does not boot")
     }
 
     fn cycle_power(&self) -> Result<()> {
@@ -271,6 +283,9 @@ impl RemoteDut {
 
     /// Reboots it, and waits until it forwards again. Changes that do not outlive a boot are then gone.
     fn reboot(&mut self, interrupted: Interrupt<'_>) -> Result<()> {
+        if !self.has_a_kernel() {
+            return Err(self.shares_kernel());
+        }
         let (before, told) = self.order_reboot();
         let said = told.unwrap_or_default();
         let back = self.come_back(&before, &said, interrupted);

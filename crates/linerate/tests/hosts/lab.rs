@@ -44,6 +44,36 @@ pub fn gentle() -> String {
     PLAN[..expectation].replace("[trials]", "[traffic]\nrate = \"2 kpps\"\nflows = 200\n\n[trials]")
 }
 
+/// The campaign of one reset test.
+pub fn reset(event: &str) -> String {
+    format!(
+        r#"
+title = "An interruption"
+question = "How long?"
+
+[lab]
+file = "LAB.toml"
+systems = ["linux"]
+link-speed = "1 Gbit/s"
+
+[variants.forwarding]
+event = {{ {event} }}
+
+[trials]
+duration = "1 s"
+measure = "rfc2544"
+tests = ["throughput", "reset"]
+repeats = 1
+drain = "20 ms"
+settle = "1 ms"
+method = "bisection"
+width = "50 %"
+min-load = "2 kpps"
+max-load = "4 kpps"
+"#
+    )
+}
+
 const LAB: &str = r#"
 isolated = true
 

@@ -1,6 +1,6 @@
 //! One host with linerate, and others with other tools.
 
-use super::lab::RealLab;
+use super::lab::{RealLab, reset};
 use super::site::trials;
 use std::fs;
 
@@ -94,36 +94,6 @@ fn a_counter_of_another_kind_counts_what_linerate_sends() {
     let lab = lab_with(["linerate", "pkt-gen"]);
     lab.ssh.hosts[2].stand_in("pkt-gen", COUNTER);
     measures(&lab, "linerate", "pkt-gen");
-}
-
-/// The campaign of one reset test.
-fn reset(event: &str) -> String {
-    format!(
-        r#"
-title = "An interruption"
-question = "How long?"
-
-[lab]
-file = "LAB.toml"
-systems = ["linux"]
-link-speed = "1 Gbit/s"
-
-[variants.forwarding]
-event = {{ {event} }}
-
-[trials]
-duration = "1 s"
-measure = "rfc2544"
-tests = ["throughput", "reset"]
-repeats = 1
-drain = "20 ms"
-settle = "1 ms"
-method = "bisection"
-width = "50 %"
-min-load = "2 kpps"
-max-load = "4 kpps"
-"#
-    )
 }
 
 /// The router forwards nothing for a while, under load, or its link is down; afterwards all is as before.

@@ -1,10 +1,12 @@
 //! Hosts that are network namespaces of this machine: without ssh, with every tool that is installed.
 
-use super::lab::{RealLab, gentle};
+use super::lab::{RealLab, gentle, reset};
 use super::site::trials;
 use crate::common::{Ended, linerate, unique};
 use linerate_linux::net::Netns;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// The lab, whose namespaces have names while it stands.
 struct Named {
@@ -97,4 +99,35 @@ fn what_namespaces_cannot_do_is_refused_before_anything_is_changed() {
     for says in ["receiver", "cannot be entered", "no-such-namespace", "ip netns list"] {
         assert!(checked.contains(says), "no '{says}' in:\n{checked}");
     }
+}
+
+/// The kernel is that of this machine. Stand-ins for `reboot` and `shutdown` tell whether anything was ordered, and do nothing else.
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn no_event_boots_the_machine_that_linerate_runs_on() {
+    let named = Named::new("linerate");
+    let ordered = named.lab.scratch.file("ordered");
+    let bin = named.lab.scratch.file("bin");
+    fs::create_dir(&bin).unwrap();
+    for program in ["reboot", "shutdown"] {
+        let file = format!("{bin}/{program}");
+        fs::write(&file, format!("#!/bin/sh\necho {program} >>{ordered}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
+    for what in ["reboot", "power-off"] {
+        named.lab.write("plan.toml", &reset(&format!("what = \"{what}\"")));
+        for verb in ["run", "rfc2544"] {
+            let state = named.lab.scratch.file("state");
+            let run = linerate([verb, "plan.toml", "--out", "records"])
+                .dir(named.lab.scratch.path())
+                .env("XDG_STATE_HOME", &state)
+                .env("PATH", &path)
+                .within(60);
+            let says = "is a network namespace, which cannot be rebooted";
+            run.run().no_panic().fails(2, &["the test reset cannot be made", says]);
+        }
+    }
+    assert!(!Path::new(&ordered).exists(), "{}", fs::read_to_string(&ordered).unwrap());
+    assert!(!Path::new(&named.lab.records()).exists(), "nothing was measured");
 }
