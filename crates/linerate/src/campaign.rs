@@ -287,7 +287,8 @@ impl Conductor<'_> {
         let (slot, rate) = (slot.id, slot.asked_fps);
         let (telemetry, configuration) = (Some(what), false);
         let (shape, benchmark) = (Shape::Constant, None);
-        self.stand.run(&Request { slot, rate, timing, shape, benchmark, telemetry, configuration })
+        let burst = self.burst(slot);
+        self.stand.run(&Request { slot, rate, timing, shape, burst, benchmark, telemetry, configuration })
     }
 
     /// Whether a slot's DUT has not been asked yet how it is configured. One that is known from another slot is recorded for this one.
@@ -312,6 +313,11 @@ impl Conductor<'_> {
         Ok(())
     }
 
+    /// Frames of each burst of a slot's load.
+    fn burst(&self, slot: usize) -> u32 {
+        self.campaign.slots[slot].traffic.as_ref().map_or(0, |traffic| traffic.burst)
+    }
+
     /// Runs one trial and records it.
     fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
@@ -320,7 +326,8 @@ impl Conductor<'_> {
         let configuration = self.is_unknown(slot)?;
         let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(slot));
         let TrialRequest { load: rate, shape, benchmark, .. } = *request;
-        let wanted = Request { slot, rate, timing, shape, benchmark, telemetry: None, configuration };
+        let burst = self.burst(slot);
+        let wanted = Request { slot, rate, timing, shape, burst, benchmark, telemetry: None, configuration };
         let TrialOutcome { mut evidence, mut record, facts, .. } =
             self.stand.run(&wanted).with_context(title)?;
         facts.map_or(Ok(()), |facts| self.learn(facts))?;
@@ -332,6 +339,7 @@ impl Conductor<'_> {
         }
         let evidence = Evidence {
             shape,
+            burst,
             parts: parts(&record.samples, &timing, shape, rate),
             rates: rates(&record.samples),
             calibration: self.campaign.slots[request.slot].is_calibration(),

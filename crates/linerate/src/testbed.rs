@@ -39,6 +39,8 @@ pub struct Request {
     pub rate: Option<f64>,
     pub timing: Timing,
     pub shape: Shape,
+    /// Frames of each burst; 0: evenly spaced.
+    pub burst: u32,
     /// The test that it belongs to, where the campaign carries out several.
     pub benchmark: Option<Benchmark>,
     /// What is looked at in the DUT's kernel under its load.
@@ -81,11 +83,16 @@ impl Request {
             every_frame.map(|every_frame| Findings { every_frame, tag_after_ns: warm_up_ns + run_ns / 2 });
         // Frames of a batch leave together: rates, delays and the ends of an outage are known no better than that.
         let longest_s = if findings.is_some() { 50e-6 } else { 1e-3 };
-        let batch = self.rate.map_or(batch, |rate| ((rate * longest_s) as u32).clamp(1, batch));
+        // Frames of a burst belong together.
+        let longest = self.rate.map(|rate| ((rate * longest_s) as u32).max(self.burst.min(BURST_BATCH)));
+        let batch = longest.map_or(batch, |longest| longest.clamp(1, batch));
         let lasting = Load::lasting(self.timing.load());
         Load { rate: self.rate, frames, step, findings, batch, ..lasting }
     }
 }
+
+/// Frames of a burst that are handed over together at most.
+const BURST_BATCH: u32 = 16;
 
 /// The result of an event, its beginning and end in nanoseconds since the load began, and everything that was done.
 type Befell = (Result<(), String>, [u64; 2], Vec<String>);

@@ -477,6 +477,34 @@ fn modifiers_of_rfc_2544_are_in_the_frames_and_in_the_dut() {
     linerate_line("rfc2544 --filters 25 --variant nat").run().fails(2, &["--filters"]);
 }
 
+/// On a link of 148,810 frames/s, a queue of 512 that is drained at 20,000 frames/s takes bursts of up to 591 frames.
+#[test]
+fn bursts_have_a_shortest_interval_or_are_too_long_at_any() {
+    let records = Scratch::new();
+    let out = records.file("tests");
+    let line =
+        "rfc2544 --quick --duration 400ms --size 64 --test throughput --simulate rate=20kpps,queue=512";
+    let more = "--bursts 64 --bursts 512 --bursts 1024 --link-speed 100M";
+    let ended = linerate_line(&format!("{line} {more} --out {out}")).run().fails(1, &[]);
+    let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["Bursts (RFC 2544, 21)", "no load passes without loss"] {
+        assert!(words.contains(said), "no '{said}' in {}", ended.stdout);
+    }
+    let summary: Value =
+        serde_json::from_str(&std::fs::read_to_string(format!("{out}/summary.json")).unwrap()).unwrap();
+    let figures = |slot: usize| summary["benchmarks"][slot]["tests"][0]["figures"]["throughput"].clone();
+    for (slot, burst) in [(0, 64.0), (1, 512.0)] {
+        let (fps, seconds) =
+            (figures(slot)["fps"].as_f64().unwrap(), figures(slot)["burst_s"].as_f64().unwrap());
+        assert!((19_000.0..=21_300.0).contains(&fps), "{fps}: {summary:#}");
+        assert!((seconds * 148_809.0 - (burst - 1.0)).abs() < 0.5, "{seconds} s: {summary:#}");
+    }
+    assert_eq!(figures(2), Value::Null, "{summary:#}");
+    let found = linerate_line(&format!("conformance {out} --json")).run().fails(3, &[]).json();
+    let row = found["rows"].as_array().unwrap().iter().find(|row| row["id"] == "2544-21").unwrap();
+    assert_eq!(row["status"], "not-applicable", "a simulation has no medium: {row}");
+}
+
 #[test]
 fn what_is_wrong_or_different_is_said_before_the_tests_begin() {
     let refused =

@@ -33,7 +33,7 @@ struct state {
 	u32 stamp_every;   /* one frame in so many is stamped */
 	u64 not_before;    /* the first frame leaves no earlier: several hosts start at one moment */
 	u64 step_ns;       /* another rate from then on; all ones: never. From the first frame, then CLOCK_MONOTONIC */
-	u64 step_mfps;
+	u64 step_mfps;     /* with bursts: another period */
 	/* The answers, where frames go both ways: every other frame is the last one's answer, on the way back. */
 	u64 back_macs_low;
 	u32 back_macs_high;
@@ -45,7 +45,15 @@ struct state {
 	u64 back_flow;     /* to this flow */
 	u64 broadcasts;    /* frames that went to the broadcast address; they have no sequence number */
 	u64 unicasts;      /* frames until the next of them */
-	u64 pad[2];
+	/* Bursts: frames that are left of the present one (all ones: no bursts in this load), nanoseconds from the first frame to the next
+	 * one and from one to the next, in 1024ths; those that ended, their time together, when the present one began or the last one ended. */
+	u64 burst_left;
+	u64 burst_next;
+	u64 burst_period;
+	u64 bursts;
+	u64 bursts_ns;
+	u64 burst_began;
+	u64 pad[4];
 };
 
 /* Addresses and ports of a flow with all that can be summed beforehand. Keep in step with ports/flow_table.rs. */
@@ -84,6 +92,7 @@ const volatile u32 L4_CHECKSUM = 1;
 const volatile u32 SIGNED = 1;
 const volatile u32 BOTH = 0;
 const volatile u32 BROADCAST_EVERY = 0;
+const volatile u32 BURST = 0;
 const volatile u64 CATCH_UP_NS = 100000000;
 const volatile u64 TEMPLATE[14] = {};
 
@@ -177,7 +186,7 @@ inline_always int due(struct state *s)
 		s->finished = 1;
 		return 0;
 	}
-	if (s->stamp_in > 1 && (!s->rate_mfps || s->credit >= FRAME_CREDIT))
+	if (s->stamp_in > 1 && (!BURST || s->burst_left) && (!s->rate_mfps || s->credit >= FRAME_CREDIT))
 		return 1;
 	now = bpf_ktime_get_ns();
 	if (unlikely(!s->first_ns)) {
@@ -202,10 +211,31 @@ inline_always int due(struct state *s)
 		/* last_ns is now: the old rate counts until the step */
 		u64 late = now - s->step_ns, before = elapsed > late ? elapsed - late : 0;
 
-		s->credit += (before < CATCH_UP_NS ? before : CATCH_UP_NS) * s->rate_mfps;
-		elapsed -= before;
-		s->rate_mfps = s->step_mfps;
 		s->step_ns = NEVER;
+		if (BURST && s->burst_left != NEVER) {
+			s->burst_period = s->step_mfps;
+		} else {
+			s->credit += (before < CATCH_UP_NS ? before : CATCH_UP_NS) * s->rate_mfps;
+			elapsed -= before;
+			s->rate_mfps = s->step_mfps;
+		}
+	}
+	if (BURST && !s->burst_left) {
+		u64 due = s->first_ns + (s->burst_next >> 10), late = now - due;
+
+		if (now < due)
+			return 0;
+		if (late > CATCH_UP_NS)
+			s->burst_next += (late - CATCH_UP_NS) << 10;
+		s->burst_next += s->burst_period;
+		s->burst_left = BURST;
+		/* the gap after the last frame of the one before */
+		late = now - s->burst_began;
+		s->credit += (late < CATCH_UP_NS ? late : CATCH_UP_NS) * s->rate_mfps;
+		if (s->credit > FRAME_CREDIT)
+			s->credit = FRAME_CREDIT;
+		s->burst_began = now;
+		return !s->rate_mfps || s->credit >= FRAME_CREDIT;
 	}
 	if (!s->rate_mfps)
 		return 1;
@@ -370,6 +400,13 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	s->frames_left--;
 	if (s->rate_mfps)
 		s->credit -= FRAME_CREDIT;
+	if (BURST && !--s->burst_left) {
+		u64 now = bpf_ktime_get_ns();
+
+		s->bursts++;
+		s->bursts_ns += now - s->burst_began;
+		s->burst_began = now;
+	}
 	if (broadcast) {
 		s->broadcasts++;
 		return bpf_redirect_map(&ports, s->target, XDP_DROP);

@@ -76,6 +76,8 @@ pub struct Evidence {
     pub shape: Shape,
     /// The parts of the window for which rates were asked.
     pub parts: Vec<Part>,
+    /// Frames of each of its repeated bursts; 0: frames are evenly spaced.
+    pub burst: u32,
     /// Rates of the window; `None` if the trial was too short for a window.
     pub rates: Option<Rates>,
     /// The generator's count.
@@ -145,8 +147,8 @@ pub fn audit(e: &Evidence) -> Audit {
         checks.extend(counted);
     }
     for (direction, way) in &e.ways {
-        let Evidence { shape, calibration, others, ref faults, .. } = *e;
-        let way = Evidence { shape, calibration, others, faults: faults.clone(), ..way.clone() };
+        let Evidence { shape, burst, calibration, others, ref faults, .. } = *e;
+        let way = Evidence { shape, burst, calibration, others, faults: faults.clone(), ..way.clone() };
         let (mut counted, of_way) = counts(&way);
         counted.push(no_frames_of_the_other(&way));
         let named = |check: Check| Check { name: format!("{}, {direction}", check.name), ..check };
@@ -167,8 +169,9 @@ fn counts(e: &Evidence) -> (Vec<Check>, i64) {
     let unlocated = sent as i64 - (e.receiver.unique() + passed) as i64 - located as i64;
     let mut checks = vec![conservation(e, located, unlocated), something_sent(e)];
     checks.extend(has_window(e));
-    checks.extend(e.parts.iter().filter_map(|part| offered_as_asked(part, &e.generator)));
+    checks.extend(e.parts.iter().filter_map(|part| offered_as_asked(part, e)));
     checks.extend(whole_burst(e));
+    checks.extend(repeated_bursts(e));
     checks.push(no_foreign_frames(e));
     checks.push(tester_lost_nothing(e));
     checks.extend(e.second_counts.iter().map(counted_twice));
@@ -228,13 +231,13 @@ fn has_window(e: &Evidence) -> Option<Check> {
     sent.then(|| Check { name: "measured window".into(), ok: e.rates.is_some(), found })
 }
 
-fn offered_as_asked(part: &Part, generator: &PortCounters) -> Option<Check> {
+fn offered_as_asked(part: &Part, Evidence { generator, burst, .. }: &Evidence) -> Option<Check> {
     let rates = part.rates?;
     // Broadcast frames take the places of test frames.
     let all = generator.frames + generator.broadcasts;
     let asked = part.asked * (generator.frames as f64 / all.max(1) as f64);
     // Within a window, a paced generator is off by up to one frame at each end: at a few frames/s that is no error.
-    let tolerance = OFFERED_TOLERANCE * asked + 2.0 / rates.seconds;
+    let tolerance = OFFERED_TOLERANCE * asked + 2.0 * f64::from((*burst).max(1)) / rates.seconds;
     let ok = (rates.offered - asked).abs() <= tolerance;
     let off = 100.0 * (rates.offered / asked - 1.0);
     let found = format!("{:.1} frames/s offered of {asked:.1} asked ({off:+.3} %)", rates.offered);
@@ -247,6 +250,28 @@ fn whole_burst(e: &Evidence) -> Option<Check> {
     let (sent, ns) = (e.generator.frames, e.generator.active_ns);
     let found = format!("{sent} frames sent of {frames} asked, in {:.3} ms", ns as f64 / 1e6);
     Some(Check { name: "whole burst".into(), ok: sent == frames, found })
+}
+
+/// All frames but those of a burst at the load's end came in whole bursts, and faster than the load as a whole.
+fn repeated_bursts(e: &Evidence) -> Option<Check> {
+    let (burst, sent) = (u64::from(e.burst), e.generator.frames + e.generator.broadcasts);
+    let asked = e.parts.first().filter(|_| burst > 0)?.asked;
+    let PortCounters { bursts, bursts_ns, .. } = e.generator;
+    let within = burst_rate(burst, bursts, bursts_ns);
+    let whole = bursts > 0 && sent >= bursts * burst && sent - bursts * burst <= burst;
+    let found = format!(
+        "{bursts} bursts of {burst} frames, and {} more; {:.0} frames/s within bursts, {asked:.0} on average",
+        sent.saturating_sub(bursts * burst),
+        within.unwrap_or(f64::INFINITY)
+    );
+    let ok = whole && within.is_none_or(|within| within >= asked * (1.0 - 2.0 / burst as f64));
+    Some(Check { name: "repeated bursts".into(), ok, found })
+}
+
+/// Frames/s within bursts of so many frames: so many of them took this time together. `None` where that is no time.
+pub fn burst_rate(burst: u64, bursts: u64, bursts_ns: u64) -> Option<f64> {
+    let gaps = (burst.saturating_sub(1) * bursts) as f64;
+    (bursts_ns > 0 && gaps > 0.0).then(|| gaps * 1e9 / bursts_ns as f64)
 }
 
 fn no_foreign_frames(e: &Evidence) -> Check {
@@ -416,6 +441,21 @@ mod tests {
         assert!(audit(&e).valid);
         e.generator.frames = 999;
         assert_eq!(failed(&e), ["conservation", "whole burst"]);
+    }
+
+    #[test]
+    fn repeated_bursts_are_whole_and_faster_than_the_load() {
+        let rates = Some(Rates { offered: 1100.0, received: 1100.0, seconds: 1.0 });
+        let mut e = Evidence { burst: 64, ..sent_and_received(1000, 1000) };
+        e.parts = vec![Part { asked: 1000.0, rates }];
+        (e.generator.bursts, e.generator.bursts_ns) = (15, 15 * 63 * 10_000);
+        assert!(audit(&e).valid, "15 bursts at 100,000 frames/s, and 40 frames: {:?}", audit(&e));
+        e.generator.bursts_ns *= 200;
+        assert_eq!(failed(&e), ["repeated bursts"], "500 frames/s are evenly spaced");
+        (e.generator.bursts, e.generator.bursts_ns) = (14, 1);
+        assert_eq!(failed(&e), ["repeated bursts"], "104 frames are in no burst");
+        e.burst = 0;
+        assert_eq!(failed(&e), ["offered as asked"], "without bursts, a window cuts off a frame or two");
     }
 
     #[test]

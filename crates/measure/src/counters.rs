@@ -17,6 +17,11 @@ pub struct PortCounters {
     /// Generator: frames that went to the broadcast address. They are no test frames.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub broadcasts: u64,
+    /// Generator: repeated bursts that ended, and the time from their first frame to their last, in nanoseconds, all together.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bursts: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bursts_ns: u64,
     /// Receiver: frames that are not test frames of this campaign, by kind (`ARP`, `IPv4`, …).
     pub foreign: BTreeMap<String, u64>,
     /// Per CPU and queue.
@@ -155,6 +160,8 @@ impl PortCounters {
         self.bytes += other.bytes;
         self.refused += other.refused;
         self.broadcasts += other.broadcasts;
+        self.bursts += other.bursts;
+        self.bursts_ns += other.bursts_ns;
         self.answers += other.answers;
         for (kind, frames) in other.foreign {
             *self.foreign.entry(kind).or_default() += frames;

@@ -236,6 +236,9 @@ impl Backend {
             let flows = &traffic.flows;
             return cannot(format!("send the flows {flows}: use linerate on all hosts that send or receive"));
         }
+        if *frames != Frames::Any && traffic.burst > 0 {
+            return cannot("send bursts: use linerate on all hosts that send or receive".into());
+        }
         if traffic.broadcast_every > 0 && self != Backend::Xdp {
             return cannot("send broadcast frames between the others: use xdp".into());
         }

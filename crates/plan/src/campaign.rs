@@ -111,6 +111,8 @@ pub struct Kind {
     /// One frame in so many goes to the Ethernet broadcast address; 0: none.
     #[serde(alias = "broadcast-every")]
     pub broadcast_every: u32,
+    /// Frames of each burst; 0: evenly spaced.
+    pub burst: u32,
     /// One frame in this many carries a time stamp.
     #[serde(alias = "stamp-every")]
     pub stamp_every: u32,
@@ -134,6 +136,7 @@ impl Default for Kind {
             ports: Ports::Counted,
             checksum: true,
             broadcast_every: 0,
+            burst: 0,
             stamp_every: STAMP_EVERY,
             stamps: StampedBy::Software,
             direction: Direction::Forward,
@@ -176,8 +179,8 @@ impl Kind {
             }
         };
         let traffic = Traffic::new(frame, self.size.clone(), flows.with_ports(self.ports));
-        let Kind { order, stamp_every, broadcast_every, .. } = *self;
-        Ok(Traffic { order, stamp_every, broadcast_every, ..traffic })
+        let Kind { order, stamp_every, broadcast_every, burst, .. } = *self;
+        Ok(Traffic { order, stamp_every, broadcast_every, burst, ..traffic })
     }
 
     /// The first source and the first destination: node 2 of the first network of each side (RFC 2544, appendix C.2.2.2), or node

@@ -267,6 +267,7 @@ fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
             "size" => kind.size == FrameMix::single(lower::SEGMENT_LEN_FCS),
             "family" => kind.family == Family::V4,
             "rate" => entry.node.text() == Some("max"),
+            "burst" => kind.burst == 0,
             "direction" => kind.direction == Direction::Forward,
             _ => true,
         };
@@ -318,6 +319,12 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
     if kind.broadcast_every > 0 && !(one_way && lower::settings(settings).dut != Dut::Bridge) {
         let message = "broadcast frames are counted in the embedded lab alone, one way, and not through a bridge, which floods them";
         problems.fault(span("broadcast-every"), message, "leave it out on hosts, both ways, and for bridges");
+    }
+    let trials = place.draft.tree.table("trials");
+    let is_rate = trials.and_then(|trials| trials.text("measure")).is_none_or(|measure| measure == "rate");
+    if kind.burst > 0 && is_rate && rate == Rate::Max {
+        let message = "bursts at the highest rate have no pause between them";
+        problems.fault(span("burst"), message, "add rate = \"100 kpps\" to [traffic], or leave bursts out");
     }
     let sets_family = |(factor, _): &(usize, usize)| {
         place.draft.factors[*factor].sets.iter().any(|(field, _)| field.path() == "traffic.family")

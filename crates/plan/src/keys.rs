@@ -93,6 +93,10 @@ pub(super) static TRAFFIC: Table = Table {
             "One frame in so many goes to the Ethernet broadcast address instead, and counts apart. \
                 Default: 0, none.",
         ),
+        key("burst", Kind::count(0, 65_536)).about(
+            "Frames of each burst: the load comes in bursts with pauses between them (RFC 2544, section \
+                21). Default: 0, evenly spaced.",
+        ),
         key("rate", Kind::Form(&RATE)).about("Offered load. Default: max."),
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
         key("stamp-every", Kind::count(1, 1_000_000))

@@ -182,6 +182,7 @@ fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarked, Searched
                 upper: Some(1004.0),
                 frames: 60_000,
                 seconds: 60.0,
+                burst_s: None,
             }),
         ),
         (

@@ -38,6 +38,13 @@ pub struct Traffic {
     /// section 11.1); 0: none does.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub broadcast_every: u32,
+    /// Frames of each burst, where a load with a rate comes in bursts with pauses between them (RFC 2544, section 21); 0: frames are
+    /// evenly spaced.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub burst: u32,
+    /// Frames/s within a burst; `None`: as fast as the generator and the medium can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_fps: Option<f64>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
@@ -59,6 +66,8 @@ impl Traffic {
             stamp_every: 64,
             card_stamps: false,
             broadcast_every: 0,
+            burst: 0,
+            burst_fps: None,
         }
     }
 
@@ -98,6 +107,9 @@ impl Traffic {
                 && (self.broadcast_every == 1 || frames == Family::V6 || !self.frame.signed) =>
             {
                 "one signed IPv4 frame in 2 or more can be a broadcast frame; IPv6 has none".to_string()
+            }
+            () if self.burst_fps.is_some_and(|fps| !(1e-3..=1e12).contains(&fps)) => {
+                "the rate within a burst must be from 0.001 to 1e12 frames/s".to_string()
             }
             () if flows != frames => format!("the flows are {flows}, the frames {frames}: choose one"),
             () => {
@@ -248,13 +260,14 @@ mod tests {
     #[test]
     fn traffic_that_cannot_be_sent_is_refused() {
         traffic().check().unwrap();
-        let changes: [fn(&mut Traffic); 6] = [
+        let changes: [fn(&mut Traffic); 7] = [
             |t| t.mix.pattern.clear(),
             |t| t.mix.pattern = vec![63],
             |t| t.mix.pattern = vec![64; 5000],
             |t| t.stamp_every = 0,
             |t| t.frame.family = Family::V6,
             |t| t.broadcast_every = 1,
+            |t| t.burst_fps = Some(0.0),
         ];
         for change in changes {
             let mut traffic = traffic();

@@ -29,6 +29,7 @@ use std::time::Duration;
   sudo linerate rfc2544 --test latency --size 64 --size 1518
   sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
   sudo linerate rfc2544 --filters 25 --test throughput     a modifier: also --networks 256, --broadcast, --ports random
+  sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --size 64
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
   sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s
   linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     the hosts of a real lab
@@ -42,7 +43,7 @@ Exit status: 0 measured, also where a result is marked; 1 an error, or a test wi
 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan, a file or a name that `linerate plan list` shows: the tests are made of each of its cells [default: --variant]
-    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "broadcast", "filters"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "broadcast", "bursts", "filters"])]
     pub plan: Option<PathBuf>,
 
     /// A test; may be repeated [default: throughput, latency, frame-loss, back-to-back, recovery; those of the plan]
@@ -76,6 +77,10 @@ pub struct Rfc2544 {
     /// One frame in 100 is a broadcast frame (section 11.1)
     #[arg(long)]
     pub broadcast: bool,
+
+    /// Loads come in bursts of so many frames with pauses between them (section 21: 16, 64, 256, 1024); may be repeated
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
+    pub bursts: Vec<u32>,
 
     /// A DUT with so many filters, of which the last lets the frames through and the others match none (section 11.4: 1 and 25)
     #[arg(long, value_name = "N", conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -174,11 +179,17 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
     };
     let quick = if args.size.is_empty() { "levels.size = [\"64 B\", \"1518 B\"]\n" } else { "" };
     let random = args.networks > 1 || args.ports == "random";
+    let bursts = match &args.bursts[..] {
+        [] => String::new(),
+        some => format!(
+            "[factors.burst]\nabout = \"frames of each burst\"\nsets = \"traffic.burst\"\nlevels = {some:?}\n"
+        ),
+    };
     let mut text = format!(
         "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n\
          [lab]\nmode = \"threaded\"\n[traffic]\nformat = \"rfc2544\"\nfamily = \"{family}\"\nflows = {}\norder = \"{}\"\n\
          networks = {}\nports = {}\nbroadcast-every = {}\ndirection = {}\n\
-         {factor}[factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
+         {factor}{bursts}[factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
          [trials]\nmeasure = \"rfc2544\"\nduration = \"60 s\"\n\
          [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"1 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
          {quick}",
@@ -242,6 +253,10 @@ fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
     };
     if !args.tests.is_empty() {
         trials.tests = Benchmark::ALL.into_iter().filter(|test| args.tests.contains(test)).collect();
+    }
+    // It sends bursts of its own.
+    if args.tests.is_empty() && !args.bursts.is_empty() {
+        trials.tests.retain(|test| *test != Benchmark::BackToBack);
     }
     let has_event = plan.lanes.iter().any(|lane| lane.settings.event.is_some());
     if args.tests.is_empty() && has_event && !trials.tests.contains(&Benchmark::Reset) {

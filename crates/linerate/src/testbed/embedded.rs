@@ -244,7 +244,7 @@ impl Embedded {
     /// good part of a trial. And paced frames wait for their batch: a small one keeps latencies honest.
     fn batch_of(&self, request: &Request) -> u32 {
         let most = match (request.rate, self.pace.get(&request.slot)) {
-            (Some(_), _) => PACED_BATCH,
+            (Some(_), _) if request.burst == 0 => PACED_BATCH,
             (None, Some(pace)) if *pace < 2_000.0 => 1,
             (None, Some(pace)) if *pace < 8_000.0 => 4,
             (None, Some(pace)) if *pace < SLOW => 16,

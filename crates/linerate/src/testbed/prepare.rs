@@ -14,6 +14,7 @@ use linerate_plan::lab::Lab as RealLab;
 use linerate_plan::names::Named;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::{Cpus, Dut, End, Settings};
+use linerate_wire::units::line_rate;
 use linerate_wire::{Family, FrameSpec, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -168,6 +169,13 @@ impl Prepared {
         let traffic = &self.kinds[kind].traffic;
         let Traffic { frame, mix, .. } = traffic;
         let threads = source.threads.unwrap_or(cpus.len());
+        if threads > 1 && traffic.burst > 0 {
+            bail_usage!(
+                "{}: bursts of {} frames need a generator with one thread, and {threads} would send bursts of their own",
+                cell.name,
+                traffic.burst
+            );
+        }
         let asked_fps = cell
             .rate
             .frames_per_second(mix.average_len_fcs(), source.speed, threads)
@@ -213,7 +221,10 @@ impl Prepared {
         if card_stamps && self.mode != Mode::Hosts {
             self.notes.push("the embedded lab has no cards: its frames are stamped in software".into());
         }
-        let traffic = Traffic { card_stamps, ..traffic };
+        // A medium sets the gap between the frames of a burst by itself.
+        let speed = source.speed.filter(|_| kind.burst > 0 && self.mode != Mode::Hosts);
+        let burst_fps = speed.map(|speed| line_rate(speed, traffic.mix.average_len_fcs()));
+        let traffic = Traffic { card_stamps, burst_fps, ..traffic };
         Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec(), direction: kind.direction }))
     }
 

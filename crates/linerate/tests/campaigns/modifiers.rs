@@ -55,3 +55,52 @@ fn broadcast_frames_count_apart_and_256_networks_have_routes() {
         assert_eq!(own, 256, "{routes}");
     }
 }
+
+/// A queue of 128 frames on each CPU, drained at 20,000 frames/s. Bursts of 64 frames pass, and of those of 512 most frames are lost, at
+/// the same mean rate.
+const BURSTS: &str = r#"
+title = "Bursts"
+question = "Does a queue hold them?"
+[traffic]
+rate = "10 kpps"
+flows = 1
+[variants.queue]
+from = "known-queue=128@20000"
+[factors.burst]
+sets = "traffic.burst"
+levels = [64, 512]
+[lab]
+mode = "threaded"
+[trials]
+duration = "120 ms"
+blocks = 2
+"#;
+
+#[test]
+#[ignore = "needs root"]
+fn bursts_come_with_pauses_and_overrun_a_queue_that_is_too_short() {
+    for more in ["", "--port af-packet"] {
+        let port = if more.is_empty() { String::new() } else { "port = \"af-packet\"\n".into() };
+        let experiment = Experiment::new(&BURSTS.replace("[trials]", &format!("{port}[trials]")), "");
+        experiment.run("").first().run().ok();
+        let slots = experiment.document("campaign.json")["slots"].clone();
+        let mut seen = [0; 2];
+        for trial in experiment.trials() {
+            let slot = &slots[trial["slot"].as_u64().unwrap() as usize];
+            // A stall of this machine moves frames of a window to the next one.
+            if slot["ceiling"].is_null() || trial["audit"]["valid"] == false {
+                continue;
+            }
+            let burst = slot["traffic"]["burst"].as_u64().unwrap();
+            let of = |key: &str| trial["generator"][key].as_u64().unwrap_or(0);
+            assert_eq!(of("bursts"), of("frames") / burst, "{trial:#}");
+            let loss = trial["loss_ratio"].as_f64().unwrap();
+            match burst {
+                512 => assert!((0.5..0.75).contains(&loss), "{trial:#}"),
+                _ => assert_eq!(loss, 0.0, "{trial:#}"),
+            }
+            seen[[64, 512].iter().position(|of| *of == burst).unwrap()] += 1;
+        }
+        assert!(seen.iter().all(|trials| *trials > 0), "{seen:?}");
+    }
+}

@@ -58,10 +58,16 @@ struct GeneratorState {
     back_flow: u64,
     broadcasts: u64,
     unicasts: u64,
-    pad: [u64; 2],
+    burst_left: u64,
+    burst_next: u64,
+    burst_period: u64,
+    bursts: u64,
+    bursts_ns: u64,
+    burst_began: u64,
+    pad: [u64; 4],
 }
 
-const _: () = assert!(size_of::<GeneratorState>() == 256);
+const _: () = assert!(size_of::<GeneratorState>() == 320);
 
 /// A generator of XDP live frames on chosen CPUs.
 pub struct LiveFrames {
@@ -238,6 +244,7 @@ fn load(traffic: &Traffic, tables: &Tables, ports: u32, both: bool) -> Result<Eb
         ("SIGNED", u32::from(traffic.frame.signed)),
         ("BOTH", both.into()),
         ("BROADCAST_EVERY", traffic.broadcast_every),
+        ("BURST", traffic.burst * if both { 2 } else { 1 }),
     ];
     let elements = [
         ("states", bpf::possible_cpus() as u32),
@@ -285,7 +292,8 @@ impl Port for LiveFrames {
         // One thread's frames take turns: an odd distance stamps those of both directions.
         let stamp_every = self.traffic.stamp_every_of(load) | u32::from(back.is_some());
         for (thread, cpu) in self.cpus.iter().enumerate() {
-            let Pacer { rate_mfps, frames_left, step, .. } = Pacer::new(load, thread, self.cpus.len());
+            let pacer = Pacer::new(load, thread, self.cpus.len()).in_bursts(load, &self.traffic, ways);
+            let Pacer { rate_mfps, frames_left, step, burst, .. } = pacer;
             let (step_ns, step_mfps) = step.unwrap_or((u64::MAX, 0));
             let known = self.states.get(*cpu as usize);
             let GeneratorState {
@@ -313,6 +321,8 @@ impl Port for LiveFrames {
                 stamp_every,
                 step_ns,
                 step_mfps,
+                burst_left: if burst.is_some() { 0 } else { u64::MAX },
+                burst_period: burst.map_or(0, |burst| burst.period),
                 // These go on.
                 sequence,
                 flow,
@@ -351,6 +361,7 @@ impl Port for LiveFrames {
                 },
                 refused: now.refused - base.refused,
                 broadcasts: now.broadcasts - base.broadcasts,
+                bursts: (now.bursts, now.bursts_ns),
                 next_sequence: now.sequence,
                 first_ns: now.first_ns,
                 last_ns: now.last_ns,

@@ -130,8 +130,14 @@ impl MemoryLink {
         let bounded = if load.frames.is_some() { MAXIMUM } else { MAXIMUM.min(MOST / load_s) };
         let fastest = bounded.max(2.0 * dut.rate.unwrap_or(0.0));
         let duration_ns = u64::MAX;
-        let load = Load { rate: Some(load.rate.unwrap_or(fastest)), duration_ns, ..load };
-        self.pacer = Pacer::new(&load, 0, 1);
+        let paced = Load { rate: Some(load.rate.unwrap_or(fastest)), duration_ns, ..load };
+        self.pacer = Pacer::new(&paced, 0, 1);
+        if load.rate.is_some() {
+            let burst_fps = self.traffic.burst_fps.or(Some(fastest));
+            self.pacer =
+                self.pacer.clone().in_bursts(&load, &Traffic { burst_fps, ..self.traffic.clone() }, 1);
+        }
+        let load = paced;
         let began_ns = self.now_ns;
         self.dut = SimulatedDut { dut, tokens: dut.room(), began_ns, ..SimulatedDut::default() };
         self.source.begin(self.traffic.stamp_every_of(&load));
@@ -161,6 +167,7 @@ impl MemoryLink {
             machine.done(sample, self.now_ns - began_ns);
         }
         let (stream, next_sequence) = (self.source.stream, self.source.sequence);
+        let (bursts, bursts_ns) = self.pacer.bursts();
         let (frames, bytes) = (self.frames, self.bytes);
         let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
         MemoryTrial {
@@ -170,6 +177,8 @@ impl MemoryLink {
                 bytes,
                 streams: vec![stream],
                 active_ns: self.last_ns - began_ns,
+                bursts,
+                bursts_ns,
                 ..PortCounters::default()
             },
             received: self.account.counters(),

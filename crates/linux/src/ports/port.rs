@@ -41,6 +41,8 @@ pub struct ThreadCounters {
     pub bytes: u64,
     pub refused: u64,
     pub broadcasts: u64,
+    /// Bursts that ended, and their time together in nanoseconds.
+    pub bursts: (u64, u64),
     pub next_sequence: u64,
     /// CLOCK_MONOTONIC of the first frame; 0: not yet.
     pub first_ns: u64,
@@ -164,6 +166,8 @@ pub(super) fn sum<'a>(
         let ThreadCounters { cpu, queue, stream, frames, bytes, refused, next_sequence, stall_ns, .. } =
             *thread;
         counters.broadcasts += thread.broadcasts;
+        counters.bursts += thread.bursts.0;
+        counters.bursts_ns += thread.bursts.1;
         counters.frames += frames;
         counters.bytes += bytes;
         counters.refused += refused;

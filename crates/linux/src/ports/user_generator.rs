@@ -163,6 +163,8 @@ pub struct Pacer {
     pub(super) frames_left: u64,
     /// Another rate from a moment on: nanoseconds since the first frame, and the rate as above.
     pub(super) step: Option<(u64, u64)>,
+    /// Repeated bursts; the rate is then that within one, and `step` has another period in place of a rate.
+    pub(super) burst: Option<Burst>,
     credit: u64,
     /// When the load ends, at the latest.
     pub deadline_ns: u64,
@@ -171,6 +173,41 @@ pub struct Pacer {
     last_ns: u64,
     /// The longest time for which a frame was due and the clock was not looked at.
     pub stall_ns: u64,
+}
+
+/// Bursts of a load, as far as they have been sent. Times are in nanoseconds, those of the schedule in 1024ths of one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Burst {
+    frames: u64,
+    left: u64,
+    /// From the beginning of one to that of the next.
+    pub period: u64,
+    /// From the first frame to the beginning of the next one.
+    next: u64,
+    /// When the present one began; 0 between them. When the last one ended.
+    began_ns: u64,
+    ended_ns: u64,
+    /// Those that ended, and their time together.
+    ended: (u64, u64),
+}
+
+impl Burst {
+    /// Begins the next one if it is due, and returns how late it is; otherwise the nanoseconds until then.
+    fn begin(&mut self, now_ns: u64, first_ns: u64) -> Result<u64, u64> {
+        let due_ns = first_ns + (self.next >> 10);
+        let late_ns = now_ns.checked_sub(due_ns).ok_or_else(|| due_ns - now_ns)?;
+        self.next += (late_ns.saturating_sub(CATCH_UP_NS) << 10) + self.period;
+        (self.left, self.began_ns) = (self.frames, now_ns);
+        Ok(late_ns)
+    }
+
+    /// The last frame of one has left by now.
+    fn end(&mut self, now_ns: u64) {
+        if self.began_ns > 0 && self.left == 0 {
+            self.ended = (self.ended.0 + 1, self.ended.1 + (now_ns - self.began_ns));
+            (self.began_ns, self.ended_ns) = (0, now_ns);
+        }
+    }
 }
 
 impl Pacer {
@@ -184,12 +221,43 @@ impl Pacer {
             duration_ns: load.duration_ns,
             frames_left: load.frames.map_or(u64::MAX, share),
             step: load.step.map(|step| (step.after_ns, mfps(step.rate))),
+            burst: None,
             credit: FRAME_CREDIT,
             deadline_ns: u64::MAX,
             first_ns: None,
             last_ns: 0,
             stall_ns: 0,
         }
+    }
+
+    /// The same load in the traffic's bursts, if it has a rate and no number of frames; with so many directions, in one burst together.
+    #[must_use]
+    pub fn in_bursts(mut self, load: &Load, traffic: &Traffic, ways: u32) -> Self {
+        if traffic.burst == 0 || self.rate_mfps == 0 || load.frames.is_some() {
+            return self;
+        }
+        let frames = u64::from(traffic.burst * ways);
+        let period = |mfps: u64| {
+            let ns_1024 = ((u128::from(frames) * u128::from(FRAME_CREDIT)) << 10) / u128::from(mfps);
+            u64::try_from(ns_1024).unwrap_or(u64::MAX >> 1)
+        };
+        let burst = Burst {
+            frames,
+            left: 0,
+            period: period(self.rate_mfps),
+            next: 0,
+            began_ns: 0,
+            ended_ns: 0,
+            ended: (0, 0),
+        };
+        self.step = self.step.map(|(after_ns, mfps)| (after_ns, period(mfps)));
+        self.rate_mfps = traffic.burst_fps.map_or(0, |fps| (fps * 1000.0 * f64::from(ways)).round() as u64);
+        Pacer { burst: Some(burst), ..self }
+    }
+
+    /// Bursts that ended, and their time together in nanoseconds.
+    pub fn bursts(&self) -> (u64, u64) {
+        self.burst.map_or((0, 0), |burst| burst.ended)
     }
 
     /// How many frames, at most `most`, are due at `now_ns`. The first call starts the clock.
@@ -199,18 +267,35 @@ impl Pacer {
             (self.first_ns, self.last_ns) = (Some(now_ns), now_ns);
             self.deadline_ns = now_ns.saturating_add(self.duration_ns);
         }
+        if let Some(burst) = &mut self.burst {
+            burst.end(now_ns);
+        }
         if self.frames_left == 0 || now_ns >= self.deadline_ns {
             return Due::Over;
         }
         let mut elapsed = now_ns.saturating_sub(self.last_ns);
         self.last_ns = now_ns;
         let lasted = now_ns - self.first_ns.unwrap_or(now_ns);
-        if let Some((after_ns, mfps)) = self.step.take_if(|(after_ns, _)| lasted >= *after_ns) {
+        let mut most = u64::from(most.max(1)).min(self.frames_left);
+        if let Some(burst) = &mut self.burst {
+            if let Some((_, period)) = self.step.take_if(|(after_ns, _)| lasted >= *after_ns) {
+                burst.period = period;
+            }
+            if burst.left == 0 {
+                match burst.begin(now_ns, now_ns - lasted) {
+                    Ok(late_ns) => self.stall_ns = self.stall_ns.max(late_ns),
+                    Err(ns) => return Due::Wait(ns.min(self.deadline_ns - now_ns)),
+                }
+                // The gap after the last frame of the one before.
+                let since = (now_ns - burst.ended_ns).saturating_mul(self.rate_mfps);
+                (self.credit, elapsed) = (self.credit.saturating_add(since).min(FRAME_CREDIT), 0);
+            }
+            most = most.min(burst.left);
+        } else if let Some((after_ns, mfps)) = self.step.take_if(|(after_ns, _)| lasted >= *after_ns) {
             let before = elapsed.saturating_sub(lasted - after_ns);
             self.credit = self.credit.saturating_add(before.min(CATCH_UP_NS).saturating_mul(self.rate_mfps));
             (elapsed, self.rate_mfps) = (elapsed - before, mfps);
         }
-        let most = u64::from(most.max(1)).min(self.frames_left);
         if self.rate_mfps == 0 {
             self.stall_ns = self.stall_ns.max(elapsed);
             return Due::Frames(most as u32);
@@ -233,6 +318,9 @@ impl Pacer {
     #[inline]
     pub fn spent(&mut self, frames: u32) {
         self.frames_left = self.frames_left.saturating_sub(frames.into());
+        if let Some(burst) = &mut self.burst {
+            burst.left = burst.left.saturating_sub(frames.into());
+        }
         if self.rate_mfps > 0 {
             self.credit = self.credit.saturating_sub(u64::from(frames) * FRAME_CREDIT);
         }
@@ -306,6 +394,8 @@ pub(super) struct Tally {
     /// When the last batch had left.
     last_ns: AtomicU64,
     stall_ns: AtomicU64,
+    bursts: AtomicU64,
+    bursts_ns: AtomicU64,
     sequence: AtomicU64,
     finished: AtomicBool,
     stop: AtomicBool,
@@ -334,13 +424,17 @@ impl Tally {
     fn reset(&self) {
         let counters =
             [&self.frames, &self.bytes, &self.refused, &self.first_ns, &self.last_ns, &self.stall_ns];
-        counters.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        let counters = counters.into_iter().chain([&self.bursts, &self.bursts_ns]);
+        counters.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
         [&self.finished, &self.stop].iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
     }
 
     fn publish(&self, source: &FrameSource, pacer: &Pacer) {
         self.first_ns.store(pacer.first_ns.unwrap_or(0), Ordering::Relaxed);
         self.stall_ns.store(pacer.stall_ns, Ordering::Relaxed);
+        let (bursts, bursts_ns) = pacer.bursts();
+        self.bursts.store(bursts, Ordering::Relaxed);
+        self.bursts_ns.store(bursts_ns, Ordering::Relaxed);
         self.sequence.store(source.sequence, Ordering::Relaxed);
     }
 }
@@ -426,7 +520,7 @@ impl<T: Transmit> UserGenerator<T> {
     fn spawn(&self, thread: usize, load: &Load) -> Result<Worker, Error> {
         let Member { cpu, tally, work, .. } = &self.crew()[thread];
         let (cpu, tally, work) = (*cpu, tally.clone(), work.clone());
-        let pacer = Pacer::new(load, thread, self.crew().len());
+        let pacer = Pacer::new(load, thread, self.crew().len()).in_bursts(load, &self.traffic, 1);
         let (batch, not_before_ns, stamp_every) =
             (load.batch.max(1), load.not_before_ns, self.traffic.stamp_every_of(load));
         Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |_| {
@@ -514,6 +608,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let thread = |(queue, Member { cpu, stream, tally, .. }): (u32, &Member<T>)| ThreadCounters {
             broadcasts: 0,
+            bursts: (read(&tally.bursts), read(&tally.bursts_ns)),
             cpu: *cpu,
             queue,
             stream: *stream,

@@ -112,6 +112,9 @@ pub struct Throughput {
     /// Frames of the longest trial at the throughput, and its seconds.
     pub frames: u64,
     pub seconds: f64,
+    /// Mean time of one of its bursts, in seconds, where it came in bursts (section 21).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_s: Option<f64>,
 }
 
 /// Section 26.2, and RFC 8219, section 7.2.

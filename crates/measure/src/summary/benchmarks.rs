@@ -76,6 +76,8 @@ fn throughput(course: &Benched, valid: &[&TrialRecord]) -> Option<Throughput> {
         upper: valid.iter().filter(loses).filter_map(|trial| trial.asked_fps).reduce(f64::min),
         frames: longest.generator.frames,
         seconds: longest.timing.load_ns() as f64 / 1e9,
+        burst_s: (longest.generator.bursts > 0)
+            .then(|| longest.generator.bursts_ns as f64 / longest.generator.bursts as f64 / 1e9),
     })
 }
 

@@ -11,7 +11,7 @@ fn fault(lines: &str, says: &str) -> Diagnostic {
 
 /// Lines, a part of the message, and a part of the help.
 #[rustfmt::skip]
-const BAD: [(&str, &str, &str); 76] = [
+const BAD: [(&str, &str, &str); 80] = [
     // Names.
     ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
     ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
@@ -54,6 +54,10 @@ const BAD: [(&str, &str, &str); 76] = [
     ("traffic.direction = \"both\"\n[variants.a]\nrules = { tool = \"nftables\", filter = \"stateful\" }\nstates = \"one-way\"", "do not stay one-way", "established"),
     ("traffic.direction = \"both\"\n[variants.a]\nfrom = \"nat\"", "translated addresses", "forward"),
     ("lab.mode = \"end-hosts\"\ntraffic.direction = \"both\"\n[variants.a]", "no such direction", "end hosts"),
+    ("traffic.burst = 64\n[variants.a]", "bursts at the highest rate", "rate ="),
+    ("lab.mode = \"end-hosts\"\ntraffic.burst = 64\n[variants.a]", "no such burst", "end hosts"),
+    ("[variants.a]\nevent.what = \"reboot\"", "reboot: this machine would go down", "lab file"),
+    ("[variants.a]\nevent.what = \"power-off\"", "power-off: this machine would go down", "lab file"),
     ("[variants.a]\nrules = { before = 5 }", "lacks tool and filter", "nftables"),
     ("[variants.a]\nrules = { tool = \"pf\", filter = \"stateless\" }", "Linux has no pf", "nftables or iptables"),
     ("[variants.a]\nrules = { tool = \"nftables\", filter = \"stateless\", states = 5 }", "keeps no states", "stateful"),

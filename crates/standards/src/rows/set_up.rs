@@ -7,7 +7,7 @@ use crate::case::{Case, Outcome, SECOND, SIZES, holds, not_run};
 use crate::{Row, STATEMENT};
 use linerate_hosts::configuration::Configuration;
 use linerate_measure::experiment::Benchmark::{FrameLoss, Reset, Throughput};
-use linerate_measure::record::LabKind;
+use linerate_measure::record::{Figures, LabKind};
 use std::collections::BTreeMap;
 
 pub const ROWS: &[&Row] = &[
@@ -123,7 +123,7 @@ pub const ROWS: &[&Row] = &[
         Should,
         Beside("bursts"),
         "bursts of 16, 64, 256 and 1024 frames with the shortest interval without loss",
-        |_| not_run("linerate sends no repeated bursts"),
+        bursts,
     ),
     &row(
         "2544-23",
@@ -278,6 +278,28 @@ fn unchanged(case: &Case<'_>) -> Outcome {
 /// Readings rather than settings.
 fn is_counter(sysctl: &str) -> bool {
     sysctl.ends_with("_count") || sysctl.ends_with("nr")
+}
+
+/// The throughput of loads in bursts is their shortest interval. The audit of each trial has seen the bursts.
+fn bursts(case: &Case<'_>) -> Outcome {
+    let burst = |of: &&linerate_measure::record::Benchmarked| {
+        let frames = case.slot(of.slot)?.traffic.as_ref()?.burst;
+        let found = of.tests.iter().any(|tested| match &tested.figures {
+            Figures::Throughput(found) => found.burst_s.is_some(),
+            _ => false,
+        });
+        (found && frames > 0).then_some(frames)
+    };
+    let mut found: Vec<u32> = case.benchmarks.iter().filter_map(|of| burst(&of)).collect();
+    found.sort_unstable();
+    found.dedup();
+    if found.is_empty() {
+        return not_run("no loads in bursts in this campaign");
+    }
+    case.with_medium(|| {
+        let all = [16, 64, 256, 1024].iter().all(|frames| found.contains(frames));
+        holds(all, format!("shortest intervals of bursts of {found:?} frames"))
+    })
 }
 
 fn configured(case: &Case<'_>) -> Outcome {

@@ -85,7 +85,7 @@ impl Tester {
         let timing = request.timing;
         match &mut self.hosts {
             Hosts::Agents(lab) => {
-                let batch = if request.rate.is_some() { PACED_BATCH } else { BATCH };
+                let batch = if request.rate.is_some() && request.burst == 0 { PACED_BATCH } else { BATCH };
                 Ok(lab.trial(kind, timing, request.load(batch), &STOP, began)?)
             }
             Hosts::Tools(tools) => {

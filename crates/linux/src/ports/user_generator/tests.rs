@@ -142,6 +142,64 @@ fn a_step_changes_the_rate_at_its_moment() {
     assert!(sent.abs_diff(400 * 4 + 1200) <= 5, "{sent}");
 }
 
+/// When frames leave, by a clock that jumps to the next one.
+fn times(load: &Load, traffic: &Traffic, ways: u32) -> (Vec<u64>, Pacer) {
+    let mut pacer = Pacer::new(load, 0, 1).in_bursts(load, traffic, ways);
+    let (mut now, mut times) = (1_000, Vec::new());
+    loop {
+        match pacer.due(now, 64) {
+            Due::Over => return (times, pacer),
+            Due::Wait(ns) => now += ns,
+            Due::Frames(frames) => {
+                times.extend((0..frames).map(|_| now - 1_000));
+                pacer.spent(frames);
+            }
+        }
+    }
+}
+
+#[test]
+fn bursts_have_the_mean_rate_and_the_gap_of_their_own() {
+    let bursts = Traffic { burst: 16, burst_fps: Some(100_000.0), ..traffic(1, FlowOrder::Sequential) };
+    let (sent, pacer) = times(&load(Some(3000.0), 1000, None), &bursts, 1);
+    assert_eq!(sent.len(), 188 * 16, "of 187.5 periods of 5.33 ms");
+    for (number, burst) in sent.chunks(16).enumerate() {
+        let begins = number as u64 * 16_000_000_000 / 3000;
+        assert!(burst[0].abs_diff(begins) <= 1, "{} for {begins}", burst[0]);
+        assert!(burst.windows(2).all(|pair| pair[1] - pair[0] == 10_000), "{burst:?}");
+    }
+    assert_eq!(pacer.bursts(), (188, 188 * 150_000));
+    assert_eq!(pacer.stall_ns, 0, "pauses are no stalls");
+    let (sent, _) = times(&load(Some(3000.0), 1000, None), &Traffic { burst_fps: None, ..bursts.clone() }, 1);
+    assert!(sent.chunks(16).all(|burst| burst[0] == burst[15]), "at once");
+    let (both, _) = times(&load(Some(6000.0), 1000, None).times(1), &bursts, 2);
+    assert_eq!((both.len(), both[31] - both[0]), (188 * 32, 155_000), "both directions share a burst");
+    let (counted, pacer) = times(&load(Some(3000.0), 1000, Some(40)), &bursts, 1);
+    assert_eq!((counted.len(), pacer.bursts().0), (40, 0), "a number of frames is one burst");
+    let (most, _) = times(&load(Some(200_000.0), 10, None), &bursts, 1);
+    assert_eq!(most.len(), 1000, "without pauses where the bursts themselves take longer");
+}
+
+#[test]
+fn a_step_changes_the_pauses_between_bursts_and_stalls_are_caught_up_with() {
+    let bursts = Traffic { burst: 10, ..traffic(1, FlowOrder::Sequential) };
+    let step = Some(RateStep { after_ns: 500_000_000, rate: 100.0 });
+    let (sent, _) = times(&Load { step, ..load(Some(1000.0), 1000, None) }, &bursts, 1);
+    assert_eq!(sent.len(), 500 + 10 + 40, "the burst after the step was due before it");
+    let load = load(Some(1000.0), 10_000, None);
+    let mut pacer = Pacer::new(&load, 0, 1).in_bursts(&load, &bursts, 1);
+    let mut at = |now| {
+        let mut frames = 0;
+        while let Due::Frames(due) = pacer.due(now, 64) {
+            pacer.spent(due);
+            frames += due;
+        }
+        (frames, pacer.stall_ns)
+    };
+    assert_eq!([at(0), at(25_000_000)], [(10, 0), (20, 15_000_000)]);
+    assert_eq!(at(5_000_000_000), (110, 4_970_000_000), "100 ms and the next one");
+}
+
 #[test]
 fn a_stalled_generator_catches_up_with_a_limit() {
     let mut pacer = Pacer::new(&load(Some(1_000_000.0), 10_000, None), 0, 1);

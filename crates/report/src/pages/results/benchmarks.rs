@@ -181,6 +181,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                     searches::terms(&goal.goal)
                 ));
             }
+            bursts(page, shown, found, (scale, unit));
             throughput_graph(page, shown, found, medium);
         }
         Benchmark::Latency => {
@@ -306,6 +307,30 @@ fn loss(at: &AtLoad) -> f64 {
 }
 
 /// RFC 2544, section 26.1: frame sizes against frames/s, with the theoretical rate of the medium.
+/// The shortest intervals between bursts without loss (section 21).
+fn bursts(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], (scale, unit): (f64, &'static str)) {
+    let of = |result: &Result<'_>| {
+        let Figures::Throughput(found) = &result.tested.figures else { return None };
+        Some((f64::from(result.slot.traffic.as_ref()?.burst), found.burst_s?, found.fps))
+    };
+    let rows: Vec<_> = found.iter().filter_map(|result| Some((result, of(result)?))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let pause =
+        |(_, (frames, lasts_s, fps)): &(&Result<'_>, (f64, f64, f64))| (frames / fps - lasts_s).max(0.0);
+    let table = Table::of(rows.iter())
+        .column("cell", "", |(result, _)| shown.numbered(result.slot.id))
+        .column("frames", "a burst", |(_, (frames, ..))| count(*frames as u64))
+        .column("in a burst", unit, |(_, (frames, lasts_s, _))| {
+            (*lasts_s > 0.0 && *frames > 1.0).then(|| rate((frames - 1.0) / lasts_s, scale, 4))
+        })
+        .column("burst", "to burst", |(_, (frames, _, fps))| span(frames / fps * 1e9))
+        .column("shortest", "pause", |row| span(pause(row) * 1e9));
+    page.section("Bursts (RFC 2544, 21)", table);
+    page.note("The shortest interval between bursts that loses no frame: from the beginning of one to that of the next, and from the last frame of one to the first of the next.");
+}
+
 fn throughput_graph(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], medium: bool) {
     let known = found.iter().filter_map(|result| {
         let Figures::Throughput(throughput) = &result.tested.figures else { return None };
