@@ -1,17 +1,67 @@
-//! The comparison of a topic's sets, and its pictures.
+//! The page of a topic: its pictures, and the comparison of its sets.
 
-use super::{Entry, shown, up};
+use super::paged::{Paged, sections};
+use super::times::Times;
+use super::words::{range, sets_of, shown, span, up};
+use super::{Entry, Site};
 use crate::chart::Chart;
-use crate::document::{Cell, Link, Table};
-use crate::pages::numbers::{digits, number, rate_interval, rate_unit, significant};
+use crate::document::{Block, Cell, Document, Link, Table};
+use crate::pages::numbers::{counted, digits, number, rate_interval, rate_unit, significant};
 use crate::pages::sets::{self, Set};
+use crate::pages::warn_of_simulation;
 use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The fewest runs that ministat compares.
 const ENOUGH: usize = 3;
 /// Campaigns that have a picture each on one page.
 const FEW_CAMPAIGNS: usize = 6;
+
+impl Site {
+    /// A topic: its picture, and the comparison of its sets, by machine and card.
+    pub(super) fn topic(&self, name: &str, entries: &[&Entry], times: &Times<'_>) -> Paged {
+        let all = || entries.iter().copied();
+        let mut first = Document::default();
+        warn_of_simulation(&mut first, all().any(|entry| entry.simulated));
+        let rates = range(all()).map_or(String::new(), |rates| format!(", with median rates {rates}"));
+        let machines: BTreeSet<&str> = all().map(|entry| entry.machine.as_str()).collect();
+        first.answer(format!(
+            "{}: {} of {} on {}{rates}.",
+            shown(name),
+            counted(sets_of(entries), "set"),
+            counted(entries.len(), "campaign"),
+            counted(machines.len(), "machine"),
+        ));
+        if let Some(span) = span(all()) {
+            first.note(format!("Measured {span}."));
+        }
+        pictures(name, entries).into_iter().for_each(|chart| first.blocks.push(Block::Chart(chart)));
+        first.append(times.links(|place| place[2] == name));
+        first.note("In each campaign, ministat (Student's t, 95 %) compares every set with the one that is named; runs under a profiler, and of the tester alone, are left out.");
+        let mut groups: BTreeMap<[&str; 2], Vec<Compared<'_>>> = BTreeMap::new();
+        for entry in all() {
+            groups.entry([&entry.machine, &entry.card]).or_default().extend(compared(entry));
+        }
+        let place = |[machine, card]: [&str; 2]| {
+            let known: Vec<&str> = [machine, card].into_iter().filter(|n| !n.is_empty()).collect();
+            shown(&known.join(", ")).to_string()
+        };
+        let mut all_sections = Vec::new();
+        for (names, rows) in groups {
+            let [machine, card] = names;
+            let mut of_group = sections(&place(names), &rows, comparison);
+            if let Some((_, section)) = of_group.first_mut() {
+                let links = vec![
+                    Link::new(shown(machine), up(&self.files[0][machine])),
+                    Link::new(shown(card), up(&self.files[1][card])),
+                ];
+                section.blocks.insert(1, Block::Links { links });
+            }
+            all_sections.extend(of_group);
+        }
+        Paged { title: shown(name).into(), first, sections: all_sections }
+    }
+}
 
 /// A set with the one that it is compared with.
 pub struct Compared<'a> {

@@ -1,0 +1,124 @@
+//! Machines and cards: their lists, and the page of each.
+
+use super::paged::{MOST_ROWS, Paged, sections};
+use super::times::Times;
+use super::words::{extremes, listed, range, sets_of, shown, some, span, systems, up};
+use super::{Entry, Facet, Site};
+use crate::document::{Document, Link, Table};
+use crate::pages::numbers::{count, counted, number, rate, rate_unit};
+use crate::pages::warn_of_simulation;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Site {
+    /// The names of a facet with their campaigns, those with most sets first.
+    pub(super) fn rows(&self, facet: Facet) -> Vec<(&str, Vec<&Entry>)> {
+        let mut rows: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        self.entries.iter().for_each(|entry| rows.entry(facet.of(entry)).or_default().push(entry));
+        let mut rows: Vec<(&str, Vec<&Entry>)> = rows.into_iter().collect();
+        rows.sort_by_key(|(_, entries)| std::cmp::Reverse(sets_of(entries)));
+        rows
+    }
+
+    /// All names of a facet.
+    pub(super) fn list(&self, facet: Facet) -> Paged {
+        let mut rows = self.rows(facet);
+        rows.sort_by_key(|(name, _)| *name);
+        let title = format!("All {}", facet.folder());
+        let mut all = Vec::new();
+        for rows in rows.chunks(MOST_ROWS / 4) {
+            let [first, last] =
+                [rows.first(), rows.last()].map(|row| row.map_or("", |(name, _)| shown(name)));
+            all.extend(sections(&format!("{first} to {last}"), rows, |rows| {
+                facet_table(facet, rows, &self.files[facet as usize], "../")
+            }));
+        }
+        Paged { title, first: Document::default(), sections: all }
+    }
+
+    /// A machine or a card: its facts, and its campaigns by card or machine.
+    pub(super) fn facet(&self, facet: Facet, name: &str, entries: &[&Entry], times: &Times<'_>) -> Paged {
+        let other = if facet == Facet::Machine { Facet::Card } else { Facet::Machine };
+        let all = || entries.iter().copied();
+        let mut first = Document::default();
+        warn_of_simulation(&mut first, all().any(|entry| entry.simulated));
+        let rates = range(all()).map_or(String::new(), |rates| format!(", with median rates {rates}"));
+        first.answer(format!(
+            "{}: {} of {}{rates}.",
+            shown(name),
+            counted(sets_of(entries), "set"),
+            counted(entries.len(), "campaign"),
+        ));
+        first.fact(
+            if other == Facet::Card { "cards" } else { "machines" },
+            listed(all().map(|entry| other.of(entry))),
+        );
+        first.fact("topics", listed(all().map(|entry| entry.topic.as_str())));
+        let systems = systems(all());
+        if !systems.is_empty() {
+            first.fact("systems", systems);
+        }
+        if let Some(span) = span(all()) {
+            first.fact("measured", span);
+        }
+        let of_name = |place: &[&str; 3]| place[facet as usize] == name;
+        first.append(times.links(of_name));
+        let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        all().for_each(|entry| groups.entry(other.of(entry)).or_default().push(entry));
+        let table = |entries: &[&Entry]| -> Table {
+            let high = extremes(entries.iter().copied()).map_or(0.0, |[_, high]| high);
+            let (scale, unit) = rate_unit(high);
+            let end_of =
+                |entry: &&Entry, end: usize| extremes([*entry]).map(|ends| rate(ends[end], scale, 4));
+            Table::of(entries.iter().copied())
+                .column("campaign", "", |entry| Link::new(shown(&entry.label), up(&entry.page)))
+                .column("topic", "", |entry| {
+                    Link::new(shown(&entry.topic), up(&self.files[2][entry.topic.as_str()]))
+                })
+                .if_any("system", "", |entry| some(&entry.system))
+                .if_any("begun", "", |entry| entry.started.get(..10))
+                .column("sets", "", |entry| count(entry.sets.len() as u64))
+                .if_any("slowest", unit, |entry| end_of(entry, 0))
+                .if_any("fastest", unit, |entry| end_of(entry, 1))
+                .into()
+        };
+        let sections =
+            groups.into_iter().flat_map(|(name, entries)| sections(shown(name), &entries, table)).collect();
+        Paged { title: shown(name).into(), first, sections }
+    }
+}
+
+/// `place` leads from the page of the table to the front page.
+pub fn facet_table(
+    facet: Facet,
+    rows: &[(&str, Vec<&Entry>)],
+    files: &BTreeMap<String, String>,
+    place: &str,
+) -> Table {
+    let different = |entries: &[&Entry], of: Facet| {
+        count(
+            entries.iter().map(|entry| of.of(entry)).filter(|n| !n.is_empty()).collect::<BTreeSet<_>>().len()
+                as u64,
+        )
+    };
+    let fastest = |entries: &[&Entry]| extremes(entries.iter().copied()).map(|[_, high]| high);
+    let (scale, unit) =
+        rate_unit(rows.iter().filter_map(|(_, entries)| fastest(entries)).fold(0.0, f64::max));
+    let others = Facet::ALL.into_iter().filter(|other| *other != facet);
+    let table = Table::of(rows)
+        .column(facet.name(), "", |(name, _)| Link::new(shown(name), format!("{place}{}", files[*name])))
+        .column("sets", "", |(_, entries)| count(sets_of(entries) as u64))
+        .column("campaigns", "", |(_, entries)| count(entries.len() as u64));
+    others
+        .fold(table, |table, other| {
+            table.column(other.folder(), "", |(_, entries)| different(entries, other))
+        })
+        .column("fastest", unit, |(_, entries)| fastest(entries).map(|fps| rate(fps, scale, 4)))
+        .if_any("fastest", "Mbit/s", |(_, entries)| {
+            let sets = entries.iter().flat_map(|entry| &entry.sets).filter(|set| set.mbits && set.counts());
+            sets.map(|set| set.rate.median).reduce(f64::max).map(|rate| number(rate, 4))
+        })
+        .if_any("systems", "", |(_, entries)| {
+            Some(systems(entries.iter().copied())).filter(|s| !s.is_empty())
+        })
+        .into()
+}
