@@ -9,8 +9,10 @@ use linerate_import::netbenches::assemble::Assembly;
 use linerate_import::netbenches::config::Configs;
 use linerate_import::netbenches::layout::{self, Kind};
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -65,6 +67,7 @@ pub fn visit<E: From<Error>>(
         seen: Progress::default(),
         buffer: Vec::new(),
         keep_samples,
+        printed: BTreeMap::new(),
         progress,
         each: &mut each,
     };
@@ -82,6 +85,8 @@ struct Reader<'a, E> {
     seen: Progress,
     buffer: Vec<u8>,
     keep_samples: bool,
+    /// Length and hash of outputs of tools, each with the first file that has it.
+    printed: BTreeMap<(usize, u64), String>,
     progress: &'a mut dyn FnMut(Progress),
     each: &'a mut dyn FnMut(ResultDirectory) -> Result<(), E>,
 }
@@ -163,6 +168,15 @@ impl<E> Reader<'_, E> {
             _ => self.whole(folder, name, kind).map(|length| {
                 let bytes = &self.buffer[..length];
                 self.seen.bytes += bytes.len() as u64;
+                if kind == Kind::Printed && length > 0 {
+                    let mut hash = DefaultHasher::new();
+                    bytes.hash(&mut hash);
+                    let first = self.printed.entry((length, hash.finish())).or_insert_with(|| path.into());
+                    if first != path {
+                        let reason = format!("a copy of {first}: it is the result of one test at most");
+                        assembly.problem(path, kind.name(), reason);
+                    }
+                }
                 if kind == Kind::Config {
                     self.configs.file(path, bytes);
                     return kind.name();

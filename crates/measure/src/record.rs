@@ -17,7 +17,7 @@ pub use event::{DutEvent, EventClass};
 pub use finding::{
     Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength, Verdict,
 };
-pub use imported::{Imported, ImportedSlot, ImportedTrial};
+pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
 pub use telemetry::{Events, SlotProfile, StackTimes, Staged, Step, Waits};
 pub use verdict::{
     Against, Compared, DirectionRow, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat, Point, Row,

@@ -90,6 +90,11 @@ impl Test {
         }
     }
 
+    /// The steps of the run, each with its worker.
+    pub fn commands(&self) -> impl Iterator<Item = (&Worker, &Step)> {
+        self.workers.iter().flat_map(|worker| worker.steps(Phase::Run).iter().map(move |step| (worker, step)))
+    }
+
     /// The campaign that carries this test out: all workers need each other.
     ///
     /// Conductor goes on when a step has failed: `rules` say whether this does.

@@ -5,9 +5,10 @@ use super::info::Info;
 use super::layout::{self, Kind, KnownSets, Place, file_name, raw_suffix, set_stem};
 use super::logs::{Received, Sent};
 use super::{
-    Equilibrium, EquilibriumRun, FileProblem, Published, ResultDirectory, Series, Set, equilibrium, folder,
-    printed, tables,
+    Equilibrium, EquilibriumRun, FileProblem, PrintedThroughput, Published, ResultDirectory, Series, Set,
+    equilibrium, folder, printed, tables,
 };
+use crate::conductor;
 use linerate_hosts::pktgen::Command;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,6 +26,9 @@ pub struct Assembly {
     pub(super) medians: Vec<Published>,
     throughputs: Vec<Published>,
     printed: Vec<Set>,
+    printed_throughputs: Vec<PrintedThroughput>,
+    /// Files of tests of Conductor, by their names.
+    tests: BTreeMap<String, Vec<u8>>,
     series: Vec<Series>,
     /// Paths of profiles up to `.pmc`: `PMC/bench.311848.1`.
     pub(super) profiles: BTreeSet<String>,
@@ -64,9 +68,14 @@ impl Assembly {
                 problems
             }
             Kind::Printed => {
-                let (sets, problems) = printed::sets(path, bytes);
-                self.printed.extend(sets);
-                problems
+                let results = printed::results(path, bytes);
+                self.printed.extend(results.sets);
+                self.printed_throughputs.extend(results.throughputs);
+                results.problems
+            }
+            Kind::Conductor => {
+                self.tests.insert(file_name(path).into(), bytes.to_vec());
+                return name;
             }
             Kind::Info => {
                 let info = Info::read(bytes);
@@ -121,16 +130,72 @@ impl Assembly {
 
     /// The folder with its sets, and every problem of its files; `None` for an empty folder.
     pub fn finish(mut self, configs: &Configs) -> (Option<ResultDirectory>, Vec<FileProblem>) {
+        self.describe_tests();
         let mut problems = std::mem::take(&mut self.problems);
         let known = self.known();
         let equilibria = self.equilibria(&known);
         let mut sets = self.sets(configs);
+        let mut throughputs = std::mem::take(&mut self.printed_throughputs);
+        let printed = !throughputs.is_empty() || !self.printed.is_empty();
         sets.append(&mut self.printed);
         attach(&mut problems, &known, &mut sets);
+        for table in &mut self.series {
+            if let Some(reason) = tables::without_runs(table, &sets, &equilibria) {
+                let (path, kind) = (table.file.clone(), Kind::Series.name());
+                problems.push(FileProblem { path, kind, reason: reason.clone(), set: None });
+                table.problems.push(reason);
+            }
+        }
+        for problem in &problems {
+            let of_file = throughputs.iter_mut().filter(|found| found.file == problem.path);
+            of_file.for_each(|found| found.problems.push(problem.reason.clone()));
+        }
         problems.sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
-        let nothing = sets.is_empty() && self.series.is_empty() && equilibria.is_empty();
+        let nothing =
+            sets.is_empty() && self.series.is_empty() && equilibria.is_empty() && throughputs.is_empty();
         let Assembly { path, place, series, .. } = self;
-        ((!nothing).then_some(ResultDirectory { path, place, sets, series, equilibria }), problems)
+        let found = ResultDirectory { path, place, sets, series, equilibria, throughputs, printed };
+        ((!nothing).then_some(found), problems)
+    }
+
+    /// Reads the tests of Conductor whose output this may be: their trials, their load, and whether a profiler runs.
+    fn describe_tests(&mut self) {
+        let tests = std::mem::take(&mut self.tests);
+        let mains = tests.iter().filter(|(_, bytes)| memchr::memmem::find(bytes, b"[Test]").is_some());
+        for (name, _) in mains {
+            let path = match &*self.path {
+                "." => name.clone(),
+                folder => format!("{folder}/{name}"),
+            };
+            let file =
+                |name: &str| tests.get(name.trim()).cloned().ok_or_else(|| "there is none".to_string());
+            let test = match conductor::read(name, &conductor::Options::default(), file) {
+                Ok(test) => test,
+                Err(faults) => {
+                    let first = faults.first().map_or(String::new(), ToString::to_string);
+                    self.problem(&path, Kind::Conductor.name(), first);
+                    continue;
+                }
+            };
+            if self.printed.is_empty() && self.printed_throughputs.is_empty() {
+                self.problem(&path, Kind::Conductor.name(), "a test of Conductor without its output");
+            }
+            let profiling = test.commands().any(|(_, step)| step.command.contains("pmcstat"));
+            let mut facts = BTreeMap::from([("trials".to_string(), test.trials.to_string())]);
+            for (worker, step) in test.commands().filter(|(_, step)| is_load(&step.command)) {
+                let known: &mut String = facts.entry(format!("command on {}", worker.name)).or_default();
+                known.push_str(if known.is_empty() { "" } else { "; " });
+                known.push_str(&step.command);
+            }
+            for slot in self.printed.iter_mut().map(|set| &mut set.slot) {
+                slot.profiling |= profiling;
+                slot.facts.extend(facts.clone());
+            }
+            for found in &mut self.printed_throughputs {
+                found.profiling |= profiling;
+                found.facts.extend(facts.clone());
+            }
+        }
     }
 
     pub(super) fn known(&self) -> KnownSets {
@@ -170,6 +235,11 @@ impl Assembly {
         });
         judged.collect()
     }
+}
+
+/// Whether a command sends or receives a load, or observes it.
+fn is_load(command: &str) -> bool {
+    ["iperf", "pkt-gen", "netperf", "pmcstat"].iter().any(|tool| command.contains(tool))
 }
 
 /// Adds the problems of files to their sets. Runs and tables already have theirs.

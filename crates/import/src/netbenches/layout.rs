@@ -19,8 +19,11 @@ pub enum Kind {
     Equilibrium,
     /// A table over sets.
     Series,
-    /// What a tool printed in a test of the netperf collection (`<topic>/Results/<series>/<file>`), without any layout of its own.
+    /// What a tool printed in a test of the netperf collection (`<topic>/Results/<series>/<file>`, `<topic>/Tests/<test>/<file>`),
+    /// without any layout of its own.
     Printed,
+    /// A part of a test of Conductor.
+    Conductor,
     /// A part of a DUT's configuration.
     Config,
     /// A profile: a call graph of pmcstat, or folded stacks. Only its end is read.
@@ -44,6 +47,7 @@ impl Kind {
             Kind::Equilibrium => "equilibrium",
             Kind::Series => "series",
             Kind::Printed => "printed",
+            Kind::Conductor => "test",
             Kind::Config => "config",
             Kind::PmcLog => "pmc log",
             Kind::Profile(name) | Kind::Other(name) => name,
@@ -75,8 +79,10 @@ pub fn kind(path: &str) -> Kind {
         let by_end = by_end(name);
         return if by_end == Kind::Unknown { Kind::Medians } else { by_end };
     }
+    let of_test = folders.split('/').any(|folder| matches!(folder, "Results" | TESTS));
     match by_end(name) {
-        Kind::Unknown | Kind::Other("page") if folders.split('/').any(|f| f == "Results") => Kind::Printed,
+        Kind::Unknown if name.ends_with(".cfg") && test_folder(path).is_some() => Kind::Conductor,
+        Kind::Unknown | Kind::Other("page" | "record") if of_test => Kind::Printed,
         by_end => by_end,
     }
 }
@@ -141,6 +147,16 @@ pub fn is_profiling(folder: &str) -> bool {
     folder.eq_ignore_ascii_case("PMC") || folder.get(..4).is_some_and(|f| f.eq_ignore_ascii_case("PMC."))
 }
 
+/// The folder of all tests of a topic.
+const TESTS: &str = "Tests";
+
+/// The test that a file belongs to: `tunnel` of `IPSEC/Tests/tunnel/output`.
+pub fn test_folder(path: &str) -> Option<&str> {
+    let mut parts = path.rsplit_once('/')?.0.split('/');
+    parts.find(|part| *part == TESTS)?;
+    parts.next()
+}
+
 /// The last part of a path.
 pub fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
@@ -203,7 +219,7 @@ pub struct Place {
 /// Derives machine, card, topic and label from the parts of a folder's absolute path.
 pub fn place(parts: &[&str]) -> Place {
     let some = |text: String| (!text.is_empty()).then_some(text);
-    let results = parts.iter().rposition(|p| matches!(*p, "results" | "result" | "Results"));
+    let results = parts.iter().rposition(|p| matches!(*p, "results" | "result" | "Results" | TESTS));
     let before = &parts[..results.unwrap_or(parts.len())];
     let label = results.and_then(|at| some(parts[at + 1..].join("/")));
     let Some(at) = before.iter().rposition(|p| machine(p).is_some()) else {
@@ -265,6 +281,10 @@ mod tests {
             ("t/configs/351/etc/rc.conf", Kind::Config),
             ("t/configs.dco/null/etc/x.info", Kind::Config),
             ("VANILLA/Results/VIMAGE/enabled.txt", Kind::Printed),
+            ("IPSEC/Tests/tunnel/output", Kind::Printed),
+            ("IPSEC/Tests/tunnel/run.jsonl", Kind::Printed),
+            ("IPSEC/Tests/tunnel/dut.cfg", Kind::Conductor),
+            ("IPSEC/Tests/tunnel/dut.cfg~", Kind::Other("backup")),
             ("x/results/l/notes.txt", Kind::Other("page")),
             ("records/campaign.json", Kind::Other("record")),
         ] {

@@ -17,8 +17,8 @@ pub mod tables;
 use layout::Place;
 use linerate_hosts::pktgen::Sample;
 pub use linerate_measure::record::imported::{
-    Equilibrium, EquilibriumRun, EquilibriumStep, ImportedSlot, ImportedTrial, Published, Rule, Series,
-    SeriesRow, Setting,
+    Equilibrium, EquilibriumRun, EquilibriumStep, ImportedSlot, ImportedTrial, PrintedThroughput, Published,
+    Rule, Series, SeriesRow, Setting,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -64,6 +64,11 @@ pub struct ResultDirectory {
     pub series: Vec<Series>,
     /// Searches for the equilibrium throughput (VPN benches).
     pub equilibria: Vec<Equilibrium>,
+    /// Throughput that tools printed.
+    pub throughputs: Vec<PrintedThroughput>,
+    /// Whether these are results as tools printed them, not logs of the archive's script.
+    #[serde(skip)]
+    pub printed: bool,
 }
 
 /// Runs of one configuration, and the medians published for them.

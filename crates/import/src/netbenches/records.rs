@@ -15,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How an imported rate came about.
 const METHOD: &str = "rates.received is the archive's figure: the median of the samples that are not 0, without the log's first 15 and last 10 lines. Nothing was audited: what was sent is known from the generator's log at best, drops are not counted.";
 
+/// The same of what tools printed.
+const METHOD_PRINTED: &str = "Each figure is as its tool printed it. Nothing was audited, and intervals of one run are not independent: they show how steady it was.";
+
 /// No pkt-gen reports less often than once in a quarter of an hour: its stamps would be ambiguous.
 const LONGEST_INTERVAL_US: u64 = 900_000_000;
 
@@ -31,9 +34,11 @@ pub struct Records {
 
 /// Makes the records of a folder; `None` where it has no sets. `linerate` is the version of the program.
 pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
-    if directory.sets.is_empty() && directory.equilibria.is_empty() {
+    if directory.sets.is_empty() && directory.equilibria.is_empty() && directory.throughputs.is_empty() {
         return None;
     }
+    let (source, method) =
+        if directory.printed { ("output of tools", METHOD_PRINTED) } else { ("netbenches", METHOD) };
     let host = host(&directory, linerate);
     let started = directory.sets.iter().filter_map(|s| s.slot.facts.get(facts::START_UTC)).min();
     let started = started.cloned().unwrap_or_default();
@@ -59,15 +64,16 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
         trial.trial = number as u64;
     }
     let imported = Imported {
-        source: "netbenches".into(),
+        source: source.into(),
         path: directory.path,
-        method: METHOD.into(),
+        method: method.into(),
         machine: directory.place.machine,
         card: directory.place.card,
         topic: directory.place.topic,
         label: directory.place.label,
         series: directory.series,
         equilibria: directory.equilibria,
+        throughputs: directory.throughputs,
     };
     let campaign = Campaign {
         version: VERSION,
@@ -105,7 +111,7 @@ pub fn directory(campaign: &Campaign, trials: &[TrialRecord]) -> Option<ResultDi
     let Imported { path, machine, card, topic, label, series, .. } = origin.clone();
     let place = Place { machine, card, topic, label };
     let sets = campaign.slots.iter().filter_map(set).collect();
-    Some(ResultDirectory { path, place, sets, series, equilibria: Vec::new() })
+    Some(ResultDirectory { path, place, sets, series, ..ResultDirectory::default() })
 }
 
 /// `Xeon_E5-2650_8Cores Chelsio_T540-CR firewalls fbsd.2017`; the path where nothing of it is known.

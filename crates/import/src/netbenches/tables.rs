@@ -1,6 +1,8 @@
 //! Files of numbers: medians one a line, and tables over sets (`gnuplot.data` and its like).
 
-use super::{Published, Series, SeriesRow};
+use super::{Equilibrium, Published, Series, SeriesRow, Set};
+use linerate_stats::median_interval;
+use std::collections::BTreeSet;
 
 /// Reads a file with one number a line. Other lines are problems.
 pub fn numbers(file: &str, bytes: &[u8]) -> Published {
@@ -72,6 +74,59 @@ pub fn series(file: &str, bytes: &[u8]) -> Series {
         series.problems.push(if text.trim().is_empty() { "empty" } else { "no rows" }.into());
     }
     series
+}
+
+/// In words, how many rows of a table have no runs in its folder; `None` where all have some. A row has those of the set of its
+/// name, or of the set with its median.
+pub fn without_runs(table: &Series, sets: &[Set], equilibria: &[Equilibrium]) -> Option<String> {
+    let mut names: Vec<(&str, BTreeSet<String>)> = Vec::new();
+    let mut medians: BTreeSet<String> = BTreeSet::new();
+    let mut of = |name, values: &[f64]| {
+        names.push((name, name_words(name)));
+        medians.extend(median_interval(values, 0.95).map(|found| printed(found.median)));
+    };
+    for set in sets {
+        let runs: Vec<f64> = set.runs.iter().filter_map(|run| run.median_pps).collect();
+        let published = set.slot.published.as_ref().map_or(&[][..], |published| &published.values);
+        of(&set.slot.set, if published.is_empty() { &runs } else { published });
+    }
+    for found in equilibria {
+        let runs: Vec<f64> = found.runs.iter().filter_map(|run| run.estimate).collect();
+        let published = found.published.as_ref().map_or(&[][..], |published| &published.values);
+        of(&found.name, if published.is_empty() { &runs } else { published });
+    }
+    let has_runs = |row: &&SeriesRow| {
+        let words = name_words(&row.key);
+        let known = names.iter().any(|(name, of_name)| *name == row.key || *of_name == words);
+        known || row.median.is_some_and(|median| medians.contains(&printed(median)))
+    };
+    let missing = table.rows.len() - table.rows.iter().filter(has_runs).count();
+    let rows = table.rows.len();
+    (missing > 0).then(|| match rows {
+        _ if missing == rows => format!("none of its {rows} rows has runs in this folder"),
+        _ => format!("{missing} of its {rows} rows have no runs in this folder"),
+    })
+}
+
+/// Eight significant digits, as the archive prints.
+fn printed(value: f64) -> String {
+    format!("{value:.7e}")
+}
+
+/// The words of a name in any order, numbers by their values; a name without an IP version is one of IPv4.
+fn name_words(name: &str) -> BTreeSet<String> {
+    const UNITS: [(&str, f64); 6] =
+        [("K", 1e3), ("M", 1e6), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("q", 1.0), ("", 1.0)];
+    let word = |word: &str| {
+        let (digits, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
+        let scale = UNITS.iter().find(|(known, _)| *known == unit).map(|(_, scale)| scale);
+        match (digits.parse::<f64>(), scale) {
+            (Ok(number), Some(scale)) => (number * scale).to_string(),
+            _ => word.replace("statefull", "stateful"),
+        }
+    };
+    let words = name.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| !matches!(*word, "" | "default" | "inet4")).map(word).collect()
 }
 
 /// The names in front of a row, and its numbers.
@@ -166,6 +221,26 @@ mod tests {
     fn a_medians_file_is_told_by_its_content() {
         assert!(is_numbers(b"1234\n\n1235.5\n"));
         assert!(!is_numbers(b"") && !is_numbers(b"\n") && !is_numbers(b"1 2\n") && !is_numbers(b"x\n"));
+    }
+
+    #[test]
+    fn rows_without_runs_are_counted() {
+        let set = |name: &str, values: &[f64]| Set {
+            slot: super::super::ImportedSlot {
+                set: name.into(),
+                published: Some(Published { values: values.into(), ..Published::default() }),
+                ..Default::default()
+            },
+            ..Set::default()
+        };
+        let sets = [set("ipfw-statefull.1K.inet4", &[5.0, 6.0, 7.0]), set("renamed", &[10.0, 11.0, 12.0])];
+        let table = |text: &[u8]| without_runs(&series("f", text), &sets, &[]);
+        assert_eq!(table(b"\"ipfw-stateful 1000\" 9 9 9\n11k 11 10 12\n"), None);
+        assert_eq!(
+            table(b"renamed 9 9 9\npf 9 9 9\n").unwrap(),
+            "1 of its 2 rows have no runs in this folder"
+        );
+        assert_eq!(table(b"pf 9 9 9\n").unwrap(), "none of its 1 rows has runs in this folder");
     }
 
     type Read = (String, Option<f64>, Option<f64>, Option<f64>);

@@ -264,6 +264,6 @@ fn for_history(found: &ResultDirectory) -> ResultDirectory {
         place: found.place.clone(),
         sets: found.sets.iter().map(set).collect(),
         series: found.series.clone(),
-        equilibria: Vec::new(),
+        ..ResultDirectory::default()
     }
 }

@@ -26,6 +26,9 @@ pub struct Imported {
     pub series: Vec<Series>,
     /// Searches for an equilibrium throughput, in Mb/s.
     pub equilibria: Vec<Equilibrium>,
+    /// Throughput as other tools printed it.
+    #[serde(default)]
+    pub throughputs: Vec<PrintedThroughput>,
 }
 
 /// Of a slot: one set of runs.
@@ -161,6 +164,27 @@ pub struct EquilibriumStep {
     pub offered: f64,
     /// Forwarding rate, if measured.
     pub measured: Option<f64>,
+}
+
+/// Throughput of one configuration, as a tool printed it: of TCP connections, mostly.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PrintedThroughput {
+    /// Name of the set.
+    pub name: String,
+    /// Path of the file, relative to the folder that was read.
+    pub file: String,
+    /// The source of each value, for a reader.
+    pub method: String,
+    /// `Mbit/s`, of payload; empty where the file names none.
+    pub unit: String,
+    pub values: Vec<f64>,
+    /// The line of each value, from 1.
+    pub lines: Vec<u64>,
+    /// Whether a profiler ran beside it.
+    pub profiling: bool,
+    /// The test and its commands.
+    pub facts: BTreeMap<String, String>,
+    pub problems: Vec<String>,
 }
 
 /// A line of a configuration file.
