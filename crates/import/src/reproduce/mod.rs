@@ -19,7 +19,7 @@ pub struct Reproduction {
     pub figures: Vec<Figure>,
     /// Blocks of ministat as a whole.
     pub blocks: Vec<BlockFound>,
-    /// Plots, drawn from the data.
+    /// The data of every table, block and plot.
     pub plots: Vec<PlotFound>,
 }
 
@@ -90,7 +90,7 @@ pub enum PlotText {
     Differs,
 }
 
-/// A plot's data.
+/// The points of a plot; of a table, a series for each column; or of a block of ministat, a point for each set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlotFound {
     /// Illustration of the document.
@@ -119,8 +119,11 @@ pub struct PlotPoint {
     pub at: String,
     /// The file behind it.
     pub source: String,
-    /// Least run, median, greatest run; `None` without data.
+    /// Least run, median, greatest run; `None` without data, or where no run gave a figure.
     pub runs: Option<[f64; 3]>,
+    /// All runs; `None` without data.
+    #[serde(skip)]
+    pub all: Option<Vec<f64>>,
 }
 
 /// Compares every printed figure of a document with the data.
@@ -133,7 +136,10 @@ pub fn reproduce(mapping: &Mapping, evidence: &Evidence) -> Reproduction {
     let judged = mapping.blocks.iter().map(|block| block::judge(block, era, evidence));
     let (blocks, of_blocks): (Vec<BlockFound>, Vec<Vec<Figure>>) = judged.unzip();
     figures.extend(of_blocks.into_iter().flatten());
-    let plots = mapping.plots.iter().map(|plot| draw(plot, era, evidence)).collect();
+    let points = Points { era, evidence };
+    let plots = mapping.plots.iter().map(|plot| points.of_plot(plot));
+    let plots = plots.chain(mapping.tables.iter().map(|table| points.of_table(table)));
+    let plots = plots.chain(mapping.blocks.iter().map(|block| points.of_block(block))).collect();
     Reproduction { document: mapping.document.clone(), figures, blocks, plots }
 }
 
@@ -159,23 +165,56 @@ impl Reproduction {
     }
 }
 
-fn draw(plot: &Plot, era: Era, evidence: &Evidence) -> PlotFound {
-    let point = |series: &PlotSeries, at: &String| {
-        let source = series.files.replace("{}", at);
-        let summary = evidence.set(&source).map(|set| set.summary(era)).filter(|s| s.n > 0);
-        let runs = summary.map(|s| [s.min, s.median, s.max]);
-        PlotPoint { at: at.clone(), source, runs }
-    };
-    let line = |series: &PlotSeries| PlotLine {
-        name: series.name.clone(),
-        points: series.points.iter().map(|at| point(series, at)).collect(),
-    };
-    PlotFound {
-        illustration: plot.illustration.clone(),
-        caption: plot.caption.clone(),
-        axis: plot.axis.clone(),
-        series: plot.series.iter().map(line).collect(),
+/// Points of the evidence, by ministat's arithmetic of an era.
+struct Points<'a> {
+    era: Era,
+    evidence: &'a Evidence,
+}
+
+impl Points<'_> {
+    fn point(&self, at: &str, source: &str) -> PlotPoint {
+        let set = self.evidence.set(source);
+        let summary = set.as_ref().map(|set| set.summary(self.era)).filter(|s| s.n > 0);
+        PlotPoint {
+            at: at.into(),
+            source: source.into(),
+            runs: summary.map(|s| [s.min, s.median, s.max]),
+            all: self.evidence.get(source).map(<[f64]>::to_vec),
+        }
     }
+
+    fn of_table(&self, table: &Table) -> PlotFound {
+        let column = |(at, name): (usize, &String)| {
+            let points =
+                table.rows.iter().filter_map(|row| Some(self.point(&row.setup, row.sources.get(at)?)));
+            PlotLine { name: name.clone(), points: points.collect() }
+        };
+        let series = table.columns.iter().enumerate().map(column).collect();
+        found(&table.illustration, &table.caption, "set-up", series)
+    }
+
+    fn of_block(&self, block: &Block) -> PlotFound {
+        let stem = |path: &'_ String| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            name.strip_suffix(".pps").unwrap_or(name).to_string()
+        };
+        let points = block.sources.iter().map(|source| self.point(&stem(source), source)).collect();
+        let series = vec![PlotLine { name: String::new(), points }];
+        found(&block.illustration, &block.caption, "set", series)
+    }
+
+    fn of_plot(&self, plot: &Plot) -> PlotFound {
+        let line = |series: &PlotSeries| {
+            let points = series.points.iter().map(|at| self.point(at, &series.files.replace("{}", at)));
+            PlotLine { name: series.name.clone(), points: points.collect() }
+        };
+        found(&plot.illustration, &plot.caption, &plot.axis, plot.series.iter().map(line).collect())
+    }
+}
+
+fn found(illustration: &str, caption: &str, axis: &str, series: Vec<PlotLine>) -> PlotFound {
+    let [illustration, caption, axis] = [illustration, caption, axis].map(String::from);
+    PlotFound { illustration, caption, axis, series }
 }
 
 #[cfg(test)]

@@ -77,20 +77,29 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
     if found.is_empty() {
         bail_usage!("there is no illustration {}", args.only.join(", "));
     }
+    let pictures = args.printed.format().name() == "html";
     let page = || {
         let mut page = Document::default();
         for found in &found {
             page.gap();
-            page.append(linerate_report::pages::reproduction(found));
+            page.append(linerate_report::pages::reproduction(found, pictures));
         }
         page
     };
     result(&args.printed, || &found, page)
 }
 
+/// The documents whose figures linerate knows.
+///
+/// # Errors
+/// One of them has a fault.
+pub fn built_in() -> Result<Vec<Mapping>> {
+    BUILT_IN.iter().map(|(name, text)| Ok(Mapping::read(name, text)?)).collect()
+}
+
 fn mappings(args: &Reproduce) -> Result<Vec<Mapping>> {
     if args.mappings.is_empty() {
-        return BUILT_IN.iter().map(|(name, text)| Ok(Mapping::read(name, text)?)).collect();
+        return built_in();
     }
     args.mappings.iter().map(|path| read(path)).collect()
 }

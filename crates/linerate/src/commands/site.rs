@@ -9,6 +9,7 @@ use clap::Args;
 use linerate_import::history as archive;
 use linerate_import::netbenches::records::{directory as of_records, records};
 use linerate_import::netbenches::{Archive, ImportedSlot, ResultDirectory, Set};
+use linerate_import::reproduce::{Evidence, reproduce};
 use linerate_linux::netbenches::visit;
 use linerate_linux::records;
 use linerate_linux::site::SiteFolder;
@@ -221,7 +222,17 @@ impl Maker<'_> {
     /// Writes all other pages.
     fn finish(&mut self) -> Result<()> {
         let directories = std::mem::take(&mut self.directories);
-        archive::add(&mut self.timelines, &Archive { directories, ..Archive::default() });
+        let archive = Archive { directories, ..Archive::default() };
+        let mut evidence = Evidence::default();
+        evidence.add(&archive);
+        for mapping in super::reproduce::built_in()? {
+            let found = reproduce(&mapping, &evidence);
+            if found.has_data(&evidence) {
+                self.site.documents.push(found);
+            }
+        }
+        archive::add(&mut self.timelines, &archive);
+        drop(archive);
         let timelines = std::mem::take(&mut self.timelines).finish();
         let say = |i: usize| self.progress.say(format!("time line {} of {}", i + 1, timelines.len()));
         self.site.history = judge(&timelines, say);

@@ -370,6 +370,125 @@ fn the_papers_pictures_have_the_published_points() {
     assert_eq!(Compared::tables(PAPER, &pages), expected);
 }
 
+/// A figure as the paper prints it: rounded, or with further digits cut off.
+fn is_printed(figure: &str, value: f64) -> bool {
+    let digits = figure.trim_end_matches(['M', 'K']);
+    let scale = if figure.ends_with('M') { 1e6 } else { 1e3 };
+    let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let cut = 10f64.powi(decimals as i32);
+    let cut = (value / scale * cut).trunc() / cut;
+    [value / scale, cut].iter().any(|value| format!("{value:.decimals$}") == digits)
+}
+
+/// The paper's tables and blocks of ministat as pictures: 9, 11, 19, 20, 22, 23, 25, 27 against the list of illustrations, and 5, 13, 18,
+/// 21, 24, 29 against the rows of ministat that the paper prints.
+#[test]
+fn published_tables_and_blocks_of_the_paper_are_pictures() {
+    let scratch = Scratch::new();
+    let site = scratch.file("site");
+    made(&[&format!("{CORPUS}/paper")], &site);
+    let pages = linked(Path::new(&site));
+    let (_, page) = pages.iter().find(|(path, _)| path.to_str().unwrap().contains("tuning-freebsd")).unwrap();
+    let mut of: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
+    for section in page.split("<h2").skip(1) {
+        let heading = section.split('>').nth(1).unwrap_or_default();
+        if let Some((number, _)) = heading.strip_prefix("Illustration ").and_then(|rest| rest.split_once(':'))
+        {
+            of.insert(number, pictures(section).into_iter().flatten().collect());
+        }
+    }
+    let list = fs::read_to_string(format!("{CORPUS}/paper/illustrations.tsv")).unwrap();
+    let mut found: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+    for row in list.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>()) {
+        let medians = [7, 8].map(|at| row[at].parse::<f64>());
+        let [Ok(a), Ok(b)] = medians else { continue };
+        // In the archive's history only.
+        if row[5].starts_with('@') {
+            continue;
+        }
+        let points = &of[row[0]];
+        // Of an even number of runs, the list has the upper of the two in the middle.
+        let is = |point: &Point, median: f64| {
+            let upper = |point: &Point| {
+                let mut runs = point.runs.clone();
+                runs.sort_by(f64::total_cmp);
+                runs[runs.len() / 2]
+            };
+            point.median == median || (!point.runs.is_empty() && upper(point) == median)
+        };
+        let pair = |first: &&Point| {
+            let second = points.iter().find(|second| second.at == first.at && second.series != first.series);
+            is(first, a) && second.is_some_and(|second| is(second, b))
+        };
+        assert!(points.iter().any(|point| pair(&point)), "{row:?} in {points:#?}");
+        let [right, wrong] = found.entry(row[0]).or_default();
+        for (printed, median) in [(row[2], a), (row[3], b)] {
+            *if is_printed(printed, median) { &mut *right } else { &mut *wrong } += 1;
+        }
+    }
+    // The wrong ones are wrong in print: docs/reproduce.md has them.
+    let expected = [
+        ("11", [12, 0]),
+        ("19", [15, 3]),
+        ("20", [8, 0]),
+        ("22", [17, 3]),
+        ("23", [18, 0]),
+        ("25", [4, 0]),
+        ("27", [4, 0]),
+        ("9", [16, 0]),
+    ];
+    assert_eq!(found, expected.into());
+    let goldens = fs::read_to_string(format!("{CORPUS}/goldens.json")).unwrap();
+    let goldens: Vec<Value> = serde_json::from_str(&goldens).unwrap();
+    let mut rows = 0;
+    for golden in goldens.iter().filter(|golden| golden["seed"] == "000" && golden["sources"].is_array()) {
+        for row in golden["rows"].as_array().unwrap() {
+            let row: Vec<f64> =
+                row.as_str().unwrap().split_whitespace().skip(1).map(|n| n.parse().unwrap()).collect();
+            let is = |point: &Point| {
+                let end = |end: fn(f64, f64) -> f64| point.runs.iter().copied().reduce(end);
+                let figures =
+                    [point.runs.len() as f64, end(f64::min).unwrap_or(0.0), end(f64::max).unwrap_or(0.0)];
+                figures == row[..3] && point.median == row[3]
+            };
+            let blocks = ["5", "13", "18", "21", "24", "29"].map(|number| &of[number]);
+            assert!(blocks.iter().any(|points| points.iter().any(is)), "{row:?} in {blocks:#?}");
+            rows += 1;
+        }
+    }
+    assert_eq!(rows, 14);
+}
+
+/// The netperf collection: tests of Conductor with their output, iperf3, pkt-gen, and lists of numbers.
+#[test]
+fn published_results_of_conductors_tests_have_pages() {
+    let scratch = Scratch::new();
+    let site = scratch.file("site");
+    let counts = made(&[&format!("{CORPUS}/netperf")], &site);
+    let of = ["campaigns", "sets", "problems"].map(|key| counts[key].as_u64().unwrap());
+    assert_eq!(of, [10, 13, 23], "{counts}");
+    let pages = linked(Path::new(&site));
+    let page = |name: &str| &pages[&PathBuf::from(format!("sets/{name}.html"))];
+    let runs = |name: &str| drawn(page(name)).into_iter().flat_map(|point| point.runs).collect::<Vec<_>>();
+    // Ten trials in the list of a conductor's steps: the whole of each test.
+    let whole = runs("ipsec-iperf-aes-gcm-aesni-256-nopmc");
+    assert_eq!((whole.len(), &whole[..2], whole[9]), (10, &[1300.0, 1260.0][..], 1290.0));
+    assert_eq!(runs("pf-iperf3"), [8150.0]);
+    assert_eq!(runs("ipsec-iperf-4host-forw-aes-nopmc")[4..6], [2340.0, 2480.0]);
+    // The generator's block is the offered load.
+    let offered = page("vanilla-pkt-gen");
+    assert!(offered.contains("13.4") && offered.contains("1.338"), "{offered}");
+    assert!(page("ipsec-ipsec-results").contains("the file names no unit"));
+    // A copy of another test's result says so, and so do tests without a result.
+    assert!(
+        page("ipsec-iperf-4host-forw-noipsec-nopmc")
+            .contains("a copy of IPSEC/Tests/iperf-4host-forw-aes-nopmc")
+    );
+    let problems = &pages[Path::new("problems/all.html")];
+    assert_eq!(problems.matches("a test of Conductor without its output").count(), 20);
+    assert!(pages[Path::new("topics/ipsec.html")].contains("iperf-aes-gcm-aesni-256-nopmc"));
+}
+
 /// The other part of the archive has logs. Its author left runs out by hand, or had logs overwritten, where the least run differs; the
 /// row of 2015 has the upper of two middle runs.
 #[test]
@@ -408,6 +527,16 @@ fn published_tables_and_blocks_of_ministat_have_the_points_of_the_pictures() {
         ..Compared::default()
     };
     assert_eq!(readmes, expected);
+    let reason = |problem: &Value| problem["reason"].as_str().unwrap().to_string();
+    let told: Vec<String> = counts["problems_found"].as_array().unwrap().iter().map(reason).collect();
+    let partly = told.iter().filter(|reason| reason.contains("rows have no runs")).count();
+    let none = told.iter().filter(|reason| reason.contains("rows has runs")).count();
+    assert_eq!([partly, none], [18, 8], "each table with such rows, in a line");
+    let table =
+        page_of(&pages, "Atom_C2758_8Cores/Chelsio_T520-SO/firewalls/results/fbsd15-n302145").unwrap();
+    assert!(table.contains("gnuplot.data: 10 of its 14 rows have no runs in this folder"));
+    let profiled = pages.values().filter(|page| page.contains("Left out: runs beside a profiler")).count();
+    assert!(profiled > 0);
     frame_lengths(page_of(&pages, "AMD_G-T40E_2Cores/RTL8111E/RFC2544/results/fbsd10.3").unwrap());
     assert!(counts["pages"].as_u64() > Some(100) && counts["changes"].as_u64() > Some(8), "{counts}");
 }
@@ -551,6 +680,8 @@ fn other_folders_are_refused_and_hostile_names_stay_inside() {
     let counts = made(&[&archive], &site);
     assert_eq!(counts["campaigns"].as_u64(), Some(names.len() as u64 + 110));
     let pages = linked(Path::new(&site));
+    let topic = &pages[Path::new("topics/t.html")];
+    assert!(topic.contains("Shown are 30 of 110 sets") && topic.contains("tables have all"), "{topic}");
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-./".contains(c);
     assert!(pages.keys().all(|path| path.to_str().unwrap().chars().all(plain)), "{:?}", pages.keys());
     assert!(pages.values().all(|page| !page.contains("<script>alert") && !page.contains("thesis")));

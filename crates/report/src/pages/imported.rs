@@ -1,11 +1,11 @@
 //! The page of an imported campaign: figures of others, as far as they can be checked.
 
-use super::numbers::{digits, number, rate_interval, rate_unit, words};
+use super::numbers::{count, counted, digits, number, rate_interval, rate_unit, significant, words};
 use super::results::has_rate;
-use super::sets::{Set, pictures};
+use super::sets::{Set, Unit, drawn, pictures};
 use crate::document::{Block, Document, Rows, Table, Tone};
 use linerate_measure::record::{
-    Campaign, HostFacts, Imported, ImportedSlot, Row, Slot, Summary, TrialRecord,
+    Campaign, HostFacts, Imported, ImportedSlot, PrintedThroughput, Row, Slot, Summary, TrialRecord,
 };
 use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
 use std::collections::BTreeMap;
@@ -26,15 +26,17 @@ pub fn page(
 ) {
     page.warn("Imported, not audited by linerate.");
     page.gap();
-    page.answer(answer(origin, summary));
-    let sets = if trials.is_empty() && origin.equilibria.is_empty() {
-        Vec::new()
-    } else {
-        Set::all(campaign, summary, trials)
-    };
+    let known = !trials.is_empty() || !origin.equilibria.is_empty() || !origin.throughputs.is_empty();
+    let sets = if known { Set::all(campaign, summary, trials) } else { Vec::new() };
+    answer(origin, campaign, summary).into_iter().for_each(|sentence| page.answer(sentence));
     let topic = origin.topic.as_deref().unwrap_or_default();
     let title = [topic, origin.label.as_deref().unwrap_or_default()].join(" ");
-    page.blocks.extend(pictures(title.trim(), topic, &sets).into_iter().map(Block::Chart));
+    let charts = pictures(title.trim(), topic, &sets);
+    let (shown, all) = (drawn(&charts), sets.iter().filter(|set| set.counts()).count());
+    page.blocks.extend(charts.into_iter().map(Block::Chart));
+    if shown > 0 && shown < all {
+        page.note(format!("The picture has room for {shown} of {all} sets: the table has all."));
+    }
     if !summary.rows.is_empty() {
         page.table(rates(campaign, summary));
     }
@@ -43,8 +45,24 @@ pub fn page(
         campaign.slots.iter().filter_map(|s| Some((s.id, s.imported.as_ref()?.disagreement.as_ref()?)));
     let told = disagree.map(|(slot, why)| format!("{}: {why}", campaign.name_of(slot)));
     page.list("Sets that disagree with what was published", "- ", told, Tone::Plain);
+    for table in origin.series.iter().filter(|table| !table.problems.is_empty()) {
+        let name = table.file.rsplit('/').next().unwrap_or_default();
+        page.note(format!("Published table {name}: {}.", table.problems.join("; ")));
+    }
     settings(page, campaign);
     page.section("Equilibrium throughput, Ethernet", equilibria(origin));
+    page.section("Throughput", throughputs(origin));
+    let each = |found: &PrintedThroughput| {
+        format!("{}: each figure is {} ({})", found.name, found.method, found.file)
+    };
+    page.items(
+        "- ",
+        origin.throughputs.iter().map(each),
+        Tone::Note,
+        (LISTED_SETTINGS, "; campaign.json has them all"),
+    );
+    let problems = origin.throughputs.iter().flat_map(|found| &found.problems);
+    page.warnings(problems.map(String::as_str));
     where_from(page, campaign, origin, host);
     let name = |slot: Option<usize>| slot.map_or(String::new(), |s| format!("{}: ", campaign.name_of(s)));
     page.warnings(summary.warnings.iter().map(|w| format!("{}{}", name(w.slot), w.text)));
@@ -56,7 +74,7 @@ fn ministat(page: &mut Document, sets: &[Set]) {
     families.sort_unstable();
     families.dedup();
     for family in families {
-        let sets = sets.iter().filter(|set| set.family == family && set.counts() && !set.mbits);
+        let sets = sets.iter().filter(|set| set.family == family && set.counts() && set.unit == Unit::Frames);
         let sets = sets.filter(|set| set.runs.len() >= ENOUGH_FOR_MINISTAT);
         let sets: Vec<Dataset> =
             sets.map(|set| Dataset::new(&set.name, set.runs.clone())).take(MAX_SETS).collect();
@@ -67,21 +85,45 @@ fn ministat(page: &mut Document, sets: &[Set]) {
     }
 }
 
-/// The fastest and the slowest set, in a sentence.
-fn answer(origin: &Imported, summary: &Summary) -> String {
-    let mut rows: Vec<&Row> = summary.rows.iter().filter(|r| has_rate(r)).collect();
-    rows.sort_by(|a, b| b.received.median.total_cmp(&a.received.median));
+/// The fastest and the slowest set, in a sentence; runs under a profiler, which are slower, in another.
+fn answer(origin: &Imported, campaign: &Campaign, summary: &Summary) -> Vec<String> {
+    let profiled = |row: &Row| {
+        let slot = campaign.slots.get(row.slot).and_then(|slot| slot.imported.as_deref());
+        slot.is_some_and(|slot| slot.profiling)
+    };
     let who = origin.machine.as_deref().unwrap_or("The DUT");
     let with = origin.card.as_deref().map_or(String::new(), |c| format!(" with {c}"));
     let rate = |row: &Row| format!("{} a second ({})", words(row.received.median, 3), row.name);
-    match rows[..] {
-        [] if !origin.equilibria.is_empty() => {
-            format!("{who}{with}: searches for an equilibrium throughput.")
-        }
-        [] => "No run has a figure.".into(),
-        [only] => format!("{who}{with} forwarded {}.", rate(only)),
-        [first, .., last] => format!("{who}{with} forwarded from {} to {}.", rate(last), rate(first)),
+    let ends = |wanted: bool| {
+        let rows = || summary.rows.iter().filter(|r| has_rate(r) && profiled(r) == wanted);
+        let by_rate = |a: &&Row, b: &&Row| a.received.median.total_cmp(&b.received.median);
+        let (least, greatest) = (rows().min_by(by_rate)?, rows().max_by(by_rate)?);
+        Some(match rows().count() {
+            1 => rate(least),
+            _ => format!("from {} to {}", rate(least), rate(greatest)),
+        })
+    };
+    let mut said = Vec::new();
+    said.extend(ends(false).map(|ends| format!("{who}{with} forwarded {ends}.")));
+    let beside = ends(true).map(|ends| match said.is_empty() {
+        true => format!("{who}{with} forwarded {ends}; a profiler ran beside all runs."),
+        false => format!("Left out: runs beside a profiler, which is work for the DUT, with {ends}."),
+    });
+    said.extend(beside);
+    if !origin.equilibria.is_empty() && said.is_empty() {
+        said.push(format!("{who}{with}: searches for an equilibrium throughput."));
     }
+    said.extend(origin.throughputs.iter().map(|found| {
+        let median = significant(Set::of_throughput(found).rate.median, 4);
+        let unit = if found.unit.is_empty() { "(the file names no unit)" } else { "Mbit/s of payload" };
+        let profiler = if found.profiling { ", beside a profiler" } else { "" };
+        let of = counted(found.values.len(), "figure");
+        format!("{}: {median} {unit}, median of {of}{profiler}.", found.name)
+    }));
+    if said.is_empty() {
+        said.push("No run has a figure.".into());
+    }
+    said
 }
 
 fn rates<'a>(campaign: &Campaign, summary: &'a Summary) -> Rows<&'a Row> {
@@ -148,6 +190,22 @@ fn equilibria(origin: &Imported) -> Table {
         .into()
 }
 
+fn throughputs(origin: &Imported) -> Table {
+    let end = |found: &PrintedThroughput, end: fn(f64, f64) -> f64| {
+        found.values.iter().copied().reduce(end).map(|value| number(value, 4))
+    };
+    let rows = origin.throughputs.iter().map(|found| (found, Set::of_throughput(found).rate));
+    Table::of(rows)
+        .column("", "", |(found, _)| found.name.as_str())
+        .column("median", "", |(_, rate)| number(rate.median, 4))
+        .if_any("95 %", "interval", |(_, rate)| rate.low.is_some().then(|| rate_interval(rate, 1.0, 4)))
+        .column("least", "", |(found, _)| end(found, f64::min))
+        .column("greatest", "", |(found, _)| end(found, f64::max))
+        .column("unit", "", |(found, _)| if found.unit.is_empty() { "not named" } else { &found.unit })
+        .column("figures", "", |(found, _)| count(found.values.len() as u64))
+        .into()
+}
+
 fn where_from(page: &mut Document, campaign: &Campaign, origin: &Imported, host: &HostFacts) {
     page.heading("Where it comes from");
     let command = |slot: &Slot| slot.imported.as_ref()?.facts.get("sender.command").cloned();
@@ -169,5 +227,8 @@ fn where_from(page: &mut Document, campaign: &Campaign, origin: &Imported, host:
         if !text.is_empty() {
             page.fact(name, text);
         }
+    }
+    for (name, text) in origin.throughputs.first().iter().flat_map(|found| &found.facts) {
+        page.fact(name, text.as_str());
     }
 }

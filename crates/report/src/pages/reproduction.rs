@@ -1,11 +1,15 @@
-//! The page of `linerate reproduce`: number of agreements, then each illustration, printed beside recomputed, and its plots.
+//! The page of `linerate reproduce`: number of agreements, then each illustration as a picture of the data, printed beside recomputed.
 
 use super::numbers::{rate_unit, together};
+use super::sets::{self, Set};
+use crate::chart::Chart;
 use crate::document::{Bar, Bars, Block, Document, Table, Tone};
-use linerate_import::reproduce::{BlockFound, Figure, PlotFound, PlotPoint, PlotText, Reproduction, State};
+use linerate_import::reproduce::{
+    BlockFound, Figure, PlotFound, PlotLine, PlotPoint, PlotText, Reproduction, State,
+};
 
-/// The reproduction of a document's figures.
-pub fn reproduction(found: &Reproduction) -> Document {
+/// The reproduction of a document's figures: with a picture of every illustration, or with bars of its plots alone.
+pub fn reproduction(found: &Reproduction, pictures: bool) -> Document {
     let mut page = Document::default();
     page.answer(&found.document);
     page.answer(answer(found));
@@ -15,16 +19,36 @@ pub fn reproduction(found: &Reproduction) -> Document {
         format!("illustration {illustration}, {row}, {column}: prints {printed}; {instead}")
     });
     page.list("Wrong in print", "- ", slips, Tone::Warning);
+    let mut sections: Vec<(&str, Document)> = Vec::new();
     let figures = found.figures.iter().map(|f| ((f.illustration.as_str(), f.caption.as_str()), f));
     for ((illustration, caption), figures) in together(figures) {
-        page.heading(format!("Illustration {illustration}: {caption}"));
+        let mut section = Document::default();
+        section.heading(format!("Illustration {illustration}: {caption}"));
+        if pictures {
+            let own = found.plots.iter().filter(|plot| plot.illustration == illustration);
+            section.blocks.extend(own.filter_map(picture).map(Block::Chart));
+        }
         let mut blocks = found.blocks.iter().filter(|b| b.illustration == illustration).peekable();
         if blocks.peek().is_none() {
-            table(&mut page, &figures);
+            table(&mut section, &figures);
         }
-        blocks.for_each(|found_block| block(&mut page, found_block, &figures));
+        blocks.for_each(|found_block| block(&mut section, found_block, &figures));
+        sections.push((illustration, section));
     }
-    found.plots.iter().for_each(|plot| draw(&mut page, plot));
+    let printed = |plot: &&PlotFound| found.figures.iter().any(|f| f.illustration == plot.illustration);
+    for plot in found.plots.iter().filter(|plot| !printed(plot)) {
+        let mut section = Document::default();
+        section.heading(format!("Illustration {}: {}", plot.illustration, plot.caption));
+        match picture(plot) {
+            None => section.note("no data: not in this archive"),
+            Some(chart) if pictures => section.blocks.push(Block::Chart(chart)),
+            Some(_) => bars(&mut section, plot),
+        }
+        sections.push((&plot.illustration, section));
+    }
+    // As the document has them, where they have numbers.
+    sections.sort_by_key(|(illustration, _)| illustration.parse().unwrap_or(u32::MAX));
+    sections.into_iter().for_each(|(_, section)| page.append(section));
     page
 }
 
@@ -84,14 +108,22 @@ fn block(page: &mut Document, block: &BlockFound, figures: &[&Figure]) {
     block.differing.iter().for_each(|line| page.item("differs: ", line, Tone::Warning));
 }
 
-fn draw(page: &mut Document, plot: &PlotFound) {
-    page.heading(format!("Illustration {}: {}", plot.illustration, plot.caption));
+/// The points that have data; `None` where none has.
+fn picture(plot: &PlotFound) -> Option<Chart> {
+    let points = plot.series.iter().flat_map(|series| series.points.iter().map(move |point| (series, point)));
+    let set = |(series, point): (&'_ PlotLine, &PlotPoint)| {
+        let mut set = Set::of_runs(&point.at, point.all.clone()?);
+        set.rate.median = point.runs.map_or(0.0, |[_, median, _]| median);
+        Some((series.name.clone(), set))
+    };
+    let sets: Vec<(String, Set)> = points.filter_map(set).collect();
+    sets::along(&format!("Illustration {}: {}", plot.illustration, plot.caption), &plot.axis, &sets)
+}
+
+/// The points of a plot as bars of text.
+fn bars(page: &mut Document, plot: &PlotFound) {
     let all = plot.series.iter().flat_map(|s| &s.points).filter_map(|p| p.runs);
     let top = all.map(|r| r[2]).fold(0.0, f64::max);
-    if top <= 0.0 {
-        page.note("no data: not in this archive");
-        return;
-    }
     let (scale, unit) = rate_unit(top);
     let axis = &plot.axis;
     page.note(format!("Median of the runs in {unit}, # to the least run, - to the greatest; by {axis}."));

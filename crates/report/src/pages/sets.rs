@@ -6,7 +6,7 @@ mod tests;
 use super::numbers::rate_unit;
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use linerate_measure::history::revision::Revision;
-use linerate_measure::record::{Campaign, Imported, Row, Summary, TrialRecord};
+use linerate_measure::record::{Campaign, Imported, PrintedThroughput, Row, Summary, TrialRecord};
 use linerate_stats::{Estimate, median_interval};
 use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, line_rate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +14,47 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Series, and names of an axis, that can be told apart.
 const MOST_SERIES: usize = 8;
 const MOST_NAMES: usize = 60;
+/// Names of sets, and campaigns, that stand beside each other.
+pub const MOST_SHARED: usize = 6;
+pub const MOST_CAMPAIGNS: usize = 30;
 /// The fewest points of a line.
 const FEWEST: usize = 3;
 /// Fewer revisions than these are compared with each other, and make no line.
 const MANY_REVISIONS: usize = 5;
 /// Numbers that are further apart than this are shown by their ratio.
 const FAR: f64 = 50.0;
+
+/// The quantity of a set's runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Frames/s.
+    #[default]
+    Frames,
+    /// Mbit/s of Ethernet.
+    Ethernet,
+    /// Mbit/s of payload.
+    Payload,
+    /// Numbers without a unit.
+    Unnamed,
+}
+
+impl Unit {
+    pub const ALL: [Unit; 4] = [Unit::Frames, Unit::Ethernet, Unit::Payload, Unit::Unnamed];
+
+    pub fn is_mbits(self) -> bool {
+        matches!(self, Unit::Ethernet | Unit::Payload)
+    }
+
+    /// The label of an axis; `frames` is the unit that frames/s are shown in.
+    fn axis(self, frames: &str) -> String {
+        match self {
+            Unit::Frames => format!("forwarding rate, {frames}"),
+            Unit::Ethernet => "throughput, Mbit/s".into(),
+            Unit::Payload => "throughput, Mbit/s of payload".into(),
+            Unit::Unnamed => "as printed, without a unit".into(),
+        }
+    }
+}
 
 /// Runs of one configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +66,7 @@ pub struct Set {
     pub family: String,
     /// Length of the frames with FCS, if they have one and it is known.
     pub frame: Option<u16>,
-    /// Whether the rates are Mbit/s of Ethernet, and not frames/s.
-    pub mbits: bool,
+    pub unit: Unit,
     /// Measured under a profiler, or without a DUT: in no comparison.
     pub aside: bool,
     /// The median of the runs, with its 95 % interval.
@@ -56,7 +90,7 @@ impl Set {
                 variant: slot.variant.clone(),
                 family: slot.family.clone(),
                 frame: <[u16; 1]>::try_from(&slot.lengths_fcs[..]).ok().map(|[length]| length),
-                mbits: false,
+                unit: Unit::Frames,
                 aside: slot.is_calibration()
                     || slot.imported.as_ref().is_some_and(|imported| imported.profiling),
                 rate: row.received,
@@ -66,12 +100,39 @@ impl Set {
         };
         let mut sets: Vec<Set> = summary.rows.iter().filter_map(set).collect();
         sets.extend(campaign.imported.iter().flat_map(|imported| equilibria(imported)));
+        let throughputs = campaign.imported.iter().flat_map(|imported| &imported.throughputs);
+        sets.extend(throughputs.map(Set::of_throughput));
         sets
+    }
+
+    /// Runs of a configuration in frames/s, and nothing else known of it.
+    pub fn of_runs(variant: &str, runs: Vec<f64>) -> Set {
+        Set {
+            name: variant.into(),
+            variant: variant.into(),
+            family: String::new(),
+            frame: None,
+            unit: Unit::Frames,
+            aside: false,
+            rate: median_interval(&runs, 0.95).unwrap_or_default(),
+            runs,
+            baseline: None,
+        }
+    }
+
+    pub fn of_throughput(found: &PrintedThroughput) -> Set {
+        let unit = if found.unit.is_empty() { Unit::Unnamed } else { Unit::Payload };
+        Set { unit, aside: found.profiling, ..Set::of_runs(&found.name, found.values.clone()) }
     }
 
     /// Whether it has a rate that can be compared.
     pub fn counts(&self) -> bool {
         !self.aside && self.rate.n > 0
+    }
+
+    /// Whether a picture has it beside sets of other campaigns.
+    pub fn is_comparable(&self) -> bool {
+        self.counts() && self.unit != Unit::Unnamed
     }
 }
 
@@ -80,25 +141,26 @@ fn equilibria(imported: &Imported) -> impl Iterator<Item = Set> {
     imported.equilibria.iter().map(|found| {
         let published = found.published.as_ref().map(|published| published.values.clone());
         let runs = published.unwrap_or_else(|| found.runs.iter().filter_map(|run| run.estimate).collect());
-        Set {
-            name: found.name.clone(),
-            variant: found.name.clone(),
-            family: String::new(),
-            frame: None,
-            mbits: true,
-            aside: false,
-            rate: median_interval(&runs, 0.95).unwrap_or_default(),
-            runs,
-            baseline: None,
-        }
+        Set { unit: Unit::Ethernet, ..Set::of_runs(&found.name, runs) }
     })
 }
 
 /// Pictures of the sets of a campaign, which share a title and the subject that numbers in their names are of: one for each unit.
 pub fn pictures(title: &str, topic: &str, sets: &[Set]) -> Vec<Chart> {
     let of =
-        |mbits: bool| -> Vec<&Set> { sets.iter().filter(|set| set.counts() && set.mbits == mbits).collect() };
-    [false, true].into_iter().filter_map(|mbits| picture(title, topic, &of(mbits))).collect()
+        |unit: Unit| -> Vec<&Set> { sets.iter().filter(|set| set.counts() && set.unit == unit).collect() };
+    let of_unit = |unit| match unit {
+        // Nobody knows whether two of them are of the same unit.
+        Unit::Unnamed => of(unit).into_iter().filter_map(|set| picture(title, topic, &[set])).collect(),
+        _ => Vec::from_iter(picture(title, topic, &of(unit))),
+    };
+    Unit::ALL.into_iter().flat_map(of_unit).collect()
+}
+
+/// How many sets have a point in these pictures.
+pub fn drawn(charts: &[Chart]) -> usize {
+    let series = charts.iter().flat_map(|chart| &chart.series).filter(|series| series.look != Look::Limit);
+    series.map(|series| series.points.len()).sum()
 }
 
 /// The picture of sets of one unit.
@@ -107,6 +169,18 @@ pub fn picture(title: &str, topic: &str, sets: &[&Set]) -> Option<Chart> {
     let all: Vec<(String, Place, &Set)> =
         of.into_iter().zip(sets).map(|((series, place), set)| (series, place, *set)).collect();
     chart(title, label, all)
+}
+
+/// The picture of sets that stand along an axis by their names, in series that are known.
+pub fn along(title: &str, axis: &str, sets: &[(String, Set)]) -> Option<Chart> {
+    let number = |set: &Set| numbered(&set.variant).filter(|(rest, _)| rest.is_empty());
+    let numbers: Option<Vec<f64>> = sets.iter().map(|(_, set)| Some(number(set)?.1)).collect();
+    let place = |at: usize, set: &Set| match &numbers {
+        Some(numbers) => Place::Number(numbers[at]),
+        None => Place::Name(set.variant.clone()),
+    };
+    let placed = sets.iter().enumerate().map(|(at, (series, set))| (series.clone(), place(at, set), set));
+    chart(title, axis.into(), placed.collect())
 }
 
 /// One picture of the sets of several campaigns, each with its name: a line for each campaign where their sets have numbers, bars
@@ -138,16 +212,17 @@ pub fn together(title: &str, topic: &str, campaigns: &[(String, Vec<&Set>)]) -> 
     }
     let mut shared: Vec<(String, usize)> = shared.into_iter().filter(|(_, n)| *n > 1).collect();
     shared.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    shared.truncate(MOST_SERIES - 2);
+    shared.truncate(MOST_SHARED);
     let mut bars = Vec::new();
-    for (name, sets) in campaigns
-        .iter()
-        .filter(|(_, sets)| {
-            let labels = labelled(sets);
-            shared.iter().any(|(known, _)| labels.contains(known))
-        })
-        .take(MOST_NAMES / 2)
-    {
+    if shared.is_empty() && campaigns.iter().all(|(_, sets)| sets.len() == 1) {
+        let only = campaigns.iter().flat_map(|(name, sets)| sets.iter().map(move |set| (name, *set)));
+        bars.extend(only.map(|(name, set)| (String::new(), Place::Name(name.clone()), set)));
+    }
+    let has_shared = |sets: &[&Set]| {
+        let labels = labelled(sets);
+        shared.iter().any(|(known, _)| labels.contains(known))
+    };
+    for (name, sets) in campaigns.iter().filter(|(_, sets)| has_shared(sets)).take(MOST_CAMPAIGNS) {
         for (series, _) in &shared {
             let last = sets.iter().rev().find(|set| label_of(set) == *series);
             bars.extend(last.map(|set| (series.clone(), Place::Name(name.clone()), *set)));
@@ -304,12 +379,12 @@ pub fn numbered(name: &str) -> Option<(String, f64)> {
 
 /// A line over numbers, bars over names. Bars begin at 0, and so do the rates of lines.
 fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option<Chart> {
-    let mbits = sets.first()?.2.mbits;
+    let of = sets.first()?.2.unit;
     let largest = sets
         .iter()
         .flat_map(|(_, _, set)| set.runs.iter().chain([&set.rate.median]))
         .fold(0.0, |a, b| f64::max(a, *b));
-    let (scale, unit) = if mbits { (1.0, "Mbit/s") } else { rate_unit(largest) };
+    let (scale, unit) = if of == Unit::Frames { rate_unit(largest) } else { (1.0, "") };
     let numbers = |place: &Place| match place {
         Place::Number(number) => Some(*number),
         Place::Name(_) => None,
@@ -334,21 +409,20 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
             Scale::Names(names.clone())
         }
     };
-    if names.len() > MOST_NAMES {
-        return None;
-    }
+    names.truncate(MOST_NAMES);
     let at = |place: &Place| match place {
-        Place::Number(number) if names.is_empty() => *number,
+        Place::Number(number) if names.is_empty() => Some(*number),
         Place::Number(number) => {
-            names.iter().position(|name| *name == number.to_string()).unwrap_or(0) as f64
+            names.iter().position(|name| *name == number.to_string()).map(|at| at as f64)
         }
-        Place::Name(name) => names.iter().position(|known| known == name).unwrap_or(0) as f64,
+        Place::Name(name) => names.iter().position(|known| known == name).map(|at| at as f64),
     };
     let look = if names.is_empty() { Look::Line } else { Look::Bars };
     let mut series: Vec<Series> = Vec::new();
     for (name, place, set) in &sets {
+        let Some(x) = at(place) else { continue };
         let spot = Spot {
-            x: at(place),
+            x,
             y: set.rate.median / scale,
             interval: set.rate.low.zip(set.rate.high).map(|(low, high)| [low / scale, high / scale]),
             trials: set.runs.iter().map(|rate| rate / scale).collect(),
@@ -369,17 +443,14 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
             one.name = "median".into();
         }
     }
-    if label.starts_with("frame length") && names.is_empty() && !mbits {
+    if label.starts_with("frame length") && names.is_empty() && of == Unit::Frames {
         series.extend(limits(&series, scale));
     }
     let known = series.iter().flat_map(|series| &series.points).any(|spot| spot.interval.is_some());
     Some(Chart {
         title: title.into(),
         x: Axis { label, scale: x_scale },
-        y: Axis {
-            label: if mbits { "throughput, Mbit/s".into() } else { format!("forwarding rate, {unit}") },
-            scale: Scale::Linear { from_zero: true },
-        },
+        y: Axis { label: of.axis(unit), scale: Scale::Linear { from_zero: true } },
         series,
         interval: known.then(|| "95 % interval of the median".into()),
     })

@@ -14,6 +14,7 @@ mod words;
 use super::sets::Set;
 use crate::document::{Block, Document, Link};
 pub use index::index;
+use linerate_import::reproduce::Reproduction;
 use linerate_measure::history::History;
 use linerate_measure::history::campaigns::key;
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
@@ -31,7 +32,7 @@ pub const INDEX: &str = "sets.js";
 /// The front page.
 pub const FRONT: &str = "index.html";
 /// The folders of all other pages.
-pub const FOLDERS: [&str; 6] = ["sets", "machines", "cards", "topics", "history", "problems"];
+pub const FOLDERS: [&str; 7] = ["sets", "machines", "cards", "topics", "history", "documents", "problems"];
 /// Those that have a list.
 const LISTS: [&str; 5] = ["machines", "cards", "topics", "history", "problems"];
 
@@ -66,6 +67,8 @@ pub struct Site {
     pub entries: Vec<Entry>,
     pub problems: Vec<Problem>,
     pub history: History,
+    /// Published documents, with their figures recomputed from these campaigns.
+    pub documents: Vec<Reproduction>,
     names: Names,
     /// The files of machines, cards and topics.
     files: Files,
@@ -107,6 +110,10 @@ impl Facet {
         ["machine", "card", "topic"][self as usize]
     }
 
+    fn has_page(self, name: &str) -> bool {
+        self == Facet::Topic || !name.is_empty()
+    }
+
     fn of(self, entry: &Entry) -> &str {
         [&entry.machine, &entry.card, &entry.topic][self as usize]
     }
@@ -116,8 +123,16 @@ impl Default for Site {
     fn default() -> Self {
         let mut names = Names::default();
         let lists = LISTS.map(|folder| names.take(folder, "all"));
-        let (entries, problems, history) = (Vec::new(), Vec::new(), History::default());
-        Site { entries, problems, history, names, files: Files::default(), lists }
+        let (entries, problems, documents) = (Vec::new(), Vec::new(), Vec::new());
+        Site {
+            entries,
+            problems,
+            history: History::default(),
+            documents,
+            names,
+            files: Files::default(),
+            lists,
+        }
     }
 }
 
@@ -163,7 +178,8 @@ impl Site {
         };
         for facet in Facet::ALL {
             let (name, files) = (facet.of(&entry), &mut self.files[facet as usize]);
-            if !files.contains_key(name) {
+            // A machine or card without a name is no subject; its campaigns stand below their topics.
+            if facet.has_page(name) && !files.contains_key(name) {
                 files.insert(name.into(), self.names.take(facet.folder(), shown(name)));
             }
         }
@@ -172,13 +188,16 @@ impl Site {
 
     /// The page of a campaign, with links to its machine, card and topic.
     pub fn linked(&self, entry: &Entry, mut page: Document) -> Document {
-        let link = |facet: Facet| {
-            let name = facet.of(entry);
-            Link::new(shown(name), up(&self.files[facet as usize][name]))
-        };
-        let links = home().into_iter().chain(Facet::ALL.map(link)).collect();
+        let known = Facet::ALL.into_iter().filter_map(|facet| self.link(facet, facet.of(entry)));
+        let links = home().into_iter().chain(known).collect();
         page.blocks.insert(0, Block::Links { links });
         page
+    }
+
+    /// A link to the page of a machine, card or topic, from another folder; `None` where there is no such page.
+    fn link(&self, facet: Facet, name: &str) -> Option<Link> {
+        let file = &self.files[facet as usize].get(name)?;
+        Some(Link::new(shown(name), up(file)))
     }
 
     /// The sizes of it.
@@ -210,14 +229,19 @@ impl Site {
         let site = &*self;
         let [.., history, problems] = &site.lists;
         let times = Times { all: history, of: site.timelines(&mut names) };
-        page(FRONT, site.front())?;
+        let documents: Vec<(String, &Reproduction)> =
+            site.documents.iter().map(|found| (names.take("documents", &found.document), found)).collect();
+        page(FRONT, site.front(&documents))?;
+        for (file, found) in &documents {
+            page(file, document(found))?;
+        }
         for facet in Facet::ALL {
             if site.files[facet as usize].len() > MOST_LISTED {
                 write_parts(&site.lists[facet as usize], &mut names, &mut page, site.list(facet))?;
             }
             let mut by_name: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
             site.entries.iter().for_each(|entry| by_name.entry(facet.of(entry)).or_default().push(entry));
-            for (name, entries) in by_name {
+            for (name, entries) in by_name.into_iter().filter(|(name, _)| facet.has_page(name)) {
                 let paged = match facet {
                     Facet::Topic => site.topic(name, &entries, &times),
                     _ => site.facet(facet, name, &entries, &times),
@@ -237,6 +261,17 @@ impl Site {
         self.names = names;
         Ok(())
     }
+}
+
+/// The page of a published document.
+fn document(found: &Reproduction) -> Document {
+    let mut page = Document { title: Some(found.document.clone()), ..Document::default() };
+    page.links(home());
+    let mut found = super::reproduction(found, true);
+    // Its first words are the title.
+    found.blocks.remove(0);
+    page.append(found);
+    page
 }
 
 /// Names of machines, cards and topics -> their files.

@@ -8,7 +8,7 @@ fn set(variant: &str, family: &str, rate: f64) -> Set {
         variant: variant.into(),
         family: family.into(),
         frame: None,
-        mbits: false,
+        unit: Unit::Frames,
         aside: false,
         rate: median_interval(&runs, 0.95).unwrap(),
         runs,

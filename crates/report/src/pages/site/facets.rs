@@ -13,7 +13,8 @@ impl Site {
     /// The names of a facet with their campaigns, those with most sets first.
     pub(super) fn rows(&self, facet: Facet) -> Vec<(&str, Vec<&Entry>)> {
         let mut rows: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
-        self.entries.iter().for_each(|entry| rows.entry(facet.of(entry)).or_default().push(entry));
+        let named = self.entries.iter().filter(|entry| facet.has_page(facet.of(entry)));
+        named.for_each(|entry| rows.entry(facet.of(entry)).or_default().push(entry));
         let mut rows: Vec<(&str, Vec<&Entry>)> = rows.into_iter().collect();
         rows.sort_by_key(|(_, entries)| std::cmp::Reverse(sets_of(entries)));
         rows
@@ -114,7 +115,10 @@ pub fn facet_table(
         })
         .column("fastest", unit, |(_, entries)| fastest(entries).map(|fps| rate(fps, scale, 4)))
         .if_any("fastest", "Mbit/s", |(_, entries)| {
-            let sets = entries.iter().flat_map(|entry| &entry.sets).filter(|set| set.mbits && set.counts());
+            let sets = entries
+                .iter()
+                .flat_map(|entry| &entry.sets)
+                .filter(|set| set.unit.is_mbits() && set.counts());
             sets.map(|set| set.rate.median).reduce(f64::max).map(|rate| number(rate, 4))
         })
         .if_any("systems", "", |(_, entries)| {

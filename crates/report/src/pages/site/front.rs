@@ -6,24 +6,35 @@ use super::{Facet, INDEX, MOST_LISTED, Site};
 use crate::document::{Block, Document, Link};
 use crate::pages::numbers::{counted, grouped};
 use crate::pages::warn_of_simulation;
+use linerate_import::reproduce::Reproduction;
 
 impl Site {
     /// In words and lists: the contents of the site.
-    pub(super) fn front(&self) -> Document {
+    pub(super) fn front(&self, documents: &[(String, &Reproduction)]) -> Document {
         let [.., history, problems] = self.lists.each_ref().map(String::as_str);
         let sizes = self.sizes();
         let mut page = Document {
-            title: Some(format!("Forwarding rates of {}", counted(sizes.machines, "machine"))),
+            title: Some(match sizes.machines {
+                0 => format!("Results on {}", counted(sizes.topics, "topic")),
+                n => format!("Forwarding rates of {}", counted(n, "machine")),
+            }),
             ..Document::default()
         };
         warn_of_simulation(&mut page, self.entries.iter().any(|entry| entry.simulated));
         let entries = || self.entries.iter();
+        let hosts = match (sizes.machines, sizes.cards) {
+            (0, _) => String::new(),
+            (machines, 0) => format!("{} on ", counted(machines, "machine")),
+            (machines, cards) => {
+                format!("{} with {} on ", counted(machines, "machine"), counted(cards, "network card"))
+            }
+        };
+        let many =
+            |n: usize, one: &str| format!("{} {one}{}", grouped(n as u64), if n == 1 { "" } else { "s" });
         page.answer(format!(
-            "{} sets of runs in {} campaigns: {} with {} on {}.",
-            grouped(sizes.sets as u64),
-            grouped(sizes.campaigns as u64),
-            counted(sizes.machines, "machine"),
-            counted(sizes.cards, "network card"),
+            "{} of runs in {}: {hosts}{}.",
+            many(sizes.sets, "set"),
+            many(sizes.campaigns, "campaign"),
             counted(sizes.topics, "topic"),
         ));
         let mut said = Vec::new();
@@ -46,15 +57,21 @@ impl Site {
         }
         if !self.problems.is_empty() {
             links.push(Link::new(
-                format!("{} that cannot be used", counted(self.problems.len(), "file")),
+                format!("{} that cannot be used, or only in part", counted(self.problems.len(), "file")),
                 problems,
             ));
         }
+        let published = documents.iter();
+        links
+            .extend(published.map(|(file, found)| Link::new(format!("Published: {}", found.document), file)));
         if !links.is_empty() {
             page.links(links);
         }
         for facet in [Facet::Topic, Facet::Machine, Facet::Card] {
             let rows = self.rows(facet);
+            if rows.is_empty() {
+                continue;
+            }
             page.heading(capital(facet.folder()));
             if rows.len() > MOST_LISTED {
                 page.links(vec![Link::new(

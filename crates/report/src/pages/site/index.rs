@@ -16,7 +16,7 @@ pub fn index<'a>(site: &'a Site) -> String {
         let place =
             Facet::ALL.map(|facet| names[facet as usize].partition_point(|name| *name < facet.of(entry)));
         index.pages.push((&entry.page, place, &entry.label, &entry.system));
-        let set = |set: &'a Set| IndexSet(&set.name, at, set.rate.median, set.rate.n, u8::from(set.mbits));
+        let set = |set: &'a Set| IndexSet(&set.name, at, set.rate.median, set.rate.n, set.unit as u8);
         index.sets.extend(entry.sets.iter().map(set));
     }
     index.names = names;
@@ -33,6 +33,6 @@ struct Index<'a> {
     sets: Vec<IndexSet<'a>>,
 }
 
-/// Name, place of the campaign, median, runs, and whether the median is in Mbit/s.
+/// Name, place of the campaign, median, runs, and the unit of the median.
 #[derive(Serialize)]
 struct IndexSet<'a>(&'a str, usize, f64, usize, u8);

@@ -3,11 +3,11 @@
 use super::paged::{Paged, sections};
 use super::times::Times;
 use super::words::{range, sets_of, shown, span, up};
-use super::{Entry, Site};
+use super::{Entry, Facet, Site};
 use crate::chart::Chart;
 use crate::document::{Block, Cell, Document, Link, Table};
-use crate::pages::numbers::{counted, digits, number, rate_interval, rate_unit, significant};
-use crate::pages::sets::{self, Set};
+use crate::pages::numbers::{counted, digits, grouped, number, rate_interval, rate_unit, significant};
+use crate::pages::sets::{self, Set, Unit};
 use crate::pages::warn_of_simulation;
 use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,38 +24,55 @@ impl Site {
         let mut first = Document::default();
         warn_of_simulation(&mut first, all().any(|entry| entry.simulated));
         let rates = range(all()).map_or(String::new(), |rates| format!(", with median rates {rates}"));
-        let machines: BTreeSet<&str> = all().map(|entry| entry.machine.as_str()).collect();
+        let mut machines: BTreeSet<&str> = all().map(|entry| entry.machine.as_str()).collect();
+        machines.remove("");
+        let on = match machines.len() {
+            0 => String::new(),
+            n => format!(" on {}", counted(n, "machine")),
+        };
         first.answer(format!(
-            "{}: {} of {} on {}{rates}.",
+            "{}: {} of {}{on}{rates}.",
             shown(name),
             counted(sets_of(entries), "set"),
             counted(entries.len(), "campaign"),
-            counted(machines.len(), "machine"),
         ));
         if let Some(span) = span(all()) {
             first.note(format!("Measured {span}."));
         }
-        pictures(name, entries).into_iter().for_each(|chart| first.blocks.push(Block::Chart(chart)));
+        let mut groups: BTreeMap<[&str; 2], Vec<&Entry>> = BTreeMap::new();
+        all().for_each(|entry| groups.entry([&entry.machine, &entry.card]).or_default().push(entry));
+        let of_all = pictures(name, name, entries);
+        // Each machine and card has a picture of its own where one has no room for all.
+        let apart = of_all.left_out() > 0 && groups.len() > 1;
+        let note = of_all.told(if apart {
+            "Each machine has its own picture below, and the tables have all sets."
+        } else {
+            "The tables have all sets."
+        });
+        first.blocks.extend(of_all.charts.into_iter().map(Block::Chart));
+        note.into_iter().for_each(|note| first.note(note));
         first.append(times.links(|place| place[2] == name));
         first.note("In each campaign, ministat (Student's t, 95 %) compares every set with the one that is named; runs under a profiler, and of the tester alone, are left out.");
-        let mut groups: BTreeMap<[&str; 2], Vec<Compared<'_>>> = BTreeMap::new();
-        for entry in all() {
-            groups.entry([&entry.machine, &entry.card]).or_default().extend(compared(entry));
-        }
         let place = |[machine, card]: [&str; 2]| {
             let known: Vec<&str> = [machine, card].into_iter().filter(|n| !n.is_empty()).collect();
-            shown(&known.join(", ")).to_string()
+            if known.is_empty() { "Sets".into() } else { known.join(", ") }
         };
         let mut all_sections = Vec::new();
-        for (names, rows) in groups {
+        for (names, entries) in groups {
             let [machine, card] = names;
+            let rows: Vec<Compared<'_>> = entries.iter().flat_map(|entry| compared(entry)).collect();
             let mut of_group = sections(&place(names), &rows, comparison);
             if let Some((_, section)) = of_group.first_mut() {
-                let links = vec![
-                    Link::new(shown(machine), up(&self.files[0][machine])),
-                    Link::new(shown(card), up(&self.files[1][card])),
-                ];
-                section.blocks.insert(1, Block::Links { links });
+                let mut head = Document::default();
+                let links = [(Facet::Machine, machine), (Facet::Card, card)];
+                head.links(links.into_iter().filter_map(|(facet, name)| self.link(facet, name)).collect());
+                if apart {
+                    let own = pictures(&place(names), name, &entries);
+                    let note = own.told("The table has all sets.");
+                    head.blocks.extend(own.charts.into_iter().map(Block::Chart));
+                    note.into_iter().for_each(|note| head.note(note));
+                }
+                section.blocks.splice(1..1, head.blocks);
             }
             all_sections.extend(of_group);
         }
@@ -76,13 +93,17 @@ pub fn compared(entry: &Entry) -> Vec<Compared<'_>> {
     // A name without an IP version is mostly one of IPv4.
     let six = |set: &Set| set.family == "IPv6";
     let mut sets: Vec<(String, f64, &Set)> = Vec::new();
-    for set in entry.sets.iter().filter(|set| set.counts()) {
+    // A campaign without any stands in the table all the same.
+    let none = !entry.sets.iter().any(Set::counts);
+    for set in entry.sets.iter().filter(|set| none || set.counts()) {
         let (stem, number) = sets::numbered(&set.variant).unwrap_or((set.variant.clone(), 0.0));
         sets.push((stem, number, set));
     }
     sets.sort_by(|a, b| a.0.cmp(&b.0).then(six(a.2).cmp(&six(b.2))).then(a.1.total_cmp(&b.1)));
     let of = |(stem, _, set): &(String, f64, &'_ Set)| -> Option<usize> {
-        let alike = |other: &Set| other.mbits == set.mbits && six(other) == six(set);
+        let alike = |other: &Set| {
+            !none && other.unit == set.unit && set.unit != Unit::Unnamed && six(other) == six(set)
+        };
         let first = |is: &dyn Fn(&str, &Set) -> bool| {
             sets.iter().position(|(stem, _, other)| alike(other) && is(stem, other))
         };
@@ -103,27 +124,33 @@ pub fn compared(entry: &Entry) -> Vec<Compared<'_>> {
 }
 
 pub fn comparison(rows: &[Compared<'_>]) -> Table {
-    let rates = rows.iter().filter(|row| !row.set.mbits).map(|row| row.set.rate.median);
+    let rates = rows.iter().filter(|row| row.set.unit == Unit::Frames).map(|row| row.set.rate.median);
     let (scale, unit) = rate_unit(rates.fold(0.0, f64::max));
     let precision = |row: &Compared<'_>| digits(&row.set.rate).clamp(4, 5);
-    let searched = |row: &Compared<'_>| row.set.mbits;
+    let frames = |row: &Compared<'_>| row.set.unit == Unit::Frames;
     Table::of(rows)
         .column("set", "", |row| Link::new(row.set.name.as_str(), up(&row.entry.page)))
         .column("campaign", "", |row| row.entry.label.as_str())
         .if_any("median", unit, |row| {
-            (!searched(row)).then(|| number(row.set.rate.median / scale, precision(row)))
+            frames(row).then(|| number(row.set.rate.median / scale, precision(row)))
         })
         .if_any("95 %", "interval", |row| {
-            let known = !searched(row) && row.set.rate.low.is_some();
+            let known = frames(row) && row.set.rate.low.is_some();
             known.then(|| rate_interval(&row.set.rate, scale, precision(row)))
         })
-        .if_any("median", "Mbit/s", |row| searched(row).then(|| number(row.set.rate.median, 4)))
+        .if_any("median", "Mbit/s", |row| row.set.unit.is_mbits().then(|| number(row.set.rate.median, 4)))
+        .if_any("median", "without a unit", |row| {
+            (row.set.unit == Unit::Unnamed).then(|| number(row.set.rate.median, 4))
+        })
         .column("runs", "", |row| row.set.rate.n)
-        .if_any("least and", "greatest run", |row| spread(row.set, if row.set.mbits { 1.0 } else { scale }))
+        .if_any("least and", "greatest run", |row| spread(row.set, if frames(row) { scale } else { 1.0 }))
         .if_any("compared with", "", |row| {
             row.reference.map(|other| format!("{} {}", other.variant, other.family))
         })
-        .if_any("by ministat", "", |row| row.reference.map(|other| verdict(other, row.set)))
+        .if_any("by ministat", "", |row| match row.reference {
+            Some(other) => Some(verdict(other, row.set)),
+            None => row.set.aside.then(|| "beside a profiler, or without a DUT".into()),
+        })
         .into()
 }
 
@@ -153,34 +180,63 @@ fn verdict(reference: &Set, set: &Set) -> Cell {
     }
 }
 
+/// Pictures, and how many of the sets they show.
+pub struct Pictures {
+    charts: Vec<Chart>,
+    drawn: usize,
+    all: usize,
+}
+
 /// The picture of a topic: of its only campaign, or of all together.
-pub fn pictures(topic: &str, entries: &[&Entry]) -> Vec<Chart> {
-    if let [only] = entries {
-        return sets::pictures(&format!("{}: {}", shown(topic), only.label), topic, &only.sets);
-    }
-    let name = names_of(entries);
-    let of = |mbits: bool| {
-        let mut campaigns: Vec<(String, Vec<&Set>)> = Vec::new();
-        for entry in entries {
-            let sets = entry.sets.iter().filter(|set| set.counts() && set.mbits == mbits);
-            campaigns.push((name(entry), sets.collect()));
-        }
-        campaigns.retain(|(_, sets)| !sets.is_empty());
-        let all: usize = campaigns.iter().map(|(_, sets)| sets.len()).sum();
-        let one = sets::together(shown(topic), topic, &campaigns).filter(|chart| {
-            let points: usize = chart.series.iter().map(|series| series.points.len()).sum();
-            2 * points >= all || campaigns.len() > FEW_CAMPAIGNS
-        });
-        match one {
-            Some(chart) => vec![chart],
-            // They have too little in common.
-            None => {
-                let own = campaigns.iter().take(FEW_CAMPAIGNS);
-                own.filter_map(|(name, sets)| sets::picture(name, topic, sets)).collect()
-            }
-        }
+pub fn pictures(title: &str, topic: &str, entries: &[&Entry]) -> Pictures {
+    let all = entries.iter().flat_map(|entry| &entry.sets).filter(|set| set.is_comparable()).count();
+    let charts = match entries {
+        [only] => sets::pictures(&format!("{}: {}", shown(title), only.label), topic, &only.sets),
+        _ => Unit::ALL.into_iter().flat_map(|unit| of_unit(title, topic, entries, unit)).collect(),
     };
-    [false, true].into_iter().flat_map(of).collect()
+    Pictures { drawn: sets::drawn(&charts), charts, all }
+}
+
+fn of_unit(title: &str, topic: &str, entries: &[&Entry], unit: Unit) -> Vec<Chart> {
+    let name = names_of(entries);
+    let mut campaigns: Vec<(String, Vec<&Set>)> = Vec::new();
+    for entry in entries {
+        let sets = entry.sets.iter().filter(|set| set.is_comparable() && set.unit == unit);
+        campaigns.push((name(entry), sets.collect()));
+    }
+    campaigns.retain(|(_, sets)| !sets.is_empty());
+    let all: usize = campaigns.iter().map(|(_, sets)| sets.len()).sum();
+    let one = sets::together(shown(title), topic, &campaigns);
+    match one.filter(|chart| {
+        2 * sets::drawn(std::slice::from_ref(chart)) >= all || campaigns.len() > FEW_CAMPAIGNS
+    }) {
+        Some(chart) => vec![chart],
+        // They have too little in common.
+        None => {
+            let own = campaigns.iter().take(FEW_CAMPAIGNS);
+            own.filter_map(|(name, sets)| sets::picture(name, topic, sets)).collect()
+        }
+    }
+}
+
+impl Pictures {
+    /// The sets that no picture shows.
+    fn left_out(&self) -> usize {
+        self.all.saturating_sub(self.drawn)
+    }
+
+    /// A sentence about the sets that no picture shows; `where_else`: the place that has them.
+    fn told(&self, where_else: &str) -> Option<String> {
+        (self.left_out() > 0 && self.drawn > 0).then(|| {
+            format!(
+                "Shown are {} of {}: at most {} names of sets that campaigns share, and {} campaigns. {where_else}",
+                grouped(self.drawn as u64),
+                counted(self.all, "set"),
+                sets::MOST_SHARED,
+                sets::MOST_CAMPAIGNS,
+            )
+        })
+    }
 }
 
 /// The shortest names that tell these campaigns from each other.

@@ -3,6 +3,7 @@
 use super::{Entry, FRONT};
 use crate::document::Link;
 use crate::pages::numbers::{grouped, rate_with_unit, some as some_of};
+use crate::pages::sets::Unit;
 use linerate_measure::history::revision::Release;
 use std::collections::BTreeSet;
 
@@ -64,7 +65,10 @@ pub fn range<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<String>
 }
 
 pub fn extremes<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<[f64; 2]> {
-    let sets = entries.into_iter().flat_map(|entry| &entry.sets).filter(|set| set.counts() && !set.mbits);
+    let sets = entries
+        .into_iter()
+        .flat_map(|entry| &entry.sets)
+        .filter(|set| set.counts() && set.unit == Unit::Frames);
     let rates = sets.map(|set| set.rate.median).filter(|rate| *rate > 0.0);
     let [low, high] = rates.fold([f64::INFINITY, 0.0], |[l, h], rate| [l.min(rate), h.max(rate)]);
     (high > 0.0).then_some([low, high])
