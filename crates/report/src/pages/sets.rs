@@ -67,7 +67,7 @@ pub struct Set {
     /// Length of the frames with FCS, if they have one and it is known.
     pub frame: Option<u16>,
     pub unit: Unit,
-    /// Measured under a profiler, or without a DUT: in no comparison.
+    /// Measured under a profiler or without a DUT, or with a fault: in no comparison.
     pub aside: bool,
     /// The median of the runs, with its 95 % interval.
     pub rate: Estimate,
@@ -122,7 +122,9 @@ impl Set {
 
     pub fn of_throughput(found: &PrintedThroughput) -> Set {
         let unit = if found.unit.is_empty() { Unit::Unnamed } else { Unit::Payload };
-        Set { unit, aside: found.profiling, ..Set::of_runs(&found.name, found.values.clone()) }
+        // A copy of another test's result is none of this one.
+        let aside = found.profiling || !found.problems.is_empty();
+        Set { unit, aside, ..Set::of_runs(&found.name, found.values.clone()) }
     }
 
     /// Whether it has a rate that can be compared.
@@ -203,7 +205,10 @@ pub fn together(title: &str, topic: &str, campaigns: &[(String, Vec<&Set>)]) -> 
     let label_of = |set: &Set| {
         let words = set.variant.split('.').filter(|word| Revision::parse(word).is_none());
         let name = words.collect::<Vec<_>>().join(".").replace("statefull", "stateful");
-        join([if name.is_empty() { "-" } else { &name }, if set.family == "IPv6" { "IPv6" } else { "" }])
+        join([
+            if name.is_empty() { "last revision" } else { &name },
+            if set.family == "IPv6" { "IPv6" } else { "" },
+        ])
     };
     let labelled = |sets: &[&'_ Set]| sets.iter().map(|set| label_of(set)).collect::<BTreeSet<String>>();
     let mut shared: BTreeMap<String, usize> = BTreeMap::new();

@@ -153,9 +153,9 @@ impl Row {
         if words.contains(&"(omitted)") {
             return None;
         }
-        let total = match words.last()? {
-            &"receiver" => Some(Total::Received),
-            &"sender" => Some(Total::Sent),
+        let total = match *words.last()? {
+            "receiver" => Some(Total::Received),
+            "sender" => Some(Total::Sent),
             _ => None,
         };
         Some(Row { id: id.trim().into(), begins: start == 0.0, end, bits, total })

@@ -27,8 +27,8 @@ for (const place of document.querySelectorAll(".search")) {
  let index;
  let asked = false;
 
- const rate = (value, unit) => {
-  if (unit) return `${value.toPrecision(4)} ${["Mbit/s", "Mbit/s", "(no unit)"][unit - 1]}`;
+ const rate = (value, quantity) => {
+  if (quantity) return `${value.toPrecision(4)} ${["Mbit/s", "Mbit/s", "(no unit)"][quantity - 1]}`;
   const [scale, unit] = value >= 1e6 ? [1e6, "Mpps"] : value >= 1e3 ? [1e3, "kpps"] : [1, "pps"];
   return `${(value / scale).toPrecision(4)} ${unit}`;
  };
@@ -49,17 +49,17 @@ for (const place of document.querySelectorAll(".search")) {
   for (const row of hits.slice(0, MOST)) {
    const line = add(body, "tr");
    add(add(line, "th", "", { scope: "row" }), "a", row.name, { href: row.file });
-   add(line, "td", row.runs ? rate(row.median, row.unit) : "-", { className: "number" });
+   add(line, "td", row.runs ? rate(row.median, row.quantity) : "-", { className: "number" });
    add(line, "td", row.runs, { className: "number" });
    for (const text of row.where) add(line, "td", text);
   }
   results.hidden = false;
  };
  window.linerateSets = ({ names, pages, sets }) => {
-  const rows = sets.map(([name, page, median, runs, unit]) => {
+  const rows = sets.map(([name, page, median, runs, quantity]) => {
    const [file, place, label, system] = pages[page];
    const where = [...place.map((at, n) => names[n][at]), label];
-   return { name, file, place, median, runs, unit, where, text: plain([name, ...where, system].join(" ")) };
+   return { name, file, place, median, runs, quantity, where, text: plain([name, ...where, system].join(" ")) };
   });
   index = { rows };
   filters.forEach((filter, n) => {

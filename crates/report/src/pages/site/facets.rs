@@ -96,10 +96,9 @@ pub fn facet_table(
     place: &str,
 ) -> Table {
     let different = |entries: &[&Entry], of: Facet| {
-        count(
-            entries.iter().map(|entry| of.of(entry)).filter(|n| !n.is_empty()).collect::<BTreeSet<_>>().len()
-                as u64,
-        )
+        let mut names: BTreeSet<&str> = entries.iter().map(|entry| of.of(entry)).collect();
+        names.remove("");
+        (!names.is_empty()).then(|| count(names.len() as u64))
     };
     let fastest = |entries: &[&Entry]| extremes(entries.iter().copied()).map(|[_, high]| high);
     let (scale, unit) =
@@ -111,7 +110,7 @@ pub fn facet_table(
         .column("campaigns", "", |(_, entries)| count(entries.len() as u64));
     others
         .fold(table, |table, other| {
-            table.column(other.folder(), "", |(_, entries)| different(entries, other))
+            table.if_any(other.folder(), "", |(_, entries)| different(entries, other))
         })
         .column("fastest", unit, |(_, entries)| fastest(entries).map(|fps| rate(fps, scale, 4)))
         .if_any("fastest", "Mbit/s", |(_, entries)| {

@@ -23,16 +23,16 @@ impl Site {
         warn_of_simulation(&mut page, self.entries.iter().any(|entry| entry.simulated));
         let entries = || self.entries.iter();
         let hosts = match (sizes.machines, sizes.cards) {
-            (0, _) => String::new(),
-            (machines, 0) => format!("{} on ", counted(machines, "machine")),
+            (0, _) => " on ".into(),
+            (machines, 0) => format!(": {} on ", counted(machines, "machine")),
             (machines, cards) => {
-                format!("{} with {} on ", counted(machines, "machine"), counted(cards, "network card"))
+                format!(": {} with {} on ", counted(machines, "machine"), counted(cards, "network card"))
             }
         };
         let many =
             |n: usize, one: &str| format!("{} {one}{}", grouped(n as u64), if n == 1 { "" } else { "s" });
         page.answer(format!(
-            "{} of runs in {}: {hosts}{}.",
+            "{} of runs in {}{hosts}{}.",
             many(sizes.sets, "set"),
             many(sizes.campaigns, "campaign"),
             counted(sizes.topics, "topic"),
@@ -48,7 +48,7 @@ impl Site {
         if !systems.is_empty() {
             said.push(format!("Systems: {systems}."));
         }
-        said.push("A set is the runs of one configuration; a campaign is the sets that were measured together. Rates are medians of runs, in frames per second; their 95 % intervals need six runs.".into());
+        said.push("A set is the runs of one configuration; a campaign is the sets that were measured together. Rates are medians of runs; their 95 % intervals need six runs.".into());
         page.say(said.join(" "));
         page.blocks.push(Block::Search { index: INDEX.into() });
         let mut links = Vec::new();

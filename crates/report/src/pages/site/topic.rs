@@ -52,7 +52,7 @@ impl Site {
         first.blocks.extend(of_all.charts.into_iter().map(Block::Chart));
         note.into_iter().for_each(|note| first.note(note));
         first.append(times.links(|place| place[2] == name));
-        first.note("In each campaign, ministat (Student's t, 95 %) compares every set with the one that is named; runs under a profiler, and of the tester alone, are left out.");
+        first.note("In each campaign, ministat (Student's t, 95 %) compares every set with the one that is named; runs under a profiler, of the tester alone, and with a fault are left out.");
         let place = |[machine, card]: [&str; 2]| {
             let known: Vec<&str> = [machine, card].into_iter().filter(|n| !n.is_empty()).collect();
             if known.is_empty() { "Sets".into() } else { known.join(", ") }
@@ -149,7 +149,7 @@ pub fn comparison(rows: &[Compared<'_>]) -> Table {
         })
         .if_any("by ministat", "", |row| match row.reference {
             Some(other) => Some(verdict(other, row.set)),
-            None => row.set.aside.then(|| "beside a profiler, or without a DUT".into()),
+            None => row.set.aside.then(|| "in no comparison: see its page".into()),
         })
         .into()
 }
@@ -241,14 +241,16 @@ impl Pictures {
 
 /// The shortest names that tell these campaigns from each other.
 fn names_of(entries: &[&Entry]) -> impl Fn(&Entry) -> String {
-    const USED: [[bool; 3]; 6] = [
+    const USED: [[bool; 3]; 7] = [
         [true, false, false],
         [false, true, false],
         [false, false, true],
         [true, true, false],
+        [true, false, true],
         [false, true, true],
         [true, true, true],
     ];
+    let several = entries.iter().map(|entry| &entry.machine).collect::<BTreeSet<_>>().len() > 1;
     let name = |entry: &Entry, used: [bool; 3]| {
         // `Xeon_E5-2650_8Cores` is long where three names stand beside each other.
         let machine = entry.machine.rsplit_once('_').filter(|(_, cores)| cores.ends_with("Cores"));
@@ -260,6 +262,7 @@ fn names_of(entries: &[&Entry]) -> impl Fn(&Entry) -> String {
     let tells = |used: &[bool; 3]| {
         entries.iter().map(|entry| name(entry, *used)).collect::<BTreeSet<_>>().len() == entries.len()
     };
-    let used = USED.into_iter().find(tells).unwrap_or([true; 3]);
+    // Of several machines, the machine says most.
+    let used = USED.into_iter().filter(|used| used[0] || !several).find(tells).unwrap_or([true; 3]);
     move |entry| name(entry, used)
 }
