@@ -114,8 +114,7 @@ mod tests {
         let json = r#"{"trials": [{"phases": {"Run": {"workers": {"a": {"results": [{"code": 0, "message": "one\nit's"}]}}}}}]}"#;
         assert_eq!(lines(&format!("\n {json}")), expected);
         assert_eq!(
-            lines(&format!("{{\"output\": \"zero\"}}\n{{\"workers\": [{{\"output\": \"one\\nit's\"}}]}}"))
-                [1..],
+            lines("{\"output\": \"zero\"}\n{\"workers\": [{\"output\": \"one\\nit's\"}]}")[1..],
             expected
         );
         let iperf = r#"{"intervals": [], "end": {}}"#;

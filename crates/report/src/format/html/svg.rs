@@ -8,6 +8,7 @@ use plotters::drawing::DrawingAreaErrorKind;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Okabe and Ito's colours, which colour-blind people tell apart; each series has a mark of its own as well.
@@ -131,12 +132,31 @@ pub fn key(series: &Series, number: usize) -> (char, String) {
 pub fn height(chart: &Chart) -> Option<u32> {
     let [x, _] = chart.extents()?;
     let rows = if chart.is_of_cells() { chart.series.len() } else { x.names.len() };
-    let bars = chart.series.iter().filter(|series| series.look == Look::Bars).count() as u32;
+    let bars = most(&bars(chart)) as u32;
     Some(match rows as u32 {
         0 => HEIGHT,
         rows if rows > MANY_NAMES => 70 + LOW_NAME_HEIGHT * rows,
         rows => 70 + NAME_HEIGHT.max(BAR_HEIGHT * bars + 8) * rows,
     })
+}
+
+/// For each name with bars, by the bits of its place: the numbers of the series that have one.
+fn bars(chart: &Chart) -> BTreeMap<u64, Vec<usize>> {
+    let mut found: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (number, series) in chart.series.iter().enumerate().filter(|(_, s)| s.look == Look::Bars) {
+        for spot in series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite()) {
+            let beside = found.entry(spot.x.to_bits()).or_default();
+            if beside.last() != Some(&number) {
+                beside.push(number);
+            }
+        }
+    }
+    found
+}
+
+/// Most bars of a name.
+fn most(bars: &BTreeMap<u64, Vec<usize>>) -> usize {
+    bars.values().map(Vec::len).max().unwrap_or(0)
 }
 
 /// The picture; `None` if it has no point. Names stand at the left, one below the other, where they have room.
@@ -252,8 +272,8 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
         false => mesh.disable_x_mesh().y_labels(8).y_desc(titles[1]),
     };
     mesh.draw()?;
-    let bars: Vec<usize> =
-        (0..chart.series.len()).filter(|at| chart.series[*at].look == Look::Bars).collect();
+    let bars = bars(chart);
+    let width = 0.8 / most(&bars).max(1) as f64;
     let [spans, others] = [true, false].map(|spans| {
         chart.series.iter().enumerate().filter(move |(_, series)| (series.look == Look::Span) == spans)
     });
@@ -269,19 +289,20 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
             continue;
         }
         let points = || series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite());
-        // Bars of one name stand side by side.
-        let place = bars.iter().position(|bar| *bar == number);
-        let width = 0.8 / bars.len().max(1) as f64;
-        let shift = place.map_or(0.0, |place| width * (place as f64 + 0.5) - 0.4);
+        let is_bar = series.look == Look::Bars;
         for spot in points() {
-            let x = spot.x + shift;
-            if place.is_some() {
+            // Bars of one name stand side by side, without room for those of other names.
+            let beside = bars.get(&spot.x.to_bits()).filter(|_| is_bar).map_or(&[][..], Vec::as_slice);
+            let place = beside.iter().position(|bar| *bar == number);
+            let middle = |place| place as f64 + 0.5 - beside.len() as f64 / 2.0;
+            let x = spot.x + place.map_or(0.0, |place| width * middle(place));
+            if is_bar {
                 let [left, right] = [-0.45, 0.45].map(|half| x + half * width);
                 let bar = Rectangle::new([at(left, 0.0), at(right, spot.y)], color.mix(0.55).filled());
                 context.draw_series([bar])?;
             }
             if let Some([low, high]) = spot.interval {
-                let ink = if place.is_some() || chart.series.len() == 1 { INK } else { color };
+                let ink = if is_bar || chart.series.len() == 1 { INK } else { color };
                 let interval = PathElement::new([at(x, low), at(x, high)], ink.stroke_width(2));
                 context.draw_series([interval])?;
             }
