@@ -70,6 +70,7 @@ fn every_experiment_is_there() {
         "baseline",
         "bridge",
         "card-features",
+        "directions",
         "families",
         "firewalls",
         "forwarding",

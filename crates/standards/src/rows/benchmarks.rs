@@ -225,7 +225,15 @@ pub const ROWS: &[&Row] = &[
         Test(Reset),
         "throughput, loss, ms, trials, protocol, size, medium, speed and encapsulation",
         |case| {
-            case.with_medium(|| case.each(resets(case), |_| None, "reset times with load, loss and medium"))
+            let lacks = |(of, figure): &(&Benchmarked, &record::Reset)| {
+                let slot =
+                    case.slot(of.slot).filter(|slot| slot.traffic.is_some() && !slot.transport.is_empty());
+                (figure.runs.is_empty() || figure.load.is_nan() || figure.load <= 0.0 || slot.is_none())
+                    .then(|| format!("{}: no trials, no load or no frames", case.campaign.name_of(of.slot)))
+            };
+            case.with_medium(|| {
+                case.each(resets(case), lacks, "reset times with load, loss, trials, frames and medium")
+            })
         },
     ),
     &row(

@@ -69,6 +69,16 @@ fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         return;
     }
     let (scale, unit) = shown.unit();
+    let equal = |row: &&&Row| match &row.directions[..] {
+        [there, back] => (there.offered - back.offered).abs() <= 0.01 * there.offered.max(back.offered),
+        _ => true,
+    };
+    let loads = match rows.iter().all(|row| equal(&row)) {
+        true => "Both directions have the same offered load at the same time (RFC 2544, section 14)",
+        false => {
+            "Each side sends at the same time as fast as it can, and the loads are not equal, as RFC 2544, section 14 wants them: ask for a rate"
+        }
+    };
     let figures = |received: &Estimate| digits(received).clamp(3, 5);
     let table = Table::of(ways)
         .column("cell", "", |(row, _)| shown.numbered(row.slot))
@@ -78,7 +88,7 @@ fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         .column("95 %", "interval", |(_, way)| rate_interval(&way.received, scale, figures(&way.received)))
         .column("lost", "%", |(_, way)| share(way.loss_ratio));
     page.section("Each direction", table);
-    page.note("Both directions have the same offered load at the same time (RFC 2544, section 14); other tables have their sum. A rate that is asked for, and the load of a search, are those of each direction.");
+    page.note(format!("{loads}; other tables have the sum of both. A rate that is asked for, and the load of a search, are those of each direction."));
 }
 
 /// The limit, short enough for a column.
