@@ -479,6 +479,13 @@ fn published_results_of_conductors_tests_have_pages() {
     let offered = page("vanilla-pkt-gen");
     assert!(offered.contains("13.4") && offered.contains("1.338"), "{offered}");
     assert!(page("ipsec-ipsec-results").contains("the file names no unit"));
+    // Intervals of one run are in no test.
+    assert!(pages[Path::new("topics/vanilla.html")].contains("samples, not runs"));
+    let samples = page("vanilla-vimage");
+    assert!(
+        samples.contains("samples are not independent") && !samples.contains("Difference at"),
+        "{samples}"
+    );
     // A copy of another test's result says so, and so do tests without a result.
     assert!(
         page("ipsec-iperf-4host-forw-noipsec-nopmc")

@@ -175,6 +175,8 @@ pub struct PrintedThroughput {
     pub file: String,
     /// The source of each value, for a reader.
     pub method: String,
+    /// Whether each value is of a whole test, and not one sample of it.
+    pub whole: bool,
     /// `Mbit/s`, of payload; empty where the file names none.
     pub unit: String,
     pub values: Vec<f64>,

@@ -38,7 +38,10 @@ pub fn page(
         page.note(format!("The picture has room for {shown} of {all} sets: the table has all."));
     }
     if !summary.rows.is_empty() {
-        page.table(rates(campaign, summary));
+        page.table(rates(campaign, summary, &sets));
+        if sets.iter().any(|set| set.samples) {
+            page.note("Each of these runs is one sample of a run: samples are not independent, and have no interval.");
+        }
     }
     ministat(page, &sets);
     let disagree =
@@ -74,7 +77,9 @@ fn ministat(page: &mut Document, sets: &[Set]) {
     families.sort_unstable();
     families.dedup();
     for family in families {
-        let sets = sets.iter().filter(|set| set.family == family && set.counts() && set.unit == Unit::Frames);
+        let sets = sets
+            .iter()
+            .filter(|set| set.family == family && set.counts() && set.unit == Unit::Frames && !set.samples);
         let sets = sets.filter(|set| set.runs.len() >= ENOUGH_FOR_MINISTAT);
         let sets: Vec<Dataset> =
             sets.map(|set| Dataset::new(&set.name, set.runs.clone())).take(MAX_SETS).collect();
@@ -107,7 +112,7 @@ fn answer(origin: &Imported, campaign: &Campaign, summary: &Summary) -> Vec<Stri
     said.extend(ends(false).map(|ends| format!("{who}{with} forwarded {ends}.")));
     let beside = ends(true).map(|ends| match said.is_empty() {
         true => format!("{who}{with} forwarded {ends}; a profiler ran beside all runs."),
-        false => format!("Left out: runs beside a profiler, which is work for the DUT, with {ends}."),
+        false => format!("Left out: runs beside a profiler, which is work for the DUT: {ends}."),
     });
     said.extend(beside);
     if !origin.equilibria.is_empty() && said.is_empty() {
@@ -126,7 +131,8 @@ fn answer(origin: &Imported, campaign: &Campaign, summary: &Summary) -> Vec<Stri
     said
 }
 
-fn rates<'a>(campaign: &Campaign, summary: &'a Summary) -> Rows<&'a Row> {
+fn rates<'a>(campaign: &Campaign, summary: &'a Summary, sets: &[Set]) -> Rows<&'a Row> {
+    let has_interval = |row: &Row| !sets.iter().any(|set| set.samples && set.name == row.name);
     let rates = summary.rows.iter().filter(|r| has_rate(r)).map(|r| r.received.median.max(r.offered));
     let (scale, unit) = rate_unit(rates.fold(0.0, f64::max));
     let figures = |r: &&Row| digits(&r.received).clamp(4, 5);
@@ -135,7 +141,9 @@ fn rates<'a>(campaign: &Campaign, summary: &'a Summary) -> Rows<&'a Row> {
         .column("", "frame lengths with FCS", |r| r.name.as_str())
         .column("offered", unit, |r| (r.offered > 0.0).then(|| rate(r, r.offered)))
         .column("received", unit, |r| has_rate(r).then(|| rate(r, r.received.median)))
-        .column("95 %", "interval", |r| rate_interval(&r.received, scale, figures(r)))
+        .if_any("95 %", "interval", |r| {
+            has_interval(r).then(|| rate_interval(&r.received, scale, figures(r)))
+        })
         .column("runs with", "a figure", |r| format!("{}/{}", r.valid_trials, r.trials))
         .column("as", "published", |r| agreement(campaign.slots.get(r.slot)?.imported.as_deref()?))
 }

@@ -72,6 +72,8 @@ pub struct Set {
     /// The median of the runs, with its 95 % interval.
     pub rate: Estimate,
     pub runs: Vec<f64>,
+    /// Whether the runs are samples of one run, or may be: then they have no interval and are in no test.
+    pub samples: bool,
     /// The set that the campaign compares it with.
     pub baseline: Option<usize>,
 }
@@ -85,7 +87,7 @@ impl Set {
         }
         let set = |row: &Row| {
             let slot = campaign.slots.get(row.slot)?;
-            Some(Set {
+            let set = Set {
                 name: row.name.clone(),
                 variant: slot.variant.clone(),
                 family: slot.family.clone(),
@@ -95,8 +97,13 @@ impl Set {
                     || slot.imported.as_ref().is_some_and(|imported| imported.profiling),
                 rate: row.received,
                 runs: runs.remove(&row.slot).unwrap_or_default(),
+                samples: false,
                 baseline: slot.baseline,
-            })
+            };
+            let is_sample =
+                |trial: &TrialRecord| trial.imported.as_ref().is_some_and(|t| t.samples == Some(1));
+            let mut own = trials.iter().filter(|trial| trial.slot == row.slot).peekable();
+            Some(if own.peek().is_some() && own.all(is_sample) { set.of_samples() } else { set })
         };
         let mut sets: Vec<Set> = summary.rows.iter().filter_map(set).collect();
         sets.extend(campaign.imported.iter().flat_map(|imported| equilibria(imported)));
@@ -116,6 +123,7 @@ impl Set {
             aside: false,
             rate: median_interval(&runs, 0.95).unwrap_or_default(),
             runs,
+            samples: false,
             baseline: None,
         }
     }
@@ -124,7 +132,13 @@ impl Set {
         let unit = if found.unit.is_empty() { Unit::Unnamed } else { Unit::Payload };
         // A copy of another test's result is none of this one.
         let aside = found.profiling || !found.problems.is_empty();
-        Set { unit, aside, ..Set::of_runs(&found.name, found.values.clone()) }
+        let set = Set { unit, aside, ..Set::of_runs(&found.name, found.values.clone()) };
+        if found.whole { set } else { set.of_samples() }
+    }
+
+    /// The same, whose runs are samples of one run.
+    fn of_samples(self) -> Set {
+        Set { samples: true, rate: Estimate { low: None, high: None, ..self.rate }, ..self }
     }
 
     /// Whether it has a rate that can be compared.

@@ -47,7 +47,8 @@ pub fn results(path: &str, bytes: &[u8]) -> Results {
         methods.sort_unstable();
         methods.dedup();
         let values = found.iter().map(|test| (test.line, test.bits / 1e6)).collect();
-        results.throughputs.push(of(&methods.join(", or "), MBITS, values));
+        let found = of(&methods.join(", or "), MBITS, values);
+        results.throughputs.push(PrintedThroughput { whole: true, ..found });
     } else if results.sets.is_empty() {
         match rates(&transcript) {
             Some((MBITS, values)) => results.throughputs.push(of("one printed rate", MBITS, values)),

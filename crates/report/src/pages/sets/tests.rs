@@ -12,6 +12,7 @@ fn set(variant: &str, family: &str, rate: f64) -> Set {
         aside: false,
         rate: median_interval(&runs, 0.95).unwrap(),
         runs,
+        samples: false,
         baseline: None,
     }
 }

@@ -6,7 +6,7 @@ use super::words::{range, sets_of, shown, span, up};
 use super::{Entry, Facet, Site};
 use crate::chart::Chart;
 use crate::document::{Block, Cell, Document, Link, Table};
-use crate::pages::numbers::{counted, digits, grouped, number, rate_interval, rate_unit, significant};
+use crate::pages::numbers::{count, counted, digits, grouped, number, rate_interval, rate_unit, significant};
 use crate::pages::sets::{self, Set, Unit};
 use crate::pages::warn_of_simulation;
 use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
@@ -142,7 +142,8 @@ pub fn comparison(rows: &[Compared<'_>]) -> Table {
         .if_any("median", "without a unit", |row| {
             (row.set.unit == Unit::Unnamed).then(|| number(row.set.rate.median, 4))
         })
-        .column("runs", "", |row| row.set.rate.n)
+        .if_any("runs", "", |row| (!row.set.samples).then(|| count(row.set.rate.n as u64)))
+        .if_any("samples", "", |row| row.set.samples.then(|| count(row.set.rate.n as u64)))
         .if_any("least and", "greatest run", |row| spread(row.set, if frames(row) { scale } else { 1.0 }))
         .if_any("compared with", "", |row| {
             row.reference.map(|other| format!("{} {}", other.variant, other.family))
@@ -163,6 +164,9 @@ fn spread(set: &Set, scale: f64) -> Option<Cell> {
 
 /// ministat's verdict in a few words.
 fn verdict(reference: &Set, set: &Set) -> Cell {
+    if reference.samples || set.samples {
+        return "samples, not runs".into();
+    }
     if reference.runs.len() < ENOUGH || set.runs.len() < ENOUGH {
         return "too few runs".into();
     }
