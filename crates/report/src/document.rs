@@ -217,6 +217,11 @@ impl Document {
         self.blocks.extend(other.blocks);
     }
 
+    /// A part with headings of its own, open.
+    pub fn part(&mut self, title: impl Into<String>, of: Document) {
+        self.blocks.push(Block::Part { title: title.into(), folded: false, blocks: of.blocks });
+    }
+
     /// A part with what `add` adds to it, which a reader opens. Without anything, no part.
     pub fn folded(&mut self, title: impl Into<String>, add: impl FnOnce(&mut Document)) {
         let mut part = Document::default();

@@ -102,8 +102,8 @@ pub fn reports(pages: Vec<(String, Document)>) -> Document {
             .if_any("note", "", |(_, page)| simulated(page).then_some("see its warning")),
     );
     for (begun, page) in pages {
-        let title = format!("{} ({begun})", page.title.unwrap_or_default());
-        all.blocks.push(Block::Part { title, folded: false, blocks: page.blocks });
+        let title = format!("{} ({begun})", page.title.as_deref().unwrap_or_default());
+        all.part(title, page);
     }
     all
 }

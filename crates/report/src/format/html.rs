@@ -75,15 +75,20 @@ fn title_of(section: &[Block]) -> Option<&str> {
 }
 
 /// A section from each heading to the next, and one for each part. The first is followed by links to the others, where they are many.
-/// `place` begins the names of all. Folded parts have no such links.
+/// `place` begins the names of all. Folded parts have no such links, and links to them only where they stand beside the first headings.
 fn sections(all: &[Block], level: u8, place: &str, folded: bool) -> Markup {
     let is_part = |block: &Block| matches!(block, Block::Part { .. });
     let is_open = |block: &Block| matches!(block, Block::Part { folded: false, .. });
     let starts = |block: &Block| is_part(block) || matches!(block, Block::Heading { .. });
     let parts: Vec<&[Block]> = all.chunk_by(|one, next| !is_part(one) && !starts(next)).collect();
     let name = |at: usize| format!("{place}{at}");
-    let links: Vec<(usize, &str)> =
-        parts.iter().enumerate().filter_map(|(at, part)| Some((at, title_of(part)?))).collect();
+    let linked = |part: &[Block]| level == 2 || !matches!(part, [Block::Part { folded: true, .. }]);
+    let links: Vec<(usize, &str)> = parts
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| linked(part))
+        .filter_map(|(at, part)| Some((at, title_of(part)?)))
+        .collect();
     html! {
         @for (at, part) in parts.iter().enumerate() {
             @match part[0] {
@@ -155,6 +160,10 @@ fn block_of(block: &Block) -> Markup {
         Block::Text { text, tone } => html! { p class=(class(*tone)) { (rich(text)) } },
         Block::Item { mark, text, tone } if is_name(mark) => {
             html! { dt { (plain(mark.trim())) } dd class=(class(*tone)) { (rich(text)) } }
+        }
+        // It belongs to the entry above it.
+        Block::Item { mark, text, tone } if mark == "  " => {
+            html! { li.below class=(class(*tone)) { (rich(text)) } }
         }
         Block::Item { text, tone, .. } => html! { li class=(class(*tone)) { (rich(text)) } },
         Block::Code { line, tone } => html! { span class=(class(*tone)) { (verbatim(line)) } "\n" },

@@ -18,13 +18,11 @@ const CELLS: usize = 6;
 pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all: bool) -> Document {
     let mut page = Document::default();
     page.heading("Why the DUT forwards no more frames");
-    for explanation in &summary.explanations {
-        if let Some(row) = summary.rows.iter().find(|row| row.slot == explanation.slot) {
-            page.say(limit(campaign, explanation, row));
-        }
-    }
+    limits(&mut page, campaign, summary);
     for (finding, slots) in merged(&summary.explanations) {
-        finding_in_full(&mut page, campaign, finding, &slots);
+        page.gap();
+        page.answer(&finding.statement);
+        facts(&mut page, campaign, finding, &slots);
     }
     stages(&mut page, &summary.explanations);
     super::results::balance::balance(&mut page, campaign, &summary.explanations, false);
@@ -46,35 +44,50 @@ pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all
     page
 }
 
-/// The section on the page of a campaign: the strongest findings in short, or the limit.
-pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summary) {
+/// The section on the page of a campaign: findings in short, or that there are none. `whole`: all findings, each with its facts, for a
+/// reader who has no records.
+pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summary, whole: bool) {
     let explanations = &summary.explanations;
     if explanations.is_empty() {
         return;
     }
-    page.heading("Why not more");
+    let mut part = Document::default();
     let merged = merged(explanations);
-    for (finding, slots) in merged.iter().take(MOST) {
+    let shown = if whole { merged.len() } else { MOST };
+    for (finding, slots) in merged.iter().take(shown) {
         let names = names(campaign, explanations, slots);
-        page.item("- ", format!("{names}{} ({})", finding.statement, known(finding.strength)), Tone::Plain);
+        part.item("- ", format!("{names}{} ({})", finding.statement, known(finding.strength)), Tone::Plain);
         let evidence = finding.evidence.first().map(|evidence| format!("{evidence}. "));
         let change = changes(campaign, finding).next().map(|c| format!("{}: {}", c.system, c.commands));
-        page.item(
+        part.item(
             "  ",
             format!("{}{}", evidence.unwrap_or_default(), change.unwrap_or_default()),
             Tone::Note,
         );
+        if whole {
+            let title = format!("{} in full: evidence, mechanism, change, undo and gain", finding.cause);
+            part.folded(title, |page| facts(page, campaign, finding, slots));
+        }
     }
     if merged.is_empty() {
-        page.say("None of the known causes was found.");
+        part.say("None of the known causes was found.");
     }
-    stages(page, explanations);
-    let more = merged.len().saturating_sub(MOST);
-    let more = if more > 0 { format!("{more} more findings, ") } else { String::new() };
-    page.note(format!(
-        "`linerate explain DIRECTORY` shows {more}the limit of each cell, mechanisms, and how to undo a change. {}",
-        open(explanations)
-    ));
+    stages(&mut part, explanations);
+    if whole {
+        part.folded("The limit of each cell, and the causes that were not looked for", |page| {
+            limits(page, campaign, summary);
+            not_examined(page, explanations);
+        });
+        part.note("`linerate explain DIRECTORY --prove` runs the experiments of findings whose change a plan can make.");
+    } else {
+        let more = merged.len().saturating_sub(shown);
+        let more = if more > 0 { format!("{more} more findings, ") } else { String::new() };
+        part.note(format!(
+            "`linerate explain DIRECTORY` shows {more}the limit of each cell, mechanisms, and how to undo a change. {}",
+            open(explanations)
+        ));
+    }
+    page.part("Why not more", part);
 }
 
 /// How many causes were not examined, in a sentence; empty where all were.
@@ -146,9 +159,8 @@ fn known(strength: Strength) -> &'static str {
     }
 }
 
-fn finding_in_full(page: &mut Document, campaign: &Campaign, finding: &Finding, slots: &[usize]) {
-    page.gap();
-    page.answer(&finding.statement);
+/// All that is known of a finding beside its statement.
+fn facts(page: &mut Document, campaign: &Campaign, finding: &Finding, slots: &[usize]) {
     let names: Vec<&str> = slots.iter().map(|slot| campaign.name_of(*slot)).collect();
     page.fact("cause", format!("{} ({}), in {}", finding.cause, known(finding.strength), names.join("; ")));
     finding.evidence.iter().for_each(|evidence| page.fact("evidence", evidence));
@@ -195,11 +207,24 @@ fn proven(proof: &Proof) -> String {
     format!("{verdict}: {change} with the change, {interval}{records}")
 }
 
+/// A sentence for each slot that was explained.
+fn limits(page: &mut Document, campaign: &Campaign, summary: &Summary) {
+    for explanation in &summary.explanations {
+        if let Some(row) = summary.rows.iter().find(|row| row.slot == explanation.slot) {
+            page.say(limit(campaign, explanation, row));
+        }
+    }
+}
+
 /// `forwarding: 0.626 Mpps. The DUT was the limit: CPU 1 was full, and a frame takes 1,597 ns of it. No known cause was found.`
 fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
     let rate = rate_with_unit(row.received.median);
     let full = &row.full_cpus;
-    let busy = if full.is_empty() { String::new() } else { format!(" CPU {} was full.", cpu_list(full)) };
+    let busy = match full[..] {
+        [] => String::new(),
+        [one] => format!(" CPU {one} was full."),
+        _ => format!(" CPUs {} were full.", cpu_list(full)),
+    };
     let limit = match row.limit {
         Limit::Dut if row.ns_per_frame > 0.0 => format!(
             "The DUT was the limit: it takes {:.0} ns for a frame, with the tester's part.",
@@ -259,7 +284,8 @@ fn not_examined(page: &mut Document, explanations: &[Explanation]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_measure::record::Slot;
+    use linerate_measure::record::{Slot, Stopped};
+    use linerate_measure::summary::summarise;
     use linerate_stats::Estimate;
 
     #[test]
@@ -320,5 +346,34 @@ mod tests {
             page.text(crate::pages::Style::default())
                 .contains("Not examined: locks, because it was not profiled.")
         );
+    }
+
+    #[test]
+    fn a_page_for_others_has_every_finding_with_its_undo() {
+        let change = Change { system: "Linux".into(), commands: "do it".into(), undo: "take it back".into() };
+        let found = (0..=MOST).map(|n| Finding {
+            changes: vec![change.clone()],
+            ..finding(&format!("cause-{n}"), Strength::Observed, 0.1)
+        });
+        let reason = NotExamined { cause: "locks".into(), reason: "it was not profiled".into() };
+        let explanation =
+            Explanation { findings: found.collect(), not_examined: vec![reason], ..Explanation::default() };
+        let mut summary = summarise(&Campaign::default(), &[], Stopped::Trials, 0);
+        summary.explanations = vec![explanation];
+        let drawn = |whole| {
+            let mut page = Document::default();
+            section(&mut page, &Campaign::default(), &summary, whole);
+            crate::format::FORMATS
+                .iter()
+                .find(|f| f.name() == "html")
+                .unwrap()
+                .render(&page, Default::default())
+        };
+        let counts = |whole| {
+            ["<details", "take it back", "because it was not profiled"]
+                .map(|text| drawn(whole).matches(text).count())
+        };
+        assert_eq!(counts(true), [MOST + 2, MOST + 1, 1]);
+        assert_eq!(counts(false), [0, 0, 0]);
     }
 }

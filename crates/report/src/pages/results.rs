@@ -23,7 +23,7 @@ use super::numbers::{listed, rate_unit, share, together};
 use crate::document::{Block, Cell, Document, Tone};
 use linerate_hosts::configuration::Configuration;
 use linerate_measure::record::{
-    Campaign, HostFacts, Mode, Planned, Row, Series, SlotFacts, Summary, TrialRecord,
+    Campaign, HostFacts, Mode, Planned, Row, Series, Slot, SlotFacts, Summary, TrialRecord,
 };
 use linerate_profile::Profile;
 use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
@@ -93,6 +93,12 @@ impl Shown<'_> {
     /// The median rate of a cell that has one.
     fn rate(&self, cell: usize) -> Option<f64> {
         self.row(cell).filter(|r| r.received.n > 0).map(|r| r.received.median)
+    }
+
+    /// The slots with a DUT, or those of the tester alone where there is no other.
+    fn measured_slots(&self) -> Vec<&Slot> {
+        let with_dut = self.campaign.slots.iter().any(|slot| !slot.is_calibration());
+        self.campaign.slots.iter().filter(|slot| slot.is_calibration() != with_dut).collect()
     }
 
     /// The series that are part of the page. Where factors are crossed, the same cells are part of several: those over numbers are.
@@ -198,7 +204,7 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
     if !shown.is_whole() {
         tables::expectations(page, shown);
     }
-    super::explanation::section(page, shown.campaign, shown.summary);
+    super::explanation::section(page, shown.campaign, shown.summary, shown.is_whole());
     balance::balance(page, shown.campaign, &shown.summary.explanations, shown.is_whole());
     pictures::queues(page, shown);
     profiles::profiles(page, shown);
@@ -264,8 +270,10 @@ fn repeat(page: &mut Document, shown: &Shown<'_>) {
 
 /// The trials of each cell as ministat(1) prints them, to copy.
 fn ministat(page: &mut Document, shown: &Shown<'_>) {
+    let slots = shown.measured_slots();
     let set = |row: &Row| {
         let trials = shown.trials.iter().filter(|trial| trial.slot == row.slot && trial.audit.valid);
+        let trials = trials.filter(|trial| slots.iter().any(|slot| slot.id == trial.slot));
         let rates: Vec<f64> = trials.filter_map(|trial| Some(trial.rates?.received.round())).collect();
         (rates.len() >= 3).then(|| Dataset::new(shown.name(row.slot), rates))
     };
