@@ -158,6 +158,7 @@ impl TrialOutcome {
             record: TrialRecord {
                 directions,
                 samples: outcome.samples,
+                warm_up: outcome.warm_up,
                 dut,
                 cpus: found.cpus,
                 collected: found.collected,

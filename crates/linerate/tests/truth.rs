@@ -330,7 +330,13 @@ fn counters_agree_with_each_other() {
         }
         let samples = trial["samples"].as_array().unwrap();
         assert!(samples.len() >= 4, "{}", samples.len());
-        for pair in samples.windows(2) {
+        let warm_up = trial["warm_up"].as_array().expect("samples of the warm-up");
+        let all: Vec<_> = warm_up.iter().chain(samples).collect();
+        assert!(
+            warm_up.iter().all(|sample| sample["t_ns"].as_u64() < samples[0]["t_ns"].as_u64()),
+            "{all:?}"
+        );
+        for pair in all.windows(2) {
             let grows = |key: &str| pair[0][key].as_u64() <= pair[1][key].as_u64();
             assert!(grows("t_ns") && grows("sent") && grows("received"), "{pair:?}");
         }

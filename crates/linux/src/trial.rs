@@ -13,6 +13,8 @@ use std::time::Duration;
 /// The outcome of a trial, before the audit.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
+    /// Samples of the warm-up.
+    pub warm_up: Vec<Sample>,
     /// Samples of the window.
     pub samples: Vec<Sample>,
     /// The same by direction, forward and reverse, where frames went both ways.
@@ -105,7 +107,10 @@ pub fn run(
         };
         machine.done(sample, monotonic_ns().saturating_sub(outcome.began_ns));
     }
-    outcome.samples = machine.into_samples();
+    [outcome.warm_up, outcome.samples] = machine.into_samples();
+    for way in &mut outcome.each {
+        way.drain(..outcome.warm_up.len().min(way.len()));
+    }
     Ok(outcome)
 }
 

@@ -349,6 +349,9 @@ pub struct TrialRecord {
     pub audit: Audit,
     /// Raw samples of the window.
     pub samples: Vec<Sample>,
+    /// Those of the load before it, which are in no figure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warm_up: Vec<Sample>,
     /// Each direction by itself, where frames went both ways: everything else is of both together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<DirectionCounts>,

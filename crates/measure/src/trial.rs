@@ -78,6 +78,11 @@ impl Timing {
         Timing { settle_ns: 0, least_drain_ns: 0, ..self }
     }
 
+    /// Between two samples of the warm-up, which is shorter than the window.
+    fn warm_up_interval_ns(&self) -> u64 {
+        (self.warm_up_ns / WARM_UP_SAMPLES).max(LEAST_INTERVAL_NS).min(self.interval_ns)
+    }
+
     /// All time under load.
     pub fn load(&self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.load_ns())
@@ -88,6 +93,11 @@ impl Timing {
         self.warm_up_ns + self.run_ns
     }
 }
+
+/// Samples of a warm-up, unless they would be closer together than…
+const WARM_UP_SAMPLES: u64 = 5;
+/// …this, or further apart than those of the window.
+const LEAST_INTERVAL_NS: u64 = 2_000_000;
 
 /// How the load of a trial changes over its time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -155,6 +165,7 @@ const LATEST_NS: u64 = 40_000_000;
 pub struct Machine {
     timing: Timing,
     step: Step,
+    warm_up: Vec<Sample>,
     samples: Vec<Sample>,
     /// When the receiver's count last changed.
     last_change_ns: u64,
@@ -165,8 +176,15 @@ pub struct Machine {
 impl Machine {
     /// A trial that has not begun.
     pub fn new(timing: Timing) -> Self {
-        let (samples, step) = (Vec::new(), Step::Start);
-        Machine { timing, step, samples, last_change_ns: 0, last_received: 0, stopped_ns: 0 }
+        Machine {
+            timing,
+            step: Step::Start,
+            warm_up: Vec::new(),
+            samples: Vec::new(),
+            last_change_ns: 0,
+            last_received: 0,
+            stopped_ns: 0,
+        }
     }
 
     pub fn step(&self) -> Step {
@@ -176,7 +194,7 @@ impl Machine {
     /// The step is done, at `now_ns` since the start. `sample`: the one that was taken in [`Step::Sample`] or [`Step::Drain`].
     pub fn done(&mut self, sample: Option<Sample>, now_ns: u64) {
         self.step = match (self.step, sample) {
-            (Step::Start, _) => Step::Sample(self.timing.warm_up_ns),
+            (Step::Start, _) => Step::Sample(0),
             (Step::Sample(at), Some(sample)) => self.sampled(at, sample),
             (Step::Sample(_), None) => Step::Stop,
             (Step::Stop, _) => {
@@ -189,6 +207,13 @@ impl Machine {
     }
 
     fn sampled(&mut self, at: u64, sample: Sample) -> Step {
+        let begin = self.timing.warm_up_ns;
+        if at < begin {
+            self.warm_up.push(sample);
+            // A sample right after a late one has no rate.
+            let interval = self.timing.warm_up_interval_ns();
+            return Step::Sample((at + interval).max(sample.t_ns + interval / 2).min(begin));
+        }
         self.samples.push(sample);
         let end = self.timing.load_ns();
         let another = sample.t_ns + self.timing.interval_ns;
@@ -218,9 +243,9 @@ impl Machine {
         }
     }
 
-    /// The samples of the measured window, the first at its beginning.
-    pub fn into_samples(self) -> Vec<Sample> {
-        self.samples
+    /// The samples of the warm-up, and those of the measured window: the first at its beginning.
+    pub fn into_samples(self) -> [Vec<Sample>; 2] {
+        [self.warm_up, self.samples]
     }
 }
 
@@ -308,7 +333,35 @@ mod tests {
             };
             machine.done(taken, now);
         }
-        (machine.into_samples(), steps, now - stopped.unwrap())
+        let [warm_up, samples] = machine.into_samples();
+        assert!(warm_up.iter().all(|sample| sample.t_ns < timing.warm_up_ns), "{warm_up:?}");
+        assert!(warm_up.windows(2).all(|two| two[0].t_ns < two[1].t_ns), "{warm_up:?}");
+        (samples, steps, now - stopped.unwrap())
+    }
+
+    #[test]
+    fn the_warm_up_has_samples_of_its_own_that_change_no_rate() {
+        let sampled = |warm_up_ns: u64| {
+            let mut machine = Machine::new(Timing { warm_up_ns, ..Timing::slice(100_000_000) });
+            machine.done(None, 0);
+            while let Step::Sample(t_ns) = machine.step() {
+                // Nothing is received before the window.
+                let received = t_ns.saturating_sub(warm_up_ns);
+                machine.done(Some(Sample { t_ns, sent: t_ns, received }), t_ns);
+            }
+            let [warm_up, window] = machine.into_samples();
+            let rates = rates(&window).unwrap();
+            assert_eq!((rates.offered, rates.received, window[0].t_ns), (1e9, 1e9, warm_up_ns));
+            warm_up.iter().map(|sample| sample.t_ns / 1_000_000).collect::<Vec<u64>>()
+        };
+        assert_eq!(sampled(10_000_000), [0, 2, 4, 6, 8]);
+        assert_eq!(sampled(1_000_000), [0], "short ones end before there is another sample");
+        assert_eq!(
+            sampled(100_000_000),
+            [0, 10, 20, 30, 40, 50, 60, 70, 80, 90],
+            "as often as in the window"
+        );
+        assert!(sampled(0).is_empty());
     }
 
     #[test]
@@ -327,12 +380,12 @@ mod tests {
         let sampled = |late_ns: u64| {
             let mut machine = Machine::new(Timing::slice(10_000_000));
             machine.done(None, 0);
-            let mut late = late_ns;
+            let (mut late, mut t_ns) = (late_ns, 0);
             while let Step::Sample(at) = machine.step() {
-                let t_ns = at + std::mem::take(&mut late);
+                t_ns = at.max(t_ns) + std::mem::take(&mut late);
                 machine.done(Some(Sample { t_ns, sent: t_ns, received: t_ns }), t_ns);
             }
-            rates(&machine.into_samples()).map(|r| r.seconds)
+            rates(&machine.into_samples()[1]).map(|r| r.seconds)
         };
         assert_eq!(sampled(0), Some(0.01));
         assert_eq!(sampled(25_000_000), Some(0.01));

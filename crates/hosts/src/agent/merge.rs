@@ -83,6 +83,13 @@ pub fn merge(senders: &[Series], receivers: &[Series], began: u64, from: u64, to
     [from].into_iter().chain(inner).chain([to]).map(sample).collect()
 }
 
+/// Samples of the load from `began` to before `from`, where its window begins.
+pub fn warm_up(senders: &[Series], receivers: &[Series], began: u64, from: u64) -> Vec<Sample> {
+    let mut samples = merge(senders, receivers, began, began, from);
+    samples.retain(|sample| sample.t_ns < from.saturating_sub(began));
+    samples
+}
+
 /// A device's counters at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
@@ -166,9 +173,14 @@ mod tests {
     fn counts_grow_evenly_between_reports() {
         let sender = series(&[(100, 0), (200, 1000), (300, 2000), (400, 3000)]);
         let receiver = series(&[(150, 400), (350, 2400)]);
-        let samples = merge(&[sender.clone(), sender], &[receiver], 100, 150, 350);
+        let samples =
+            merge(&[sender.clone(), sender.clone()], std::slice::from_ref(&receiver), 100, 150, 350);
         let expected = [(50, 1000, 400), (100, 2000, 900), (200, 4000, 1900), (250, 5000, 2400)];
-        assert_eq!(samples.iter().map(|s| (s.t_ns, s.sent, s.received)).collect::<Vec<_>>(), expected);
+        let seen = |all: &[Sample]| all.iter().map(|s| (s.t_ns, s.sent, s.received)).collect::<Vec<_>>();
+        assert_eq!(seen(&samples), expected);
+        let before = warm_up(&[sender.clone(), sender.clone()], &[receiver.clone()], 100, 250);
+        assert_eq!(seen(&before), [(0, 0, 400), (100, 2000, 900)]);
+        assert_eq!(warm_up(&[sender], &[receiver], 100, 100), []);
     }
 
     #[test]

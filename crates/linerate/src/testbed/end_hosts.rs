@@ -115,7 +115,7 @@ impl Testbed for EndHosts {
         if faults.is_empty() {
             faults.extend(tcp.faults(&of, flows.into()));
         }
-        let samples = window(&ends.reports, &timing, &of);
+        let (warm_up, samples) = samples(&ends.reports, &timing, &of);
         if samples.is_empty() && faults.is_empty() {
             faults.push(
                 "iperf3 has no samples of the whole window: run it again, with a longer trial if it repeats"
@@ -134,7 +134,7 @@ impl Testbed for EndHosts {
         let [there, _] = counts;
         let port = |frames, bytes| PortCounters { frames, bytes, ..PortCounters::default() };
         let ports = [port(there.frames_in, there.bytes_in), port(there.frames_out, there.bytes_out)];
-        let outcome = Outcome { samples, began_ns, faults, ..Outcome::default() };
+        let outcome = Outcome { warm_up, samples, began_ns, faults, ..Outcome::default() };
         let ports = ports.map(|port| vec![port]);
         let mut outcome = TrialOutcome::new(outcome, ports, vec![account], collectors.after());
         outcome.record.tcp = Some(tcp);
@@ -244,15 +244,20 @@ fn bytes_until(report: &Report, ns: u64) -> Option<f64> {
     None
 }
 
-/// Samples of the window, in full segments. Empty if a report does not cover it.
-fn window(reports: &[Report; 2], timing: &Timing, path: &PathOf) -> Vec<Sample> {
-    let steps = (timing.run_ns / timing.interval_ns).max(1);
-    let at = |step: u64| {
-        let t_ns = timing.warm_up_ns + timing.run_ns * step / steps;
+/// Samples of the warm-up and of the window, in full segments. Empty if a report does not cover it.
+fn samples(reports: &[Report; 2], timing: &Timing, path: &PathOf) -> (Vec<Sample>, Vec<Sample>) {
+    let at = |t_ns: u64| {
         let segments = |report| Some((bytes_until(report, t_ns)? / f64::from(path.payload)) as u64);
         Some(Sample { t_ns, sent: segments(&reports[0])?, received: segments(&reports[1])? })
     };
-    (0..=steps).map(at).collect::<Option<Vec<_>>>().unwrap_or_default()
+    let over = |from_ns: u64, time_ns: u64| {
+        let steps = (time_ns / timing.interval_ns).max(1);
+        let samples = (0..=steps).map(|step| at(from_ns + time_ns * step / steps));
+        samples.collect::<Option<Vec<_>>>().unwrap_or_default()
+    };
+    let mut warm_up = over(0, timing.warm_up_ns);
+    warm_up.retain(|sample| sample.t_ns < timing.warm_up_ns);
+    (warm_up, over(timing.warm_up_ns, timing.run_ns))
 }
 
 /// Frames that the path lost, and its counts beside those of both kernels.

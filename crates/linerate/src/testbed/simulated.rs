@@ -94,9 +94,11 @@ fn together(outcomes: Vec<Outcome>) -> Outcome {
         received: a.received + b.received,
         ..*a
     };
-    let samples = forward.samples.iter().zip(&reverse.samples).map(sum).collect();
+    let of = |a: &[Sample], b: &[Sample]| a.iter().zip(b).map(sum).collect();
+    let warm_up = of(&forward.warm_up, &reverse.warm_up);
+    let samples = of(&forward.samples, &reverse.samples);
     let (began_ns, faults) = (forward.began_ns, forward.faults);
-    Outcome { samples, each: [forward.samples, reverse.samples], began_ns, faults }
+    Outcome { warm_up, samples, each: [forward.samples, reverse.samples], began_ns, faults }
 }
 
 /// Reads `ok`, or `loss=N,duplication=N,delay=T,rate=R,queue=N,outage=T@T`.

@@ -57,6 +57,9 @@ fn conserves(by: Backend, to: Backend) {
         let window = rates(&flown.outcome.samples).unwrap();
         assert!((window.seconds - 0.3).abs() < 1e-6 && window.received > 0.0, "{window:?}");
         assert!(flown.outcome.samples.len() >= 2 && flown.late.len() == 1, "{flown:?}");
+        let first = flown.outcome.samples[0];
+        assert!(flown.outcome.warm_up.iter().all(|sample| sample.t_ns < first.t_ns), "{flown:?}");
+        assert!(!flown.outcome.warm_up.is_empty(), "{flown:?}");
         assert!(flown.cpus.contains_key("g") && flown.cpus.contains_key("r"));
     }
     drop(members);

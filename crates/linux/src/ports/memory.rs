@@ -166,12 +166,13 @@ impl MemoryLink {
             };
             machine.done(sample, self.now_ns - began_ns);
         }
+        let [warm_up, samples] = machine.into_samples();
         let (stream, next_sequence) = (self.source.stream, self.source.sequence);
         let (bursts, bursts_ns) = self.pacer.bursts();
         let (frames, bytes) = (self.frames, self.bytes);
         let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
         MemoryTrial {
-            outcome: Outcome { samples: machine.into_samples(), began_ns, ..Outcome::default() },
+            outcome: Outcome { warm_up, samples, began_ns, ..Outcome::default() },
             sent: PortCounters {
                 frames,
                 bytes,

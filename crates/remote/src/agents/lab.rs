@@ -6,7 +6,7 @@
 
 use super::Agent;
 use crate::{RemoteError, Result};
-use linerate_hosts::agent::merge::{Series, merge};
+use linerate_hosts::agent::merge::{Series, merge, warm_up};
 use linerate_hosts::agent::message::{Order, Port, Reply, Role, Sample};
 use linerate_hosts::clock::Offset;
 use linerate_hosts::stamps::{Stamps, ages};
@@ -413,7 +413,8 @@ impl Trial<'_> {
         if let [forward, reverse] = &of_ways[..] {
             flown.outcome.each = [merged(forward), merged(reverse)];
         }
-        let all = [0, 1].map(|end| of_ways.iter().flat_map(|way| way[end].clone()).collect());
+        let all = [0, 1].map(|end| of_ways.iter().flat_map(|way| way[end].clone()).collect::<Vec<_>>());
+        flown.outcome.warm_up = warm_up(&all[0], &all[1], began, from);
         flown.outcome.samples = merged(&all);
     }
 }

@@ -3,7 +3,7 @@
 use super::running::Running;
 use super::{Flight, NOTHING_ARRIVED};
 use crate::agents::Flown;
-use linerate_hosts::agent::merge::{Series, merge};
+use linerate_hosts::agent::merge::{Series, merge, warm_up};
 use linerate_hosts::tools::Side;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::trial::{self, Timing};
@@ -143,6 +143,9 @@ impl Flight<'_> {
             ));
         }
         flown.outcome.began_ns = window.began;
+        if !samples.is_empty() {
+            flown.outcome.warm_up = warm_up(sent, received, window.began, window.from);
+        }
         flown.outcome.samples = samples;
     }
 }

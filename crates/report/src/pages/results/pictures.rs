@@ -133,7 +133,7 @@ fn losses_at(shown: &Shown<'_>, cell: usize, load: f64) -> Vec<f64> {
     shown.trials.iter().filter(there).map(|trial| 100.0 * trial.loss_ratio).collect()
 }
 
-/// The rate of every trial in the order of time.
+/// The rate of every trial in the order of time. The tester's own, without a DUT, is so high that it leaves no room for others.
 pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
     let (scale, unit) = shown.unit();
     let of = |slot: &Slot, valid: bool| -> Vec<Spot> {
@@ -144,7 +144,7 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
         };
         here.filter_map(spot).collect()
     };
-    let slots = &shown.campaign.slots;
+    let slots = shown.measured_slots();
     let valid = slots.iter().map(|slot| (shown.name(slot.id), of(slot, true)));
     let mut all: Vec<(String, Vec<Spot>)> = valid.filter(|(_, points)| !points.is_empty()).collect();
     let cells = all.len();
@@ -155,7 +155,7 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
     }
     let series = |(name, points)| Series { name, look: Look::Marks, points };
     let chart = Chart {
-        title: "Every trial in the order of time".into(),
+        title: "The trials in the order of time".into(),
         x: Axis { label: "time since the first trial, s".into(), scale: Scale::Linear { from_zero: true } },
         y: Axis { label: format!("received, {unit}"), scale: Scale::Linear { from_zero: true } },
         series: all.into_iter().map(series).collect(),
@@ -183,9 +183,7 @@ pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
         valid.for_each(|trial| all.merge(&trial.receiver.latency));
         (all.count() > 0).then(|| (shown.name(slot.id), all))
     };
-    let with_dut = shown.campaign.slots.iter().any(|slot| !slot.is_calibration());
-    let slots = shown.campaign.slots.iter().filter(|slot| slot.is_calibration() != with_dut);
-    let mut all: Vec<(String, Histogram)> = slots.filter_map(of).collect();
+    let mut all: Vec<(String, Histogram)> = shown.measured_slots().into_iter().filter_map(of).collect();
     let cells = all.len();
     all.truncate(MOST_SERIES);
     if all.is_empty() {
@@ -249,15 +247,28 @@ pub fn loads(page: &mut Document, shown: &Shown<'_>) {
     for (slot, trials) in all.iter().take(MOST_LOADS) {
         page.blocks.push(Block::Chart(inside(shown, slot, trials)));
     }
-    page.note("Rates between two samples of the counters, medians over the trials of a cell at its last load. The warm-up is not sampled.");
+    let sampled = all.iter().flat_map(|(_, trials)| trials).any(|trial| !trial.warm_up.is_empty());
+    let warm_up = if sampled { "and its dots are in no figure" } else { "was not sampled" };
+    page.note(format!(
+        "Rates between two samples of the counters, medians over the trials of a cell at its last load. The warm-up is shaded {warm_up}."
+    ));
     left_out(page, all.len(), MOST_LOADS);
 }
 
 fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
     let (scale, unit) = shown.unit();
-    let samples = trials.iter().map(|trial| trial.samples.len()).min().unwrap_or(0);
+    let least =
+        |of: fn(&TrialRecord) -> &[Sample]| trials.iter().map(|trial| of(trial).len()).min().unwrap_or(0);
+    let before = least(|trial| &trial.warm_up);
+    let samples = before + least(|trial| &trial.samples);
+    // The window begins at the same place of all.
+    let of_load = |trial: &&TrialRecord| {
+        let warm_up = &trial.warm_up[trial.warm_up.len() - before..];
+        [warm_up, &trial.samples].concat()
+    };
+    let loads: Vec<Vec<Sample>> = trials.iter().map(of_load).collect();
     let rates = |of: &dyn Fn(&[Sample]) -> f64, at: usize| -> Vec<f64> {
-        let between = trials.iter().filter_map(|trial| trial.samples.get(at - 1..=at));
+        let between = loads.iter().filter_map(|samples| samples.get(at - 1..=at));
         let rate = |two: &[Sample]| 1e9 * of(two) / two[1].t_ns.saturating_sub(two[0].t_ns) as f64 / scale;
         between.map(rate).filter(|rate| rate.is_finite()).collect()
     };
@@ -265,7 +276,9 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
         let spot = |at: usize| {
             let rates = rates(of, at);
             let y = linerate_stats::median(&rates)?;
-            let x = trials[0].samples[at - 1].t_ns.midpoint(trials[0].samples[at].t_ns) as f64 / 1e9;
+            let times =
+                loads.iter().map(|samples| samples[at - 1].t_ns.midpoint(samples[at].t_ns) as f64 / 1e9);
+            let x = linerate_stats::median(&times.collect::<Vec<f64>>())?;
             Some(Spot { x, y, interval: None, trials: if all { rates } else { Vec::new() } })
         };
         (1..samples).filter_map(spot).collect()
@@ -277,7 +290,9 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
         let lost = sent.y - received.y;
         (lost > LOSS_SHOWN * sent.y).then(|| Spot { x: sent.x, y: lost, interval: None, trials: Vec::new() })
     };
-    let lost: Vec<Spot> = sent.iter().zip(&received).filter_map(lost).collect();
+    // In the warm-up, frames fill queues.
+    let window = |(sent, _): &(&Spot, &Spot)| 1e9 * sent.x > trials[0].timing.warm_up_ns as f64;
+    let lost: Vec<Spot> = sent.iter().zip(&received).filter(window).filter_map(lost).collect();
     let at = |x: f64| Spot { x, y: 0.0, interval: None, trials: Vec::new() };
     let seconds = |ns: u64| ns as f64 / 1e9;
     let timing = trials[0].timing;
