@@ -75,7 +75,7 @@ pub fn report(records: &Records<'_>) -> Document {
     match (&campaign.imported, &campaign.planned) {
         (Some(origin), _) => imported::page(&mut page, campaign, origin, host, summary, trials),
         (None, Some(planned)) => {
-            results::page(&mut page, &results::Shown::new(planned, records), records.facts);
+            results::page(&mut page, &results::Shown::new(planned, records));
         }
         (None, None) => page.warn("This record has no plan, so it answers no question."),
     }

@@ -52,21 +52,13 @@ pub fn run(args: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of a campaign.
-///
-/// # Errors
-/// The directory is no record.
-pub fn html(directory: &Path) -> Result<String> {
-    Ok(drawn(page(directory)?.1))
-}
-
 /// Writes the page of a campaign beside its records; `quiet`: without a word.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn beside(directory: &Path, quiet: bool) -> Result<()> {
     let file = directory.join(FILE);
-    write(&file, &html(directory)?)?;
+    write(&file, &drawn(page(directory)?.1))?;
     if !quiet {
         tell(format!("the page is in {}", file.display()));
     }
@@ -82,7 +74,10 @@ fn write(file: &Path, text: &str) -> Result<()> {
 }
 
 /// The page of a campaign, and when it began.
-fn page(directory: &Path) -> Result<(String, Document)> {
+///
+/// # Errors
+/// The directory is no record.
+pub(super) fn page(directory: &Path) -> Result<(String, Document)> {
     let stored = records::read(directory)?;
     let page = page_of(&stored, &summary_of(&stored), directory)?;
     Ok((stored.campaign.started, page))

@@ -8,7 +8,7 @@ use clap::Args;
 use linerate_linux::files;
 use linerate_linux::records;
 use linerate_measure::record::Campaign;
-use linerate_report::document::{Document, Link, Table};
+use linerate_report::document::{Block, Document, Link, Table, Tone};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -91,7 +91,12 @@ fn page(root: &Path, path: &str) -> Result<Answer> {
     // Nothing but what was found is opened.
     if let Some(folder) = found.iter().find(|folder| name(folder) == wanted) {
         let running = records::is_running(folder);
-        let page = Answer::page(report::html(folder)?);
+        let (_, mut page) = report::page(folder)?;
+        if running {
+            let text = format!("This page renews itself every {AGAIN} s.");
+            page.blocks.insert(0, Block::Text { text, tone: Tone::Note });
+        }
+        let page = Answer::page(report::drawn(page));
         return Ok(Answer { again: running.then_some(AGAIN), ..page });
     }
     if !wanted.is_empty() {

@@ -23,7 +23,7 @@ use super::numbers::{listed, rate_unit, share, together};
 use crate::document::{Block, Cell, Document, Tone};
 use linerate_hosts::configuration::Configuration;
 use linerate_measure::record::{
-    Campaign, HostFacts, Mode, Planned, Row, Series, Slot, SlotFacts, Summary, TrialRecord,
+    Campaign, HostFacts, LabKind, Mode, Planned, Row, Series, Slot, SlotFacts, Summary, TrialRecord,
 };
 use linerate_profile::Profile;
 use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
@@ -44,14 +44,16 @@ pub struct Shown<'a> {
     pub summary: &'a Summary,
     /// The trials, for pictures; empty where a page has none.
     pub trials: &'a [TrialRecord],
+    /// How the DUTs were configured.
+    facts: &'a [SlotFacts],
     /// The stacks of the cells that were profiled.
     pub stacks: &'a BTreeMap<usize, Profile>,
 }
 
 impl<'a> Shown<'a> {
     pub fn new(planned: &'a Planned, records: &Records<'a>) -> Shown<'a> {
-        let Records { campaign, host, summary, trials, stacks, .. } = *records;
-        Shown { campaign, planned, host, summary, trials, stacks }
+        let Records { campaign, host, summary, trials, stacks, facts } = *records;
+        Shown { campaign, planned, host, summary, trials, facts, stacks }
     }
 
     /// Whether the page is for somebody who was not there: with pictures, and with the method before the details.
@@ -93,6 +95,16 @@ impl Shown<'_> {
     /// The median rate of a cell that has one.
     fn rate(&self, cell: usize) -> Option<f64> {
         self.row(cell).filter(|r| r.received.n > 0).map(|r| r.received.median)
+    }
+
+    /// The speed of the links of real hosts, in bit/s: the plan's, or that of the DUT's slowest card.
+    fn link_speed(&self) -> Option<f64> {
+        let of_cards = || {
+            let found = self.facts.iter().filter_map(Configuration::recorded).flat_map(|found| found.cards);
+            found.filter(|card| card.kind.is_none()).filter_map(|card| card.speed).reduce(f64::min)
+        };
+        let hosts = self.campaign.asked.lab == LabKind::Hosts;
+        self.planned.experiment.link_speed.or_else(|| of_cards().filter(|_| hosts))
     }
 
     /// The slots with a DUT, or those of the tester alone where there is no other.
@@ -144,7 +156,7 @@ pub(super) fn has_rate(row: &Row) -> bool {
 }
 
 /// The whole page. The caller has already said whether the campaign is simulated.
-pub fn page(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
+pub fn page(page: &mut Document, shown: &Shown<'_>) {
     let experiment = &shown.planned.experiment;
     match (&shown.planned.file, shown.is_whole()) {
         (None, true) if !shown.campaign.variants().is_empty() => {
@@ -185,10 +197,10 @@ pub fn page(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
     pictures::loads(page, shown);
     pictures::cpus(page, shown);
     audits::audits(page, shown);
-    conformance(page, shown, facts);
+    conformance(page, shown);
     repeat(page, shown);
     audits::machine(page, shown.host);
-    configurations(page, shown, facts);
+    configurations(page, shown);
 }
 
 /// What stands behind the rates of the cells.
@@ -220,8 +232,8 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
 }
 
 /// The requirements of the standard that the campaign claims.
-fn conformance(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
-    let Shown { campaign, host, trials, summary, .. } = *shown;
+fn conformance(page: &mut Document, shown: &Shown<'_>) {
+    let Shown { campaign, host, trials, facts, summary, .. } = *shown;
     let records = linerate_standards::Records { campaign, host, trials, facts, summary: Some(summary) };
     let Some(found) = linerate_standards::conformance(&records) else { return };
     page.heading("Conformance");
@@ -236,10 +248,10 @@ fn conformance(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
 }
 
 /// The configuration of the DUTs; those that differ in their traffic alone are configured alike.
-fn configurations(page: &mut Document, shown: &Shown<'_>, facts: &[SlotFacts]) {
+fn configurations(page: &mut Document, shown: &Shown<'_>) {
     let mut known = Vec::new();
     page.folded("Configuration of the DUTs", |page| {
-        for facts in facts {
+        for facts in shown.facts {
             let Some(found) = Configuration::recorded(facts) else { continue };
             if !known.contains(&found) {
                 let mut of = super::facts("", &found);

@@ -463,7 +463,7 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
         }
     }
     if label.starts_with("frame length") && names.is_empty() && of == Unit::Frames {
-        series.extend(limits(&series, scale));
+        series.extend(limits(&series, scale, None));
     }
     let known = series.iter().flat_map(|series| &series.points).any(|spot| spot.interval.is_some());
     Some(Chart {
@@ -475,16 +475,16 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
     })
 }
 
-/// The line rate of the slowest Ethernet that carries every point, over the frame length, and that of simple IMIX.
-pub fn limits(series: &[Series], scale: f64) -> Vec<Series> {
+/// The line rate over the frame length, and that of simple IMIX: of a link of so many bit/s where that is known and it carries every
+/// point, else of the slowest Ethernet that does.
+pub fn limits(series: &[Series], scale: f64, link: Option<f64>) -> Vec<Series> {
     // What a card sends for an instant beyond the line rate is an error of clocks.
     const TOLERANCE: f64 = 1.001;
     let points = || series.iter().flat_map(|series| &series.points);
     let carries = |bits: f64| points().all(|spot| spot.y * scale <= TOLERANCE * line_rate(bits, spot.x));
-    let Some((name, bits)) = LINK_SPEEDS.into_iter().find(|(_, bits)| carries(*bits)) else {
-        return Vec::new();
-    };
-    let name = name.replace('G', " Gbit/s");
+    let mut speeds = link.into_iter().chain(LINK_SPEEDS.map(|(_, bits)| bits));
+    let Some(bits) = speeds.find(|bits| carries(*bits)) else { return Vec::new() };
+    let name = format!("{} Gbit/s", bits / 1e9);
     let own = || points().map(|spot| spot.x);
     let [least, greatest] = [f64::min, f64::max].map(|end| own().reduce(end).unwrap_or(0.0));
     // Between two lengths the line rate is no straight line.

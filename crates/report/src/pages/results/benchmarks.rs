@@ -155,15 +155,15 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
     let fps = |value: f64| rate(value, scale, 4);
     let limit = |result: &&Result<'_>| result.maximum.map(|maximum| rate(maximum.fps, scale, 4));
     let medium = found.iter().all(|result| result.maximum.is_some_and(|maximum| maximum.medium));
-    let limited = if medium { ("theoretical", "limit") } else { ("reference", "rate") };
+    let limited = if medium { "theoretical limit" } else { "reference rate" };
     match test {
         Benchmark::Throughput => {
             let table = rows()
                 .column("throughput", unit, figure!(Throughput, f, fps(f.fps)))
-                .column("upper", "bound", figure!(Throughput, f, f.upper.map(fps)))
+                .column("upper bound", unit, figure!(Throughput, f, f.upper.map(fps)))
                 .column("frames", "sent", figure!(Throughput, f, count(f.frames)))
                 .column("trial", "", figure!(Throughput, f, seconds(f.seconds)))
-                .column(limited.0, limited.1, limit)
+                .column(limited, unit, limit)
                 .column("% of", "that", |result| {
                     let Figures::Throughput(found) = &result.tested.figures else { return None };
                     Some(share(found.fps / result.maximum?.fps))

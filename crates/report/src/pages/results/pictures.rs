@@ -425,7 +425,7 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
         });
         let mut lines: Vec<Series> = lines.collect();
         if lengths {
-            lines.extend(limits(&lines, shown.unit().0));
+            lines.extend(limits(&lines, shown.unit().0, shown.link_speed()));
         }
         let label = match &factor.about {
             Some(about) => about.clone(),
