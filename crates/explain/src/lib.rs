@@ -50,6 +50,9 @@ fn of_case(case: &Case<'_>) -> Explanation {
     found
 }
 
+/// Causes that are none of the DUT: the rate of a slot that has one is not its DUT's alone.
+pub const DOUBTS: [&str; 3] = ["tester-limit", "steal", "other-programs"];
+
 /// The names of all causes that are looked for.
 pub fn causes() -> impl Iterator<Item = &'static str> {
     rules::RULES.iter().map(|(cause, _)| *cause)

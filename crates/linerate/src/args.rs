@@ -156,6 +156,10 @@ pub struct CampaignArgs {
     #[arg(long)]
     pub report: bool,
 
+    /// Write the verdicts as JUnit XML at the end, for CI (`linerate export junit`)
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+
     /// Exit with status 3 if a variant is proven slower than the baseline variant by at least this much: 3%
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,

@@ -24,7 +24,7 @@ fn a_report_is_drawn_sorted_and_reached_by_keys() {
         browser.run(&format!("return document.querySelectorAll({selector:?}).length")).as_u64().unwrap()
     };
     assert!(count("figure svg circle") > 20, "trials and marks");
-    assert!(count("svg.lab rect.host") == 3 && count("details") >= 2 && count("nav.contents a") > 5);
+    assert!(count("figure svg rect[rx='4']") == 3 && count("details") >= 2 && count("nav.contents a") > 5);
     assert_eq!(count("figure"), count("figure svg"), "each picture is drawn");
     assert_eq!(count("figure") - 1, count("figure a[download]"), "each has its data, but for the lab");
     sorts(&browser);
@@ -139,6 +139,18 @@ fn sorts(browser: &Browser) {
     browser.press(ENTER);
     assert!(values().iter().rev().is_sorted(), "{:?}", values());
     assert_eq!(by(), "descending");
+    // Rows of IMIX stay below their cells.
+    let rows = browser.run(
+        "const of = [...document.querySelectorAll('table')].find(of => of.innerText.includes('simple IMIX'));
+        for (const _ of [1, 2]) of.tHead.rows[0].cells[1].querySelector('button').click();
+        return [...of.tBodies[0].rows].map(row => [row.cells[0].innerText.includes('IMIX'), Number(row.cells[1].dataset.value)])",
+    );
+    let rows: Vec<(bool, f64)> = serde_json::from_value(rows).unwrap();
+    assert!(
+        rows.len() > 2 && rows.iter().enumerate().all(|(at, (imix, _))| *imix == (at % 2 == 1)),
+        "{rows:?}"
+    );
+    assert!(rows.iter().step_by(2).rev().map(|(_, share)| *share).is_sorted(), "{rows:?}");
 }
 
 /// Tab goes to every link, button, field, scroll region and folded part, and marks where it is.

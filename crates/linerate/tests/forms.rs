@@ -3,7 +3,7 @@
 use crate::common::{Ended, Program, Scratch, linerate};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
@@ -51,9 +51,36 @@ fn campaign(scratch: &Scratch, blocks: u32) -> String {
         let mut document: Value = serde_json::from_str(&text).unwrap();
         let of = if file == "campaign.json" { "slots" } else { "rows" };
         document[of][2]["name"] = format!("{HOSTILE}\u{1}\u{fffe}\n2").into();
+        if of == "rows" {
+            found(&mut document);
+        }
         fs::write(path, document.to_string()).unwrap();
     }
+    fs::create_dir(format!("{records}/profiles")).unwrap();
+    fs::write(format!("{records}/profiles/2.stack"), "main;a;b 30\nmain;<c> 10\n").unwrap();
     records
+}
+
+/// Findings of two cells, and the profile of one: records of a simulated DUT have neither.
+fn found(summary: &mut Value) {
+    let of = |cause: &str, statement: &str| {
+        json!({"cause": cause, "statement": statement, "strength": "observed", "evidence": [HOSTILE],
+            "mechanism": "", "changes": [], "gain": "", "weight": 0.5, "patch": null, "proof": null})
+    };
+    let explained = |slot: u32, findings: &[Value], open: &[&str]| {
+        let open: Vec<Value> = open.iter().map(|cause| json!({"cause": cause, "reason": "why"})).collect();
+        json!({"slot": slot, "findings": findings, "absent": [], "not_examined": open, "stages": []})
+    };
+    let rules = of("linear-rules", "Each frame is compared with many rules.");
+    summary["explanations"] = json!([
+        explained(0, &[], &["tester-limit", "steal", "other-programs"]),
+        explained(1, std::slice::from_ref(&rules), &["steal"]),
+        explained(2, &[rules.clone(), of("steal", HOSTILE)], &[]),
+    ]);
+    summary["profiles"] = json!([{
+        "slot": 1, "event": "cpu-clock", "samples": 40, "user": 0, "lost": 0, "received": null,
+        "stacks": "profiles/2.stack", "functions": [], "stages": null, "events": null, "missing": [],
+    }]);
 }
 
 fn export(form: &str, records: &str) -> Ended {
@@ -159,6 +186,9 @@ fn ci_reads_each_verdict_of_a_campaign() {
     );
     let (failed, why) = case(&all, ".expectations", "nft-stateful is slower than forwarding");
     assert!(failed == "failure" && why.contains("95 % interval"), "{failed} {why}");
+    let cells = ["tester-baseline", "forwarding", &format!("{HOSTILE}   2")];
+    let found = cells.map(|cell| case(&all, ".findings", cell));
+    assert_eq!(found, [("skipped", "not examined: why"), ("passed", ""), ("failure", HOSTILE)]);
     // Of two blocks there is no interval; a campaign that was killed has no verdict.
     let short = campaign(&scratch, 2);
     let all = elements(&export("junit", &short).stdout);
@@ -392,6 +422,7 @@ fn a_picture_is_a_file_of_its_own() {
     let records = campaign(&scratch, 8);
     let list = export("picture", &records).stdout;
     assert!(list.contains("  1  Forwarding rate of each cell\n"), "{list}");
+    assert!(list.contains("  The lab\n") && list.contains("  Flame graph: forwarding\n"), "{list}");
     for at in 1..=list.lines().count() {
         let file = scratch.file(&format!("{at}.svg"));
         linerate(["export", "picture", &records, &at.to_string(), "-o", &file]).run().ok();

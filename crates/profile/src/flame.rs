@@ -80,10 +80,11 @@ fn part(lines: &[String]) -> io::Result<String> {
         let at = svg.find(from)?;
         Some(&svg[at..at + svg[at..].find(to)?])
     };
-    let size = between("viewBox=", " xmlns").unwrap_or_default();
+    let [size, view] =
+        [between("width=", " onload"), between("viewBox=", " xmlns")].map(Option::unwrap_or_default);
     let frames = between("<svg id=\"frames\"", "</svg>").unwrap_or_default();
     let frames = frames.replacen(" id=\"frames\"", "", 1);
-    Ok(format!("<svg {size}>{frames}</svg></svg>"))
+    Ok(format!("<svg {size} {view}>{frames}</svg></svg>"))
 }
 
 fn draw(lines: &[String], picture: Picture) -> io::Result<Vec<u8>> {

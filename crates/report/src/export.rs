@@ -7,7 +7,7 @@ mod prometheus;
 
 pub use junit::{Suite, junit};
 pub use parquet::{Archive, Rows, columns};
-pub use picture::{charts, picture};
+pub use picture::{picture, pictures};
 pub use prometheus::{Metrics, prometheus};
 
 /// A file without characters that XML 1.0 does not have: names come from files and hosts.

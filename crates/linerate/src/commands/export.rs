@@ -11,8 +11,7 @@ use linerate_linux::netbenches::visit;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::record::{Campaign, LabKind, Stopped};
 use linerate_measure::summary::summarise;
-use linerate_report::chart::Chart;
-use linerate_report::export::{Archive, Metrics, Rows, Suite, charts, junit, picture, prometheus};
+use linerate_report::export::{Archive, Metrics, Rows, Suite, junit, picture, pictures, prometheus};
 use linerate_report::pages::Records;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -31,8 +30,8 @@ pub struct Export {
 pub enum Form {
     /// JUnit XML for CI: what a campaign can fail, as test cases
     ///
-    /// Each expectation of the plan, the audit of each cell, each finding, and whether the campaign came to its end is a test case. It
-    /// fails with its figures; it is skipped where the trials are inconclusive or something was not measured, with the reason.
+    /// Each expectation of the plan, the audit of each cell, whether its rate is the DUT's, and whether the campaign came to its end is a
+    /// test case. It fails with its figures; it is skipped where the trials are inconclusive or something was not measured, with the reason.
     #[command(after_help = "Examples:
   sudo linerate run firewalls --quick --out results
   linerate export junit results -o junit.xml
@@ -110,12 +109,8 @@ pub struct Campaigns {
 pub fn run(args: &Export) -> Result<ExitCode> {
     match &args.form {
         Form::Junit(args) => {
-            let mut suites = Vec::new();
-            let code = each(&args.directories, |_, records| {
-                suites.push(Suite::of_campaign(records));
-                Ok(())
-            })?;
-            write(args.output.as_deref(), &junit(&suites)).map(|_| code)
+            let (text, code) = verdicts(&args.directories)?;
+            write(args.output.as_deref(), &text).map(|_| code)
         }
         Form::Prometheus(args) => {
             let mut newest: BTreeMap<String, (String, Metrics)> = BTreeMap::new();
@@ -132,6 +127,24 @@ pub fn run(args: &Export) -> Result<ExitCode> {
         Form::Parquet(args) => parquet(args),
         Form::Picture(args) => one_picture(args),
     }
+}
+
+/// JUnit XML of campaigns, and the exit status.
+fn verdicts(directories: &[PathBuf]) -> Result<(String, ExitCode)> {
+    let mut suites = Vec::new();
+    let code = each(directories, |_, records| {
+        suites.push(Suite::of_campaign(records));
+        Ok(())
+    })?;
+    Ok((junit(&suites), code))
+}
+
+/// Writes the verdicts of a campaign as JUnit XML.
+///
+/// # Errors
+/// The directory is no record, or the file cannot be written.
+pub fn verdicts_of(directory: &Path, file: &Path) -> Result<()> {
+    replace(file, &verdicts(&[directory.into()])?.0)
 }
 
 fn parquet(args: &Parquet) -> Result<ExitCode> {
@@ -156,10 +169,10 @@ fn fill(args: &Parquet, to: impl Write + Send) -> Result<ExitCode> {
 fn one_picture(args: &Picture) -> Result<ExitCode> {
     let stored = records::read(&args.directory)?;
     let page = report::page_of(&stored, &report::summary_of(&stored), &args.directory)?;
-    let all = charts(&page);
+    let all = pictures(&page);
     let list = || {
-        let line = |(at, chart): (usize, &&Chart)| format!("{:>3}  {}\n", at + 1, chart.title);
-        all.iter().enumerate().map(line).collect::<String>()
+        let line = |(at, title): (usize, &str)| format!("{:>3}  {title}\n", at + 1);
+        all.iter().map(|picture| picture.title()).enumerate().map(line).collect::<String>()
     };
     let Some(name) = &args.name else { return all_of(&list()) };
     if args.output.as_ref().is_some_and(|file| file.extension().is_some_and(|ending| ending == "png")) {
@@ -168,7 +181,7 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
         );
     }
     let number = name.parse::<usize>().ok().and_then(|number| all.get(number.checked_sub(1)?));
-    let Some(chart) = number.or_else(|| all.iter().find(|chart| chart.title == *name)) else {
+    let Some(found) = number.or_else(|| all.iter().find(|picture| picture.title() == *name)) else {
         bail_usage!(
             "there is no picture '{name}' on the page of {}; there are\n{}",
             args.directory.display(),
@@ -178,7 +191,7 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
     let Campaign { name, started, linerate, asked, .. } = &stored.campaign;
     let simulated = if asked.lab == LabKind::Simulated { " SIMULATED: not of this machine." } else { "" };
     let origin = format!("Campaign {name}, {started}, linerate {linerate}.{simulated}");
-    let picture = picture(chart, &origin).with_context(|| format!("{} has no point", chart.title))?;
+    let picture = picture(*found, &origin).with_context(|| format!("{} has no point", found.title()))?;
     write(args.output.as_deref(), &picture)
 }
 
@@ -241,8 +254,12 @@ fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Res
 /// It cannot be written.
 pub fn write(file: Option<&Path>, text: &str) -> Result<ExitCode> {
     let Some(file) = file else { return all_of(text) };
-    let written = files::replace_by(file, |to| to.write_all(text.as_bytes()));
-    written.with_context(|| format!("writing {}", file.display()))?;
+    replace(file, text)?;
     tell(format!("written: {}", file.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+fn replace(file: &Path, text: &str) -> Result<()> {
+    let written = files::replace_by(file, |to| to.write_all(text.as_bytes()));
+    written.with_context(|| format!("writing {}", file.display()))
 }

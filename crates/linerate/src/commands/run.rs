@@ -566,6 +566,9 @@ fn report(
     if args.report {
         super::report::beside(&directory, args.quiet)?;
     }
+    if let Some(file) = &args.junit {
+        super::export::verdicts_of(&directory, file)?;
+    }
     if let Some(failure) = failure {
         return Err(failure);
     }

@@ -3,10 +3,11 @@
 use super::xml;
 use crate::pages::changes::change_with_interval;
 use crate::pages::{Records, Shown, decisive};
+use linerate_explain::DOUBTS;
 use linerate_measure::compare::{Comparison, is_slower, may_be_slower};
 use linerate_measure::experiment::Judgement;
 use linerate_measure::record::{
-    Campaign, Expected, Finding, LabKind, Slot, Stopped, Summary, TrialRecord, Verdict,
+    Campaign, Expected, Explanation, LabKind, Slot, Stopped, Summary, TrialRecord,
 };
 use maud::{PreEscaped, html};
 
@@ -43,7 +44,8 @@ enum Outcome {
 }
 
 impl Suite {
-    /// Whether the campaign came to its end, the audit of each cell, each expectation, and each finding.
+    /// Whether the campaign came to its end, the audit of each cell, each expectation, and whether each
+    /// rate is its DUT's.
     pub fn of_campaign(records: &Records<'_>) -> Suite {
         let Records { campaign, host, summary, trials, .. } = *records;
         let mut cases = vec![ended(summary)];
@@ -52,10 +54,8 @@ impl Suite {
             let shown = Shown::new(planned, records);
             cases.extend(summary.expectations.iter().map(|expected| expectation(&shown, expected)));
         }
-        for explanation in &summary.explanations {
-            let cell = campaign.name_of(explanation.slot);
-            cases.extend(explanation.findings.iter().map(|found| finding(cell, found)));
-        }
+        let explanations = summary.explanations.iter();
+        cases.extend(explanations.map(|of| findings(campaign.name_of(of.slot), of)));
         let simulated = campaign.asked.lab == LabKind::Simulated;
         let mut properties = vec![
             ("linerate", campaign.linerate.clone()),
@@ -154,22 +154,24 @@ fn expectation(shown: &Shown<'_>, expected: &Expected) -> Case {
     Case { kind: "expectations", name: expected.words.clone(), seconds: None, outcome, told }
 }
 
-/// Fails where an experiment has proven that the DUT is faster with the change.
-fn finding(cell: &str, found: &Finding) -> Case {
-    let statement = &found.statement;
-    let proof = found.proof.as_ref();
-    let ratio = proof.and_then(|proof| proof.ratio.as_ref()).map(change_with_interval);
-    let reason = || proof.and_then(|proof| proof.reason.clone());
-    let figures = ratio.or_else(reason).unwrap_or_default();
-    let outcome = match proof.map(|proof| proof.verdict) {
-        Some(Verdict::Proven) => Outcome::Failed(format!("{statement}; with the change: {figures}")),
-        Some(Verdict::Refuted) => Outcome::Passed,
-        Some(Verdict::Undecided) => Outcome::Skipped(format!("inconclusive: {statement}; {figures}")),
-        Some(Verdict::NotRun) => Outcome::Skipped(format!("not measured: {statement}; {figures}")),
-        None => Outcome::Skipped(format!("its change was not tried: {statement}")),
+/// Fails where the rate of the cell is that of the tester, or others took time from it. All other findings are about the DUT's speed,
+/// which is no failure unless the plan expects another one.
+fn findings(cell: &str, explanation: &Explanation) -> Case {
+    let is_doubt = |cause: &str| DOUBTS.contains(&cause);
+    let doubts: Vec<&str> =
+        explanation.findings.iter().filter(|f| is_doubt(&f.cause)).map(|f| f.statement.as_str()).collect();
+    let open: Vec<_> = explanation.not_examined.iter().filter(|open| is_doubt(&open.cause)).collect();
+    let outcome = match () {
+        () if !doubts.is_empty() => Outcome::Failed(doubts.join(" ")),
+        () if open.len() == DOUBTS.len() => Outcome::Skipped(format!("not examined: {}", open[0].reason)),
+        () => Outcome::Passed,
     };
-    let told = found.evidence.clone();
-    Case { kind: "findings", name: format!("{cell}: {}", found.cause), seconds: None, outcome, told }
+    let found = explanation
+        .findings
+        .iter()
+        .map(|f| format!("{}: {} {}", f.cause, f.statement, f.evidence.join("; ")));
+    let open = open.iter().map(|open| format!("not examined: {}, because {}", open.cause, open.reason));
+    Case { kind: "findings", name: cell.into(), seconds: None, outcome, told: found.chain(open).collect() }
 }
 
 /// The suites as one file.

@@ -24,13 +24,19 @@ for (const table of document.querySelectorAll("table")) {
     if (a === "" || b === "") return (a === "") - (b === "");
     return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
   };
+  // A row whose name is indented stays below the one that it belongs to.
+  const groups = [];
+  for (const row of body.rows) {
+    if (groups.length > 0 && row.cells[0].textContent.startsWith("   ")) groups.at(-1).push(row);
+    else groups.push([row]);
+  }
   const sort = (head, at) => {
     const down = head.ariaSort === "ascending" ? -1 : 1;
     for (const other of heads) other.removeAttribute("aria-sort");
     head.ariaSort = down < 0 ? "descending" : "ascending";
-    const rows = [...body.rows].map((row) => [value(row, at), row]);
+    const rows = groups.map((rows) => [value(rows[0], at), rows]);
     rows.sort(([a], [b]) => order(a, b) * (a === "" || b === "" ? 1 : down));
-    body.append(...rows.map(([, row]) => row));
+    body.append(...rows.flatMap(([, rows]) => rows));
   };
   heads.forEach((head, at) => {
     if (head.textContent.trim() === "") return;

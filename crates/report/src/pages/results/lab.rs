@@ -12,6 +12,9 @@ const HOST: usize = 200;
 const LINK: usize = 70;
 const LETTER: usize = 7;
 const LINE: usize = 18;
+/// Colours that the style sheet of a page exchanges in the dark.
+const INK: &str = "#1B1F24";
+const SOFT: &str = "#57606A";
 /// Variants that are named.
 const NAMED: usize = 3;
 
@@ -180,25 +183,25 @@ fn svg(places: &[Place], link: &str, [forward, back]: [bool; 2], around: &str) -
     let arrow = |from: usize, to: usize, y: usize| {
         let head = if to > from { to - 8 } else { to + 8 };
         html! {
-            line x1=(from) y1=(y) x2=(to) y2=(y) class="ink" {}
-            polyline points=(format!("{head},{} {to},{y} {head},{}", y - 5, y + 5)) class="ink" {}
+            line x1=(from) y1=(y) x2=(to) y2=(y) fill="none" stroke=(INK) stroke-width="1.5" {}
+            polyline points=(format!("{head},{} {to},{y} {head},{}", y - 5, y + 5)) fill="none" stroke=(INK) stroke-width="1.5" {}
         }
     };
     html! {
-        svg.lab viewBox=(format!("0 0 {wide} {high}")) width=(wide) height=(high) {
+        svg font-family="sans-serif" font-size="13" fill=(INK) viewBox=(format!("0 0 {wide} {high}")) width=(wide) height=(high) {
             @if !around.is_empty() {
-                rect x="1" y="1" width=(wide - 2) height=(high - 2) rx="6" class="around" {}
-                text x="14" y=(high - 12) class="soft" { (around.chars().take((wide - 28) / LETTER).collect::<String>()) }
+                rect x="1" y="1" width=(wide - 2) height=(high - 2) rx="6" fill="none" stroke="#D0D7DE" {}
+                text x="14" y=(high - 12) fill=(SOFT) { (around.chars().take((wide - 28) / LETTER).collect::<String>()) }
             }
             @for (at, (place, lines)) in places.iter().zip(&texts).enumerate() {
-                rect x=(left(at)) y="10" width=(HOST) height=(tall) rx="4" class="host" {}
-                text x=(left(at) + 10) y="30" class="role" { (place.role) }
+                rect x=(left(at)) y="10" width=(HOST) height=(tall) rx="4" fill="none" stroke=(INK) {}
+                text x=(left(at) + 10) y="30" font-weight="bold" { (place.role) }
                 @for (n, line) in lines.iter().enumerate() {
                     text x=(left(at) + 10) y=(30 + LINE * (n + 1)) { (line) }
                 }
                 @if at > 0 {
                     @let [from, to] = [left(at) - LINK + 4, left(at) - 4];
-                    text x=(left(at) - LINK / 2) y=(middle - 14) text-anchor="middle" class="soft" { (link) }
+                    text x=(left(at) - LINK / 2) y=(middle - 14) text-anchor="middle" fill=(SOFT) { (link) }
                     @if forward { (arrow(from, to, middle - if back { 5 } else { 0 })) }
                     @if back { (arrow(to, from, middle + if forward { 7 } else { 0 })) }
                 }
