@@ -1,7 +1,7 @@
 //! What becomes of campaigns on hosts: killed, interrupted, refused, in part not set up, on a stateful DUT.
 
 use super::lab::{RealLab, gentle};
-use crate::common::wait_for;
+use crate::common::{linerate, wait_for};
 use serde_json::{Value, json};
 
 #[test]
@@ -106,6 +106,20 @@ fn a_stateful_router_has_seen_both_directions_of_each_connection() {
     assert!(page.contains("states established") || page.contains("offered as asked"), "{page}");
     let shown = format!("No stamps of hardware: {}.", software[0]);
     assert!(page.contains(&shown) || !page.contains("Latency from"), "{page}");
+    let report = linerate(["report", &lab.records()]).run().ok().stdout;
+    let drawn = report.split("The lab</figcaption>").nth(1).and_then(|rest| rest.split("</figure>").next());
+    let drawn = drawn.unwrap_or_else(|| panic!("no lab in {report}"));
+    for part in [
+        ">generator</text>",
+        ">DUT</text>",
+        ">receiver</text>",
+        ">cable</text>",
+        " CPUs</text>",
+        ">in in0 ",
+        "<polyline",
+    ] {
+        assert!(drawn.contains(part), "{part}: {drawn}");
+    }
     let stateful: Vec<Value> = lab.trials().into_iter().filter(|t| !t["connections"].is_null()).collect();
     assert_eq!(stateful.len(), 2);
     for trial in &stateful {

@@ -223,7 +223,6 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
     profiles::flames(page, shown);
     telemetry::telemetry(page, shown);
     figures::figures(page, shown);
-    pictures::latencies(page, shown);
     pictures::over_time(page, shown);
     ministat(page, shown);
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));

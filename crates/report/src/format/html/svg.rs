@@ -260,6 +260,7 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
     let at = |x: f64, y: f64| if named { (y, -x) } else { (x, y) };
     let mut context = ChartBuilder::on(area)
         .margin(8)
+        .margin_right(16)
         .x_label_area_size(44)
         .y_label_area_size(margin)
         .build_cartesian_2d(across, up)?;

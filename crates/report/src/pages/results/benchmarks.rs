@@ -339,6 +339,10 @@ fn throughput_graph(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>]
     });
     let mut points: Vec<(&String, f64, f64, f64)> = known.collect();
     points.sort_by(|a, b| a.1.total_cmp(&b.1));
+    // One frame size makes no graph: the answer has its figure.
+    if points.first().map(|point| point.1) == points.last().map(|point| point.1) {
+        return;
+    }
     let (scale, unit) = rate_unit(points.iter().map(|point| point.3).fold(0.0, f64::max));
     let spot = |x: f64, fps: f64| Spot { x, y: fps / scale, interval: None, trials: Vec::new() };
     let mut limits: Vec<Spot> = points.iter().map(|(_, x, _, limit)| spot(*x, *limit)).collect();

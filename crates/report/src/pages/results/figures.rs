@@ -1,7 +1,7 @@
 //! The figures of the cells: load, cost and bandwidth, shares of line rate, latency, losses by place, and rules that met frames.
 
 use super::super::numbers::{digits, grouped, number, percent, rate, rate_interval, share, span};
-use super::{Shown, has_rate};
+use super::{Shown, has_rate, pictures};
 use crate::document::{Document, Table, Tone};
 use linerate_measure::record::{DirectionRow, Limit, Mode, Row};
 use linerate_stats::Estimate;
@@ -22,6 +22,7 @@ pub fn figures(page: &mut Document, shown: &Shown<'_>) {
     if rows.len() <= MANY {
         latency(page, shown, &rows);
     }
+    pictures::latencies(page, shown);
     losses(page, shown);
     hottest_rules(page, shown);
 }

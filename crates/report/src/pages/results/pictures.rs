@@ -247,10 +247,14 @@ pub fn loads(page: &mut Document, shown: &Shown<'_>) {
     for (slot, trials) in all.iter().take(MOST_LOADS) {
         page.blocks.push(Block::Chart(inside(shown, slot, trials)));
     }
-    let sampled = all.iter().flat_map(|(_, trials)| trials).any(|trial| !trial.warm_up.is_empty());
-    let warm_up = if sampled { "and its dots are in no figure" } else { "was not sampled" };
+    let any = |of: fn(&TrialRecord) -> bool| all.iter().flat_map(|(_, trials)| trials).any(|trial| of(trial));
+    let warm_up = match any(|trial| trial.timing.warm_up_ns > 0) {
+        false => "",
+        true if any(|trial| !trial.warm_up.is_empty()) => " The shaded warm-up is in no figure.",
+        true => " The shaded warm-up was not sampled.",
+    };
     page.note(format!(
-        "Rates between two samples of the counters, medians over the trials of a cell at its last load. The warm-up is shaded {warm_up}."
+        "Rates between two samples of the counters, medians over the trials of a cell at its last load.{warm_up}"
     ));
     left_out(page, all.len(), MOST_LOADS);
 }
@@ -296,7 +300,10 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
     let at = |x: f64| Spot { x, y: 0.0, interval: None, trials: Vec::new() };
     let seconds = |ns: u64| ns as f64 / 1e9;
     let timing = trials[0].timing;
-    let warm_up = vec![at(0.0), at(seconds(timing.warm_up_ns))];
+    let warm_up = match timing.warm_up_ns {
+        0 => Vec::new(),
+        ns => vec![at(0.0), at(seconds(ns))],
+    };
     let mut series = vec![
         Series { name: "received".into(), look: Look::Line, points: received },
         Series { name: "lost".into(), look: Look::Marks, points: lost },
