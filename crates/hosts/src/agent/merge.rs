@@ -178,7 +178,7 @@ mod tests {
         let expected = [(50, 1000, 400), (100, 2000, 900), (200, 4000, 1900), (250, 5000, 2400)];
         let seen = |all: &[Sample]| all.iter().map(|s| (s.t_ns, s.sent, s.received)).collect::<Vec<_>>();
         assert_eq!(seen(&samples), expected);
-        let before = warm_up(&[sender.clone(), sender.clone()], &[receiver.clone()], 100, 250);
+        let before = warm_up(&[sender.clone(), sender.clone()], std::slice::from_ref(&receiver), 100, 250);
         assert_eq!(seen(&before), [(0, 0, 400), (100, 2000, 900)]);
         assert_eq!(warm_up(&[sender], &[receiver], 100, 100), []);
     }
