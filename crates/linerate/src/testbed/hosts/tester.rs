@@ -367,3 +367,20 @@ pub fn task(
 const PORT: u16 = 5201;
 /// Seconds that a card may take for its link to come back after netmap has opened it.
 const LINK_WAIT_S: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::further;
+
+    #[test]
+    fn more_threads_get_cpus_of_their_own_where_there_are_some() {
+        let four = [0, 1, 2, 3];
+        assert_eq!(further(&four, &[], 1), [3], "the agent's own choice");
+        assert_eq!(further(&four, &[3], 1), [2]);
+        assert_eq!(further(&four, &[3], 2), [2, 1]);
+        assert_eq!(further(&four, &[3, 2], 3), [1, 3, 2], "then shared, but not the first");
+        assert_eq!(further(&[0, 1], &[1], 1), [1]);
+        assert_eq!(further(&[5], &[5], 1), [5], "there is one");
+        assert_eq!(further(&four, &[], 9), [3, 2, 1]);
+    }
+}
