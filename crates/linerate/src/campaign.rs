@@ -18,6 +18,7 @@ use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialReque
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{Shape, parts, rates};
 use linerate_profile::{Profile, Sampled};
+use linerate_wire::Traffic;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -313,9 +314,13 @@ impl Conductor<'_> {
         Ok(())
     }
 
+    fn traffic(&self, slot: usize) -> Option<&Traffic> {
+        self.campaign.slots[slot].traffic.as_deref()
+    }
+
     /// Frames of each burst of a slot's load.
     fn burst(&self, slot: usize) -> u32 {
-        self.campaign.slots[slot].traffic.as_ref().map_or(0, |traffic| traffic.burst)
+        self.traffic(slot).map_or(0, |traffic| traffic.burst)
     }
 
     /// Runs one trial and records it.
@@ -340,6 +345,7 @@ impl Conductor<'_> {
         let evidence = Evidence {
             shape,
             burst,
+            ipv6: self.traffic(slot).and_then(|traffic| traffic.ipv6.as_ref()).map_or(0, |of| of.millionths),
             parts: parts(&record.samples, &timing, shape, rate),
             rates: rates(&record.samples),
             calibration: self.campaign.slots[request.slot].is_calibration(),

@@ -34,7 +34,10 @@ struct state {
 	u64 not_before;    /* the first frame leaves no earlier: several hosts start at one moment */
 	u64 step_ns;       /* another rate from then on; all ones: never. From the first frame, then CLOCK_MONOTONIC */
 	u64 step_mfps;     /* with bursts: another period */
-	/* The answers, where frames go both ways: every other frame is the last one's answer, on the way back. */
+	/*
+	 * The answers, where frames go both ways: every other frame is the last one's answer, on the way back. Where IPv4 and IPv6 are
+	 * mixed, IPv6 frames have the numbers of answers and the way of the others.
+	 */
 	u64 back_macs_low;
 	u32 back_macs_high;
 	u32 back_target;
@@ -42,7 +45,7 @@ struct state {
 	u64 back_bytes;
 	u32 back_stream;
 	u32 back;          /* the next frame is an answer */
-	u64 back_flow;     /* to this flow */
+	u64 back_flow;     /* to this flow; where IPv4 and IPv6 are mixed, the share of an IPv6 frame that is due */
 	u64 broadcasts;    /* frames that went to the broadcast address; they have no sequence number */
 	u64 unicasts;      /* frames until the next of them */
 	/* Bursts: frames that are left of the present one (all ones: no bursts in this load), nanoseconds from the first frame to the next
@@ -94,7 +97,11 @@ const volatile u32 BOTH = 0;
 const volatile u32 BROADCAST_EVERY = 0;
 const volatile u32 BURST = 0;
 const volatile u64 CATCH_UP_NS = 100000000;
+const volatile u32 SOURCE_MACS = 0;
+const volatile u64 SOURCE_MACS_SEED = 0;
+const volatile u32 IPV6_SHARE = 0; /* millionths of the frames, where IPv4 and IPv6 are mixed */
 const volatile u64 TEMPLATE[14] = {};
+const volatile u64 TEMPLATE6[14] = {};
 
 struct {
 	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
@@ -136,13 +143,16 @@ struct {
 } ports SEC(".maps");
 
 /* splitmix64, as crates/wire/src/order.rs has it: both sides draw the same flows from the same seed. */
-inline_always u64 next_random(struct state *s)
+inline_always u64 mixed(u64 z)
 {
-	u64 z = (s->random += 0x9e3779b97f4a7c15ULL);
-
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
 	return z ^ (z >> 31);
+}
+
+inline_always u64 next_random(struct state *s)
+{
+	return mixed(s->random += 0x9e3779b97f4a7c15ULL);
 }
 
 inline_always u32 next_flow(struct state *s)
@@ -263,28 +273,29 @@ inline_always u64 stamp(struct state *s)
 #define L4(proto) ((proto) == PROTO_TCP ? 20 : 8)
 #define CHECK(proto) ((proto) == PROTO_TCP ? 16 : (proto) == PROTO_UDP ? 6 : 2)
 
-/* v6, vlan and proto are compile-time constants: each combination is a program of its own, without a branch on them. */
-inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, const int proto)
+/*
+ * v6, vlan, proto, extension (bytes of IPv6 extension headers) and second (IPv6 frames between IPv4 ones, with tables and a stream of
+ * their own) are compile-time constants: each combination is a program of its own, without a branch on them.
+ */
+inline_always int write_frame(struct xdp_md *ctx, struct state *s, const int v6, const int vlan, const int proto,
+			      const int extension, const int second)
 {
-	const int ip = L2(vlan), l4 = ip + L3(v6), sig = l4 + L4(proto);
+	const int ip = L2(vlan), l4 = ip + L3(v6) + extension, sig = l4 + L4(proto);
 	const int room = sig + SIGNATURE_LEN;
-	u32 cpu = bpf_get_smp_processor_id();
-	struct state *s = bpf_map_lookup_elem(&states, &cpu);
+	const volatile u64 *template = second ? TEMPLATE6 : TEMPLATE;
 	struct length *length = 0;
 	struct flow *flow;
 	u64 time, sequence, l4_sum;
 	u32 index, bytes, back, i, broadcast = 0;
 	u8 *data, *end;
 
-	if (!s || !due(s))
-		return XDP_DROP;
-	back = proto == PROTO_UDP && BOTH && s->back;
+	back = second || (proto == PROTO_UDP && BOTH && s->back);
 	if (BROADCAST_EVERY) {
 		broadcast = !s->unicasts;
 		s->unicasts = broadcast ? BROADCAST_EVERY - 1 : s->unicasts - 1;
 	}
 	if (LENGTHS > 1) {
-		index = s->mix;
+		index = s->mix + (second ? LENGTHS : 0);
 		length = bpf_map_lookup_elem(&lengths, &index);
 		if (!length)
 			return XDP_DROP;
@@ -295,12 +306,12 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 		}
 		/* an answer has the length of its question */
 		if (!BOTH || back)
-			s->mix = index + 1 == LENGTHS ? 0 : index + 1;
+			s->mix = s->mix + 1 == LENGTHS ? 0 : s->mix + 1;
 	}
-	if (back) {
+	if (back && !second) {
 		index = s->back_flow;
 	} else {
-		index = next_flow(s);
+		index = next_flow(s) + (second ? FLOWS : 0);
 		if (BOTH)
 			s->back_flow = index;
 	}
@@ -311,15 +322,23 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	if (!flow || data + (SIGNED ? room : sig) > end)
 		return XDP_DROP;
 
-	*(u64 *)data = (back ? s->back_macs_low : s->macs_low) | (broadcast ? 0xffffffffffffULL : 0);
-	*(u64 *)(data + 8) = (TEMPLATE[1] & 0xffffffff00000000ULL) | (back ? s->back_macs_high : s->macs_high);
+	*(u64 *)data = (back && !second ? s->back_macs_low : s->macs_low) | (broadcast ? 0xffffffffffffULL : 0);
+	*(u64 *)(data + 8) =
+		(template[1] & 0xffffffff00000000ULL) | (back && !second ? s->back_macs_high : s->macs_high);
+	if (SOURCE_MACS) {
+		/* (RR & 0xfc):00:01:RR:RR:RR (RFC 4814, section 4.2), as wire's mac.rs has it */
+		u64 random = mixed(SOURCE_MACS_SEED + ((u64)index + 1) * 0x9e3779b97f4a7c15ULL);
+
+		*(u16 *)(data + 6) = random & 0xfc;
+		*(u32 *)(data + 8) = (back && !second ? 2 : 1) | (u32)(random >> 8 & 0xffffff) << 8;
+	}
 #pragma clang loop unroll(full)
 	for (i = 2; i < sig / 8; i++)
-		((u64 *)data)[i] = TEMPLATE[i];
+		((u64 *)data)[i] = template[i];
 	if (sig % 8 >= 4)
-		*(u32 *)(data + sig / 8 * 8) = ((const volatile u32 *)TEMPLATE)[sig / 8 * 2];
+		*(u32 *)(data + sig / 8 * 8) = ((const volatile u32 *)template)[sig / 8 * 2];
 	if (sig % 4 >= 2)
-		*(u16 *)(data + sig / 4 * 4) = ((const volatile u16 *)TEMPLATE)[sig / 4 * 2];
+		*(u16 *)(data + sig / 4 * 4) = ((const volatile u16 *)template)[sig / 4 * 2];
 
 	if (v6) {
 		*(u32 *)(data + ip + 20) = flow->source;
@@ -339,7 +358,7 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	}
 	*(u16 *)(data + l4) = flow->source_port;
 	*(u16 *)(data + l4 + 2) = flow->destination_port;
-	if (back) {
+	if (back && !second) {
 		/* source and destination change places, which leaves all sums as they are */
 #pragma clang loop unroll(full)
 		for (i = 0; i < (v6 ? 4 : 1); i++) {
@@ -384,7 +403,7 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	} else {
 		stamp(s);
 	}
-	if (L4_CHECKSUM) {
+	if (L4_CHECKSUM || second) {
 		u16 check;
 
 		if (length)
@@ -415,7 +434,7 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 		s->back_sequence = sequence + 1;
 		s->back_bytes += end - data;
 		s->back = 0;
-		return bpf_redirect_map(&ports, s->back_target, XDP_DROP);
+		return bpf_redirect_map(&ports, second ? s->target : s->back_target, XDP_DROP);
 	}
 	s->sequence = sequence + 1;
 	if (LENGTHS > 1)
@@ -425,8 +444,22 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	return bpf_redirect_map(&ports, s->target, XDP_DROP);
 }
 
-#define GENERATOR(name, v6, vlan, proto)                                                                               \
-	SEC("xdp") int name(struct xdp_md *ctx) { return generate(ctx, v6, vlan, proto); }
+inline_always struct state *due_state(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct state *s = bpf_map_lookup_elem(&states, &cpu);
+
+	return s && due(s) ? s : 0;
+}
+
+#define GENERATOR_EXTENDED(name, v6, vlan, proto, extension)                                                           \
+	SEC("xdp") int name(struct xdp_md *ctx)                                                                        \
+	{                                                                                                              \
+		struct state *s = due_state();                                                                         \
+                                                                                                                       \
+		return s ? write_frame(ctx, s, v6, vlan, proto, extension, 0) : XDP_DROP;                              \
+	}
+#define GENERATOR(name, v6, vlan, proto) GENERATOR_EXTENDED(name, v6, vlan, proto, 0)
 
 GENERATOR(gen_v4_udp, 0, 0, PROTO_UDP)
 GENERATOR(gen_v6_udp, 1, 0, PROTO_UDP)
@@ -440,6 +473,24 @@ GENERATOR(gen_v4_tcp_vlan, 0, 1, PROTO_TCP)
 GENERATOR(gen_v6_tcp_vlan, 1, 1, PROTO_TCP)
 GENERATOR(gen_v4_icmp_vlan, 0, 1, PROTO_ICMP)
 GENERATOR(gen_v6_icmp_vlan, 1, 1, PROTO_ICMP)
+
+GENERATOR_EXTENDED(gen_v6_udp_extended8, 1, 0, PROTO_UDP, 8)
+GENERATOR_EXTENDED(gen_v6_udp_extended24, 1, 0, PROTO_UDP, 24)
+GENERATOR_EXTENDED(gen_v6_udp_extended40, 1, 0, PROTO_UDP, 40)
+
+/* IPv6 frames between IPv4 ones, evenly spread. */
+SEC("xdp") int gen_mixed_udp(struct xdp_md *ctx)
+{
+	struct state *s = due_state();
+
+	if (!s)
+		return XDP_DROP;
+	s->back_flow += IPV6_SHARE;
+	if (s->back_flow < 1000000)
+		return write_frame(ctx, s, 0, 0, PROTO_UDP, 0, 0);
+	s->back_flow -= 1000000;
+	return write_frame(ctx, s, 1, 0, PROTO_UDP, 0, 1);
+}
 
 /*
  * The limit of the machine: redirects without writing. Used by the benchmarks as the yardstick for the programs above;

@@ -8,6 +8,7 @@
 #include "linerate.h"
 
 #define STREAMS 256      /* streams known to one receiver: the low byte of the stream id */
+#define EXTENSIONS 4     /* IPv6 extension headers that are looked through; as wire's extensions.rs has it */
 #define WINDOW_WORDS 8192 /* x 32 sequence numbers: how far apart duplicates and stragglers are told apart */
 
 /* Foreign frames by kind; keep in step with ports/xdp_receiver.rs. */
@@ -448,6 +449,21 @@ inline_always int receive_frame(struct xdp_md *ctx)
 			goto foreign;
 		proto = at[6];
 		at += 40;
+		if (unlikely(proto != PROTO_UDP)) {
+			u32 i;
+
+#pragma clang loop unroll(full)
+			for (i = 0; i < EXTENSIONS; i++) {
+				if (proto != 0 && proto != 43 && proto != 44 && proto != 60)
+					break;
+				if (at + 8 > end || (proto == 44 && *(u16 *)(at + 2)))
+					goto foreign;
+				/* the kernel's own reports have a hop-by-hop header, too */
+				late = proto == 44 ? 8 : (at[1] + 1) * 8;
+				proto = at[0];
+				at += late & 0x7ff;
+			}
+		}
 		if (proto == PROTO_ICMPV6)
 			kind = FOREIGN_ICMPV6;
 	} else {

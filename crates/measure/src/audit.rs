@@ -78,6 +78,8 @@ pub struct Evidence {
     pub parts: Vec<Part>,
     /// Frames of each of its repeated bursts; 0: frames are evenly spaced.
     pub burst: u32,
+    /// The share of IPv6 frames between IPv4 ones, in millionths; 0: none.
+    pub ipv6: u32,
     /// Rates of the window; `None` if the trial was too short for a window.
     pub rates: Option<Rates>,
     /// The generator's count.
@@ -172,6 +174,7 @@ fn counts(e: &Evidence) -> (Vec<Check>, i64) {
     checks.extend(e.parts.iter().filter_map(|part| offered_as_asked(part, e)));
     checks.extend(whole_burst(e));
     checks.extend(repeated_bursts(e));
+    checks.extend(mixed_as_asked(e));
     checks.push(no_foreign_frames(e));
     checks.push(tester_lost_nothing(e));
     checks.extend(e.second_counts.iter().map(counted_twice));
@@ -266,6 +269,16 @@ fn repeated_bursts(e: &Evidence) -> Option<Check> {
     );
     let ok = whole && within.is_none_or(|within| within >= asked * (1.0 - 2.0 / burst as f64));
     Some(Check { name: "repeated bursts".into(), ok, found })
+}
+
+/// Each thread sends both versions in turn, so that it is off by a frame at most.
+fn mixed_as_asked(e: &Evidence) -> Option<Check> {
+    let threads = e.generator.streams.iter().filter(|stream| stream.ipv6).count();
+    let (sent, _) = e.generator.ipv6(&e.receiver);
+    let asked = f64::from(e.ipv6) / 1e6 * e.generator.frames as f64;
+    let found = format!("{sent} IPv6 frames of {}, {asked:.0} asked", e.generator.frames);
+    let ok = (sent as f64 - asked).abs() <= threads.max(1) as f64;
+    (e.ipv6 > 0).then(|| Check { name: "IPv6 share as asked".into(), ok, found })
 }
 
 /// Frames/s within bursts of so many frames: so many of them took this time together. `None` where that is no time.
@@ -441,6 +454,20 @@ mod tests {
         assert!(audit(&e).valid);
         e.generator.frames = 999;
         assert_eq!(failed(&e), ["conservation", "whole burst"]);
+    }
+
+    #[test]
+    fn a_mix_has_the_share_of_ipv6_that_was_asked_for() {
+        let mut e = Evidence { ipv6: 100_000, ..sent_and_received(1000, 1000) };
+        assert_eq!(failed(&e), ["IPv6 share as asked"]);
+        let stream =
+            |stream, frames, ipv6| StreamCounters { stream, frames, ipv6, ..StreamCounters::default() };
+        e.generator.streams = vec![stream(1, 900, false), stream(2, 100, true)];
+        e.receiver.streams = vec![stream(1, 900, false), stream(2, 90, false)];
+        assert!(!failed(&e).contains(&"IPv6 share as asked".to_string()));
+        assert_eq!(e.generator.ipv6(&e.receiver), (100, 90));
+        e.generator.streams[1].frames = 98;
+        assert!(failed(&e).contains(&"IPv6 share as asked".to_string()));
     }
 
     #[test]

@@ -113,6 +113,9 @@ pub struct StreamCounters {
     pub too_late: u64,
     /// Highest sequence number seen plus one; sequence numbers start at 0.
     pub next_sequence: u64,
+    /// Generator: its frames are IPv6, between those of IPv4.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ipv6: bool,
 }
 
 impl Delays {
@@ -210,6 +213,13 @@ impl PortCounters {
         if looked && generator.streams.iter().any(missing) {
             self.last_loss_ns = self.last_loss_ns.max(Some(generator.active_ns));
         }
+    }
+
+    /// IPv6 frames that a generator sent between IPv4 ones, and those of them that its receiver got, each once.
+    pub fn ipv6(&self, receiver: &PortCounters) -> (u64, u64) {
+        let own = || self.streams.iter().filter(|stream| stream.ipv6);
+        let received = receiver.streams.iter().filter(|of| own().any(|sent| sent.stream == of.stream));
+        (own().map(|of| of.frames).sum(), received.map(|of| of.frames.saturating_sub(of.duplicates)).sum())
     }
 
     /// Sum of foreign frames.

@@ -5,7 +5,7 @@
 //! (programs).
 
 use crate::names::Named;
-use linerate_wire::{FlowOrder, Traffic, Transport};
+use linerate_wire::{Extensions, FlowOrder, SourceMacs, Traffic, Transport};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -238,6 +238,17 @@ impl Backend {
         }
         if *frames != Frames::Any && traffic.burst > 0 {
             return cannot("send bursts: use linerate on all hosts that send or receive".into());
+        }
+        if *frames != Frames::Any
+            && (traffic.frame.extensions != Extensions::None || traffic.source_macs != SourceMacs::Own)
+        {
+            return cannot(
+                "send extension headers or Ethernet sources of each flow: use linerate on all hosts that send or receive"
+                    .into(),
+            );
+        }
+        if traffic.ipv6.is_some() && self != Backend::Xdp {
+            return cannot("send IPv6 frames between IPv4 frames: use xdp".into());
         }
         if traffic.broadcast_every > 0 && self != Backend::Xdp {
             return cannot("send broadcast frames between the others: use xdp".into());

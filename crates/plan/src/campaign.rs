@@ -12,8 +12,8 @@ use linerate_measure::record::{Direction, Mode};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
 use linerate_wire::{
-    Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, Ports, RFC2544_PORTS, Traffic, Transport,
-    WireError,
+    Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MILLION, MacAddr, Ports, RFC2544_PORTS,
+    Second, SourceMacs, Traffic, Transport, WireError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -113,6 +113,15 @@ pub struct Kind {
     pub broadcast_every: u32,
     /// Frames of each burst; 0: evenly spaced.
     pub burst: u32,
+    /// Share of IPv6 frames between those of `family`, IPv4.
+    #[serde(alias = "ipv6-share")]
+    pub ipv6_share: f64,
+    /// IPv6 extension headers.
+    #[serde(with = "text_form", alias = "extension-headers")]
+    pub extension_headers: Extensions,
+    /// Ethernet sources.
+    #[serde(with = "text_form", alias = "source-macs")]
+    pub source_macs: SourceMacs,
     /// One frame in this many carries a time stamp.
     #[serde(alias = "stamp-every")]
     pub stamp_every: u32,
@@ -137,6 +146,9 @@ impl Default for Kind {
             checksum: true,
             broadcast_every: 0,
             burst: 0,
+            ipv6_share: 0.0,
+            extension_headers: Extensions::None,
+            source_macs: SourceMacs::Own,
             stamp_every: STAMP_EVERY,
             stamps: StampedBy::Software,
             direction: Direction::Forward,
@@ -151,9 +163,11 @@ impl Kind {
     /// Says so where the frames are longer than was asked for.
     pub fn lengthened(&self) -> Option<String> {
         let Kind { size, asked, family, transport, .. } = self;
+        let family = if self.ipv6_share > 0.0 { "IPv4 and IPv6".to_string() } else { family.to_string() };
+        let with = if self.extension_headers == Extensions::None { "" } else { " with extension headers" };
         asked.as_ref().map(|asked| {
             format!(
-                "{family} {transport} frames are at least {} bytes long where they carry linerate's signature; {asked} was asked for",
+                "{family} {transport} frames{with} are at least {} bytes long where they carry linerate's signature; {asked} was asked for",
                 size.min_len_fcs()
             )
         })
@@ -168,6 +182,7 @@ impl Kind {
         let mut frame = FrameSpec::new(nowhere, nowhere, self.family, self.transport);
         frame.l4_checksum = self.checksum;
         frame.may_fragment = self.format == Format::Rfc2544;
+        frame.extensions = self.extension_headers;
         let flows = match (self.format, self.networks) {
             (Format::Studies, 1) => match origin {
                 None => FlowSpace::benchmark(self.family, self.flows)?,
@@ -179,8 +194,19 @@ impl Kind {
             }
         };
         let traffic = Traffic::new(frame, self.size.clone(), flows.with_ports(self.ports));
-        let Kind { order, stamp_every, broadcast_every, burst, .. } = *self;
-        Ok(Traffic { order, stamp_every, broadcast_every, burst, ..traffic })
+        let second = || {
+            let kind = Kind { family: Family::V6, ipv6_share: 0.0, ..self.clone() };
+            let millionths = (self.ipv6_share * f64::from(MILLION)).round() as u32;
+            Ok(Second { millionths, flows: kind.traffic(None)?.flows })
+        };
+        let ipv6 = (self.ipv6_share > 0.0).then(second).transpose()?;
+        let Kind { order, stamp_every, broadcast_every, burst, source_macs, .. } = *self;
+        Ok(Traffic { order, stamp_every, broadcast_every, burst, source_macs, ipv6, ..traffic })
+    }
+
+    /// The IP versions of its frames.
+    pub fn families(&self) -> impl Iterator<Item = Family> {
+        [Some(self.family), (self.ipv6_share > 0.0).then_some(Family::V6)].into_iter().flatten()
     }
 
     /// The first source and the first destination: node 2 of the first network of each side (RFC 2544, appendix C.2.2.2), or node
@@ -206,15 +232,17 @@ impl Kind {
 
     /// The networks of its destinations in the embedded lab, where there are several; frames go to one address in each.
     pub fn destination_networks(&self) -> impl Iterator<Item = (IpAddr, u8)> {
-        let (_, first) = self.ends(None);
         let several = if self.networks > 1 { self.networks } else { 0 };
-        (0..several).map(move |n| match first {
+        let firsts = self.families().map(|family| Kind { family, ..self.clone() }.ends(None).1);
+        let network = |first: IpAddr, n: u32| match first {
             IpAddr::V4(v4) => (Ipv4Addr::from((u32::from(v4) & !0xff) + (n << 8)).into(), 24),
             IpAddr::V6(v6) => {
                 let network = (u128::from(v6) & !0xffff) + (u128::from(n) << 16);
                 (Ipv6Addr::from(network).into(), 112)
             }
-        })
+        };
+        let firsts: Vec<IpAddr> = firsts.collect();
+        firsts.into_iter().flat_map(move |first| (0..several).map(move |n| network(first, n)))
     }
 }
 
@@ -423,7 +451,8 @@ impl Campaign {
     /// The IP versions of a lane's traffic.
     pub fn families(&self, lane: usize) -> Vec<Family> {
         let of_lane = |family: &Family| {
-            self.cells.iter().any(|cell| cell.lane == lane && self.kinds[cell.kind].family == *family)
+            let has = |cell: &Cell| self.kinds[cell.kind].families().any(|of| of == *family);
+            self.cells.iter().any(|cell| cell.lane == lane && has(cell))
         };
         [Family::V4, Family::V6].into_iter().filter(of_lane).collect()
     }

@@ -18,7 +18,7 @@ use linerate_measure::experiment::{Measure, Method, System};
 use linerate_measure::record::{Direction, States};
 use linerate_wire::units::grouped;
 use linerate_wire::units::line_rate;
-use linerate_wire::{Family, FrameMix, Transport};
+use linerate_wire::{Extensions, Family, FrameMix, SourceMacs, Transport};
 pub(super) use settings::{rule_file, settings};
 
 const DAY: u64 = 86_400_000_000_000;
@@ -268,6 +268,9 @@ fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
             "family" => kind.family == Family::V4,
             "rate" => entry.node.text() == Some("max"),
             "burst" => kind.burst == 0,
+            "ipv6-share" => kind.ipv6_share == 0.0,
+            "extension-headers" => kind.extension_headers == Extensions::None,
+            "source-macs" => kind.source_macs == SourceMacs::Own,
             "direction" => kind.direction == Direction::Forward,
             _ => true,
         };
@@ -319,6 +322,14 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
     if kind.broadcast_every > 0 && !(one_way && lower::settings(settings).dut != Dut::Bridge) {
         let message = "broadcast frames are counted in the embedded lab alone, one way, and not through a bridge, which floods them";
         problems.fault(span("broadcast-every"), message, "leave it out on hosts, both ways, and for bridges");
+    }
+    if kind.ipv6_share > 0.0 && (!one_way || lower::settings(settings).tracks()) {
+        let message = "IPv6 frames go between IPv4 frames in the embedded lab alone, one way, and without connection tracking, which would have to learn both";
+        problems.fault(
+            span("ipv6-share"),
+            message,
+            "leave it out on hosts, both ways, and for stateful rules",
+        );
     }
     let trials = place.draft.tree.table("trials");
     let is_rate = trials.and_then(|trials| trials.text("measure")).is_none_or(|measure| measure == "rate");

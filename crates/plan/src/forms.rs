@@ -116,6 +116,17 @@ pub(crate) static GOAL: Form = Form {
     write: |goal| goal["name"].clone(),
 };
 
+/// A part of a whole, or nothing of it.
+pub(crate) static PART: Form = Form {
+    wants: "a share such as \"10 %\"",
+    example: "10 %",
+    read: |text| match quantity(text, "a share", &[("%", 1.0, &["percent", "per cent", "pct"])])? {
+        p if (0.0..=100.0).contains(&p) => Ok((p / 100.0).into()),
+        _ => wrong(format!("'{text}' is no part of a whole")),
+    },
+    ..SHARE
+};
+
 pub(crate) static SHARE: Form = Form {
     wants: "a share such as \"2 %\"",
     units: &["%"],

@@ -3,7 +3,7 @@
 use super::backend::OF_THIS_MACHINE;
 use super::campaign::PROFILE_NS;
 use super::forms::{
-    ADDRESS, CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, LENGTH, MAC, MEMORY, MODULE, NETWORK, PORTS,
+    ADDRESS, CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, LENGTH, MAC, MEMORY, MODULE, NETWORK, PART, PORTS,
     PROCESS, RATE, SHARE, SIZE, SPEED, TEMPLATE, VERSION,
 };
 use super::grammar::{Key, Kind, Table, key, required};
@@ -93,6 +93,14 @@ pub(super) static TRAFFIC: Table = Table {
             "One frame in so many goes to the Ethernet broadcast address instead, and counts apart. \
                 Default: 0, none.",
         ),
+        key("ipv6-share", Kind::Form(&PART)).about(
+            "Share of IPv6 frames between the IPv4 frames of family = \"IPv4\" (RFC 5180, section 7). \
+                Default: 0 %.",
+        ),
+        key("extension-headers", Kind::Choice(&EXTENSIONS))
+            .about("IPv6 extension headers of UDP frames (RFC 5180, section 5.3). Default: none."),
+        key("source-macs", Kind::Choice(&SOURCE_MACS))
+            .about("Ethernet sources of the frames (RFC 4814, section 4.2). Default: own."),
         key("burst", Kind::count(0, 65_536)).about(
             "Frames of each burst: the load comes in bursts with pauses between them (RFC 2544, section \
                 21). Default: 0, evenly spaced.",
@@ -112,6 +120,20 @@ pub(super) static TRAFFIC: Table = Table {
 pub static DIRECTIONS: [(&str, &str); 2] = [
     ("forward", "from its inside to its outside"),
     ("both", "both at once, at equal rates: each frame from the outside answers one from the inside"),
+];
+
+static EXTENSIONS: [(&str, &str); 6] = [
+    ("none", "none"),
+    ("hop-by-hop", "hop-by-hop options, which every router may look at"),
+    ("destination-options", "destination options"),
+    ("routing", "a routing header without a segment left"),
+    ("fragment", "the fragment header of a whole packet"),
+    ("chain", "routing, destination options and fragment: 40 bytes"),
+];
+
+static SOURCE_MACS: [(&str, &str); 2] = [
+    ("own", "that of the generator's interface"),
+    ("random", "one for each flow, drawn at random, the same in each trial"),
 ];
 
 static FORMATS: [(&str, &str); 2] = [

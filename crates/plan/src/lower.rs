@@ -55,7 +55,8 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
     let mut kind: Kind = typed(tree.json());
     kind.checksum &= kind.format != Format::Rfc2544;
     kind.checksum |= kind.family == Family::V6 || kind.transport != Transport::Udp;
-    let least = least_length(kind.family, kind.transport);
+    let versions = kind.families().map(|family| least_length(family, kind.transport)).max();
+    let least = versions.unwrap_or(0) + kind.extension_headers.len() as u16;
     if kind.size.min_len_fcs() < least {
         let long = long_enough(&kind.size, least);
         kind.asked = Some(std::mem::replace(&mut kind.size, long).name);

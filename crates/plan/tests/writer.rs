@@ -141,10 +141,11 @@ const LABS: [&str; 5] = [
     "[lab]\nlink-speed = \"1 Gbit/s\"",
 ];
 
-const TRAFFIC: [&str; 6] = [
+const TRAFFIC: [&str; 7] = [
     "",
     "[traffic]\nformat = \"rfc2544\"\nnetworks = 256\nflows = 512\nports = \"random:7\"\nbroadcast-every = 100",
-    "[traffic]\nrate = \"10 kpps\"\nburst = 64",
+    "[traffic]\nrate = \"10 kpps\"\nburst = 64\nipv6-share = \"12.5 %\"\nsource-macs = \"random\"",
+    "[traffic]\nfamily = \"IPv6\"\nextension-headers = \"chain\"",
     "[traffic]\ntransport = \"ICMP\"\nflows = 1\norder = \"zipf:1.1\"",
     "[traffic]\nchecksum = false\nrate = \"4882.8125 pps\"",
     "[traffic]\nsize = \"genome:aaafg\"\nfamily = \"IPv6\"\ntransport = \"TCP\"",

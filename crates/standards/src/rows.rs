@@ -13,7 +13,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
     let mut all: Vec<&Row> = [set_up::ROWS, frames::ROWS, benchmarks::ROWS, searches::ROWS].concat();
     // By document as they first appear; within one, by section.
     let place = |row: &Row| {
-        let documents = ["2544", "6201", "6815", "9004", "9971", "8219", "4814", "2889"];
+        let documents = ["2544", "6201", "6815", "9004", "9971", "8219", "4814", "5180", "2889"];
         let section = row.id.split_once('-').map_or("", |(_, section)| section);
         let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
         let numbers: Vec<u32> = section.split('.').map(|part| digits(part).parse().unwrap_or(0)).collect();

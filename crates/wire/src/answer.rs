@@ -2,7 +2,7 @@
 
 use crate::checksum::update;
 use crate::headers::{EtherType, TCP_ACK, TCP_SYN, echo, put_word, word};
-use crate::{Recognised, Transport, recognise};
+use crate::{Recognised, Transport, extensions, recognise};
 
 /// Turns a test frame (without FCS) into its answer, in place: addresses and ports are exchanged, an echo request becomes an echo
 /// reply, a SYN becomes a SYN/ACK that acknowledges its data (RFC 9293 section 3.5). Length, payload and signature stay, checksums
@@ -16,7 +16,10 @@ pub fn answer(frame: &mut [u8]) -> Option<u8> {
     }
     let v6 = frame[l3] >> 4 == 6;
     let (addresses, address_len, l4, end) = match v6 {
-        true => (l3 + 8, 16, l3 + 40, l3 + 40 + usize::from(word(frame, l3 + 4))),
+        true => {
+            let skipped = extensions::skip(frame[l3 + 6], &frame[l3 + 40..]).map_or(0, |(_, bytes)| bytes);
+            (l3 + 8, 16, l3 + 40 + skipped, l3 + 40 + usize::from(word(frame, l3 + 4)))
+        }
         false => (l3 + 12, 4, l3 + usize::from(frame[l3] & 15) * 4, l3 + usize::from(word(frame, l3 + 2))),
     };
     exchange(frame, 0, 6);

@@ -445,6 +445,11 @@ impl FlowSpace {
         FlowSpace { ports, ..self }
     }
 
+    /// Whether they are those of the other end.
+    pub fn is_mirrored(&self) -> bool {
+        self.mirrored
+    }
+
     /// Networks that successive flows go to; 1: the destinations are a range.
     pub fn networks(&self) -> u32 {
         self.networks

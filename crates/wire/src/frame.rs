@@ -2,7 +2,7 @@
 
 use crate::headers::{VlanTag, protocol};
 use crate::signature::SIGNATURE_LEN;
-use crate::{MacAddr, WireError};
+use crate::{Extensions, MacAddr, WireError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -141,13 +141,33 @@ pub struct FrameSpec {
     /// Whether IPv4 packets may be fragmented on their way, as those of RFC 2544 (appendix C.2.6.4) may.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_fragment: bool,
+    /// Headers between IPv6's and UDP's.
+    #[serde(default, with = "crate::text", skip_serializing_if = "is_none")]
+    pub extensions: Extensions,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_none(extensions: &Extensions) -> bool {
+    *extensions == Extensions::None
 }
 
 impl FrameSpec {
     /// Untagged, signed frames with all checksums and [`DEFAULT_TTL`].
     pub fn new(dst_mac: MacAddr, src_mac: MacAddr, family: Family, transport: Transport) -> Self {
         let (vlan, ttl, l4_checksum, signed, may_fragment) = (None, DEFAULT_TTL, true, true, false);
-        FrameSpec { dst_mac, src_mac, vlan, family, transport, ttl, l4_checksum, signed, may_fragment }
+        let extensions = Extensions::None;
+        FrameSpec {
+            dst_mac,
+            src_mac,
+            vlan,
+            family,
+            transport,
+            ttl,
+            l4_checksum,
+            signed,
+            may_fragment,
+            extensions,
+        }
     }
 
     /// Length of the Ethernet header in bytes: 14, or 18 with a tag.
@@ -155,11 +175,11 @@ impl FrameSpec {
         if self.vlan.is_some() { 14 + VlanTag::LEN } else { 14 }
     }
 
-    /// Length of the IP header in bytes: 20 or 40.
+    /// Length of the IP header in bytes: 20, or 40 and that of the extension headers.
     pub fn l3_len(&self) -> usize {
         match self.family {
             Family::V4 => 20,
-            Family::V6 => 40,
+            Family::V6 => 40 + self.extensions.len(),
         }
     }
 
@@ -193,6 +213,11 @@ impl FrameSpec {
             }
             Some(VlanTag { priority, .. }) if priority > 7 => {
                 format!("{priority} is not a VLAN priority: choose 0 to 7")
+            }
+            vlan if self.extensions != Extensions::None
+                && (vlan.is_some() || (*family, *transport) != (Family::V6, Transport::Udp)) =>
+            {
+                "extension headers stand in IPv6 UDP frames without a VLAN tag alone".into()
             }
             _ if !self.l4_checksum && !optional => {
                 format!("{family}/{transport} must have its checksum; only UDP over IPv4 can do without")

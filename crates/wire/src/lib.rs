@@ -20,6 +20,7 @@
 pub mod account;
 mod answer;
 pub mod checksum;
+mod extensions;
 pub mod flow;
 pub mod frame;
 pub mod headers;
@@ -37,19 +38,20 @@ pub mod units;
 
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
+pub use extensions::Extensions;
 pub use flow::{
     DEFAULT_PORT, EndpointRange, Flow, FlowSpace, MAX_FLOWS, MAX_PARSED_FLOWS, Ports, RFC2544_PORTS,
 };
 pub use frame::{FCS_LEN, Family, FrameSpec, MAX_LEN_FCS, Transport};
 pub use headers::{EtherType, VlanTag};
 pub use lengths::{FrameMix, parse_sizes};
-pub use mac::MacAddr;
+pub use mac::{MacAddr, SourceMacs};
 pub use order::{AliasEntry, AliasTable, FlowOrder, FlowPicker, SplitMix64};
 pub use pcap::{Reader, Record, Writer};
 pub use recognise::{ForeignKind, Recognised, recognise};
 pub use signature::{MAGIC, SIGNATURE_LEN, Signature};
 pub use template::{BaseSums, FrameTemplate};
-pub use traffic::{Filter, Findings, LARGEST_BATCH, Load, RateStep, STREAMS, Traffic};
+pub use traffic::{Filter, Findings, LARGEST_BATCH, Load, MILLION, RateStep, STREAMS, Second, Traffic};
 
 /// The one error of this crate, which callers print: the fault of a text, a frame, a load or a capture, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

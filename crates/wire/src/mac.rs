@@ -1,6 +1,7 @@
 //! Ethernet addresses.
 
 use crate::WireError;
+use crate::order::{DEFAULT_SEED, mixed};
 use crate::text;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -53,10 +54,81 @@ impl FromStr for MacAddr {
     }
 }
 
+/// The Ethernet sources of a generator's frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SourceMacs {
+    /// The address of its interface.
+    #[default]
+    Own,
+    /// One for each flow, as RFC 4814, section 4.2 has them: `(RR & 0xfc):PP:PP:RR:RR:RR` with random numbers RR and the tester's
+    /// interface PP, from 1 on. The same seed gives the same addresses in each trial.
+    Random {
+        /// Start of the random numbers.
+        seed: u64,
+    },
+}
+
+impl SourceMacs {
+    /// The address of a flow at one of the tester's interfaces; `None`: the interface's own. generator.bpf.c computes the same.
+    pub fn of_flow(self, flow: u64, interface: u8) -> Option<MacAddr> {
+        let SourceMacs::Random { seed } = self else { return None };
+        let [first, a, b, c, ..] = mixed(seed, flow).to_le_bytes();
+        Some(MacAddr([first & 0xfc, 0, interface, a, b, c]))
+    }
+}
+
+impl FromStr for SourceMacs {
+    type Err = WireError;
+
+    fn from_str(text: &str) -> Result<Self, WireError> {
+        let macs = match text.split_once(':') {
+            None if text == "own" => Some(SourceMacs::Own),
+            None if text == "random" => Some(SourceMacs::Random { seed: DEFAULT_SEED }),
+            Some(("random", seed)) => seed.parse().ok().map(|seed| SourceMacs::Random { seed }),
+            _ => None,
+        };
+        macs.ok_or_else(|| {
+            WireError::new(format!("{text:?} names no source addresses; write own, random or random:SEED"))
+        })
+    }
+}
+
+impl fmt::Display for SourceMacs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SourceMacs::Own => f.write_str("own"),
+            SourceMacs::Random { seed: DEFAULT_SEED } => f.write_str("random"),
+            SourceMacs::Random { seed } => write!(f, "random:{seed}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn source_addresses_are_those_of_rfc_4814_and_the_same_again() {
+        let macs: SourceMacs = "random:7".parse().unwrap();
+        assert_eq!((macs.to_string(), macs.of_flow(0, 1)), ("random:7".into(), macs.of_flow(0, 1)));
+        assert_eq!("own".parse::<SourceMacs>().unwrap().of_flow(0, 1), None);
+        let all: BTreeSet<MacAddr> = (0..10_000).filter_map(|flow| macs.of_flow(flow, 1)).collect();
+        assert!(all.len() > 9_990, "{}", all.len());
+        for MacAddr([first, high, low, ..]) in &all {
+            assert_eq!((first & 3, *high, *low), (0, 0, 1), "no group, not local, interface 1");
+        }
+        let mut bits = [0u32; 48];
+        for mac in &all {
+            let number = mac.0.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+            (0..48).for_each(|bit| bits[bit] += (number >> bit & 1) as u32);
+        }
+        for bit in (0..24).chain(42..48) {
+            assert!(bits[bit].abs_diff(5_000) < 300, "bit {bit} is set in {} of 10,000", bits[bit]);
+        }
+        assert!("random:x".parse::<SourceMacs>().is_err());
+    }
 
     #[test]
     fn reads_and_writes() {

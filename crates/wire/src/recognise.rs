@@ -1,7 +1,7 @@
 //! Distinguishes test frames from all others that arrive at a receiver.
 
 use crate::headers::{self, EtherType, protocol};
-use crate::{Flow, Signature, Transport};
+use crate::{Flow, Signature, Transport, extensions};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The kind of a frame.
@@ -40,7 +40,7 @@ pub enum ForeignKind {
 }
 
 /// Looks at a frame without FCS: Ethernet with up to two VLAN tags, IPv4 with or without options or IPv6
-/// without extension headers, UDP, TCP with or without options, or an echo request, and a signature at the
+/// with few extension headers, UDP, TCP with or without options, or an echo request, and a signature at the
 /// first byte of payload.
 ///
 /// Lengths are honoured, checksums are not looked at. Never panics.
@@ -138,7 +138,10 @@ fn ipv6(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, Test)> {
         protocol::UDP => udp(segment)?,
         protocol::TCP => tcp(segment)?,
         protocol::ICMPV6 => echo(segment, headers::echo::V6_REQUEST)?,
-        _ => return None,
+        extension => match extensions::skip(extension, segment)? {
+            (protocol::UDP, skipped) => udp(segment.get(skipped..)?)?,
+            _ => return None,
+        },
     };
     let src = Ipv6Addr::from(*header[8..].first_chunk::<16>()?);
     let dst = Ipv6Addr::from(*header[24..].first_chunk::<16>()?);

@@ -224,8 +224,9 @@ fn write_headers(spec: &FrameSpec, frame: &mut [u8]) {
         Family::V6 => {
             packet[0] = 0x60;
             put_word(packet, 4, len - 40);
-            packet[6] = protocol;
             packet[7] = spec.ttl;
+            let (header, behind) = packet.split_at_mut(40);
+            header[6] = spec.extensions.write(behind, protocol);
         }
     }
     let segment = &mut packet[spec.l3_len()..];

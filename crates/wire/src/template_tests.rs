@@ -3,7 +3,7 @@
 use super::*;
 use crate::VlanTag;
 use crate::checksum::{fold, partial};
-use crate::{MacAddr, Recognised, recognise};
+use crate::{Extensions, MacAddr, Recognised, recognise};
 use proptest::prelude::*;
 use smoltcp::phy::{Checksum, ChecksumCapabilities};
 use smoltcp::wire::*;
@@ -86,6 +86,7 @@ fn any_spec() -> impl Strategy<Value = FrameSpec> {
     (family, transport, tag, macs, any::<(u8, bool, bool)>()).prop_map(
         |(family, transport, vlan, (dst, src), (ttl, checksum, signed))| FrameSpec {
             may_fragment: false,
+            extensions: Extensions::None,
             dst_mac: MacAddr(dst),
             src_mac: MacAddr(src),
             vlan,

@@ -1,7 +1,10 @@
 //! The frames that a generator sends, how fast and how long it sends them, and which frames a receiver counts.
 
 use crate::lengths::MAX_PATTERN;
-use crate::{Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, WireError};
+use crate::{
+    Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, SourceMacs, Transport,
+    WireError,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -45,6 +48,29 @@ pub struct Traffic {
     /// Frames/s within a burst; `None`: as fast as the generator and the medium can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_fps: Option<f64>,
+    /// Whether each flow has a source address of its own on Ethernet (RFC 4814, section 4.2).
+    #[serde(default, with = "crate::text", skip_serializing_if = "is_own")]
+    pub source_macs: SourceMacs,
+    /// IPv6 frames between these of IPv4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6: Option<Second>,
+}
+
+/// IPv6 frames between those of IPv4, evenly spread, with a stream of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Second {
+    /// Their share of all frames, in millionths.
+    pub millionths: u32,
+    /// As many flows as the others.
+    pub flows: FlowSpace,
+}
+
+/// A whole, in millionths.
+pub const MILLION: u32 = 1_000_000;
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_own(macs: &SourceMacs) -> bool {
+    *macs == SourceMacs::Own
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
@@ -68,7 +94,21 @@ impl Traffic {
             broadcast_every: 0,
             burst: 0,
             burst_fps: None,
+            source_macs: SourceMacs::Own,
+            ipv6: None,
         }
+    }
+
+    /// The IPv6 frames between these of IPv4, as traffic of their own.
+    pub fn second(&self) -> Option<Traffic> {
+        let Second { flows, .. } = self.ipv6.clone()?;
+        let frame = FrameSpec { family: Family::V6, l4_checksum: true, may_fragment: false, ..self.frame };
+        Some(Traffic { frame, flows, ipv6: None, ..self.clone() })
+    }
+
+    /// Streams of each thread and direction.
+    pub fn streams_each(&self) -> usize {
+        if self.ipv6.is_some() { 2 } else { 1 }
     }
 
     /// The stream id of generator thread number `thread`.
@@ -111,9 +151,21 @@ impl Traffic {
             () if self.burst_fps.is_some_and(|fps| !(1e-3..=1e12).contains(&fps)) => {
                 "the rate within a burst must be from 0.001 to 1e12 frames/s".to_string()
             }
+            () if self.ipv6.as_ref().is_some_and(|second| {
+                !(1..MILLION).contains(&second.millionths)
+                    || second.flows.len() != self.flows.len()
+                    || (frames, self.frame.transport) != (Family::V4, Transport::Udp)
+                    || self.frame.vlan.is_some()
+                    || self.broadcast_every > 0
+            }) =>
+            {
+                "IPv6 frames go between IPv4 frames of UDP without a VLAN tag, more than none of them and less than all, and without broadcast frames"
+                    .to_string()
+            }
             () if flows != frames => format!("the flows are {flows}, the frames {frames}: choose one"),
             () => {
                 self.flows.usable_len()?;
+                self.second().map_or(Ok(()), |second| second.check())?;
                 let mut lengths = self.mix.pattern.iter();
                 return lengths.try_for_each(|len| FrameTemplate::new(&self.frame, *len).map(drop));
             }
@@ -249,18 +301,19 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Transport;
 
     fn traffic() -> Traffic {
         let nowhere = MacAddr::default();
         let frame = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
-        Traffic::new(frame, FrameMix::single(64), FlowSpace::benchmark(Family::V4, 10).unwrap())
+        let flows = |family| FlowSpace::benchmark(family, 10).unwrap();
+        let ipv6 = Some(Second { millionths: 100_000, flows: flows(Family::V6) });
+        Traffic { ipv6, ..Traffic::new(frame, FrameMix::single(84), flows(Family::V4)) }
     }
 
     #[test]
     fn traffic_that_cannot_be_sent_is_refused() {
         traffic().check().unwrap();
-        let changes: [fn(&mut Traffic); 7] = [
+        let changes: [fn(&mut Traffic); 9] = [
             |t| t.mix.pattern.clear(),
             |t| t.mix.pattern = vec![63],
             |t| t.mix.pattern = vec![64; 5000],
@@ -268,6 +321,8 @@ mod tests {
             |t| t.frame.family = Family::V6,
             |t| t.broadcast_every = 1,
             |t| t.burst_fps = Some(0.0),
+            |t| t.ipv6.as_mut().unwrap().millionths = MILLION,
+            |t| t.frame.transport = Transport::Tcp,
         ];
         for change in changes {
             let mut traffic = traffic();

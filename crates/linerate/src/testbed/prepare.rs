@@ -63,7 +63,7 @@ pub struct TrafficKind {
 impl TrafficKind {
     /// Its streams: one for each thread and direction.
     pub fn streams(&self) -> usize {
-        self.cpus.len() * self.direction.ways().len()
+        self.cpus.len() * self.direction.ways().len() * self.traffic.streams_each()
     }
 }
 

@@ -104,3 +104,81 @@ fn bursts_come_with_pauses_and_overrun_a_queue_that_is_too_short() {
         assert!(seen.iter().all(|trials| *trials > 0), "{seen:?}");
     }
 }
+
+/// IPv4 and IPv6 in one load, with a source of each flow, and IPv6 with extension headers, through the kernel's routing and through a
+/// bridge.
+const VERSIONS: &str = r#"
+title = "Versions"
+question = "Do they all come through?"
+[traffic]
+rate = "20 kpps"
+size = "128 B"
+flows = 50
+source-macs = "random"
+PORT
+[variants.forwarding]
+[variants.bridge]
+[factors.FACTOR]
+sets = "traffic.FACTOR"
+levels = LEVELS
+[trials]
+duration = "50 ms"
+blocks = 1
+"#;
+
+/// The slots with their valid trials; all frames of each must have arrived.
+fn all_arrive(factor: &str, levels: &str, more: &str) -> (Experiment, Vec<(Value, Value)>) {
+    let plan = VERSIONS.replace("FACTOR", factor).replace("LEVELS", levels).replace("PORT", more);
+    let experiment = Experiment::new(&plan, "");
+    experiment.run("").first().run();
+    let slots = experiment.document("campaign.json")["slots"].clone();
+    let slot = |trial: &Value| slots[trial["slot"].as_u64().unwrap() as usize].clone();
+    let only_late = |trial: &Value| {
+        let failed = trial["audit"]["checks"].as_array().unwrap().iter().filter(|check| check["ok"] != true);
+        // A stall of this machine.
+        failed.map(|check| check["name"].as_str().unwrap()).all(|name| name == "offered as asked")
+    };
+    let trials: Vec<(Value, Value)> =
+        experiment.trials().into_iter().map(|trial| (slot(&trial), trial)).collect();
+    for (slot, trial) in &trials {
+        assert!(only_late(trial), "{slot:#} {trial:#}");
+        assert_eq!(trial["loss_ratio"], 0.0, "{slot:#} {trial:#}");
+        assert!(trial["generator"]["frames"].as_u64() > Some(500), "{trial:#}");
+    }
+    (experiment, trials)
+}
+
+#[test]
+#[ignore = "needs root"]
+fn ipv4_and_ipv6_share_a_load_and_count_apart() {
+    let (_, trials) = all_arrive("ipv6-share", r#"["0 %", "10 %", "50 %"]"#, "[lab]\nbatch = 32");
+    let mut shares = std::collections::BTreeSet::new();
+    for (slot, trial) in trials {
+        let millionths = slot["traffic"]["ipv6"]["millionths"].as_u64().unwrap_or(0);
+        shares.insert(millionths);
+        let streams = trial["generator"]["streams"].as_array().unwrap();
+        let ipv6 = |stream: &&Value| stream["ipv6"] == true;
+        let sent: u64 = streams.iter().filter(ipv6).map(|stream| stream["frames"].as_u64().unwrap()).sum();
+        let asked = trial["generator"]["frames"].as_u64().unwrap() * millionths / 1_000_000;
+        assert!(sent.abs_diff(asked) <= 1, "{sent} of {asked}: {trial:#}");
+        let received = trial["receiver"]["streams"].as_array().unwrap();
+        for stream in streams {
+            let same = received.iter().find(|of| of["stream"] == stream["stream"]);
+            assert_eq!(same.map_or(&Value::from(0), |of| &of["frames"]), &stream["frames"], "{trial:#}");
+        }
+    }
+    assert_eq!(shares.into_iter().collect::<Vec<_>>(), [0, 100_000, 500_000]);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn frames_with_ipv6_extension_headers_come_through_and_are_counted() {
+    let all = r#"["none", "hop-by-hop", "destination-options", "routing", "fragment", "chain"]"#;
+    for port in ["xdp", "af-packet"] {
+        let (_, trials) =
+            all_arrive("extension-headers", all, &format!("family = \"IPv6\"\n[lab]\nport = \"{port}\""));
+        let seen: std::collections::BTreeSet<String> =
+            trials.iter().map(|(slot, _)| slot["traffic"]["frame"]["extensions"].to_string()).collect();
+        assert_eq!(seen.len(), 6, "{seen:?}");
+    }
+}

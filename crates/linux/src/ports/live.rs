@@ -14,8 +14,8 @@ use aya::programs::{Program, ProgramError, TestRun, TestRunAttrs, TestRunOptions
 use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
 use linerate_wire::{
-    AliasTable, BaseSums, FCS_LEN, Family, Flow, FlowOrder, FrameTemplate, Load, Signature, SplitMix64,
-    Traffic, Transport,
+    AliasTable, BaseSums, FCS_LEN, Family, Flow, FlowOrder, FrameTemplate, Load, Signature, SourceMacs,
+    SplitMix64, Traffic, Transport,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -121,14 +121,23 @@ impl LiveFrames {
             return Err(Error::Refused("frames go both ways as UDP alone".into()));
         }
         let tables = Tables::new(traffic)?;
+        let second = traffic.second();
+        if second.is_some() && back.is_some() {
+            return Err(Error::Refused("IPv6 frames between IPv4 frames go one way".into()));
+        }
+        let second =
+            second.map(|traffic| Tables::new(&traffic).map(|tables| (traffic, tables))).transpose()?;
+        let second = second.as_ref();
         let program = program.map_or_else(|| program_name(traffic), str::to_string);
         let answers = back.map_or(&[][..], |(_, targets)| targets);
         let ports = (targets.len() + answers.len()) as u32;
-        let mut ebpf = load(traffic, &tables, ports, !answers.is_empty())?;
+        let mut ebpf =
+            load(traffic, (&tables, second.map(|(_, tables)| tables)), ports, !answers.is_empty())?;
         // Once loaded, the program holds its maps; before, their descriptors must stay open.
         bpf::load_xdp(&mut ebpf, &program)?;
         let states = MappedArray::take(&mut ebpf, "states", bpf::possible_cpus())?;
-        fill_tables(&mut ebpf, traffic, &tables)?;
+        let all = [Some((traffic, &tables)), second.map(|(traffic, tables)| (traffic, tables))];
+        fill_tables(&mut ebpf, &all.into_iter().flatten().collect::<Vec<_>>())?;
         let mut first = 0;
         for (namespace, targets) in [(namespace, targets)].into_iter().chain(back) {
             let mut numbered = (first..).zip(targets);
@@ -226,10 +235,19 @@ fn program_name(traffic: &Traffic) -> String {
         Transport::IcmpEcho => "icmp",
     };
     let vlan = if traffic.frame.vlan.is_some() { "_vlan" } else { "" };
-    format!("gen_{family}_{transport}{vlan}")
+    match traffic.frame.extensions.len() {
+        _ if traffic.ipv6.is_some() => "gen_mixed_udp".into(),
+        0 => format!("gen_{family}_{transport}{vlan}"),
+        bytes => format!("gen_{family}_{transport}_extended{bytes}"),
+    }
 }
 
-fn load(traffic: &Traffic, tables: &Tables, ports: u32, both: bool) -> Result<Ebpf, Error> {
+fn load(
+    traffic: &Traffic,
+    (tables, second): (&Tables, Option<&Tables>),
+    ports: u32,
+    both: bool,
+) -> Result<Ebpf, Error> {
     let (flows, lengths) = (traffic.flows.usable_len()?, tables.lengths.len() as u32);
     let (order, aliases) = match traffic.order {
         FlowOrder::Sequential => (0, 1),
@@ -245,26 +263,41 @@ fn load(traffic: &Traffic, tables: &Tables, ports: u32, both: bool) -> Result<Eb
         ("BOTH", both.into()),
         ("BROADCAST_EVERY", traffic.broadcast_every),
         ("BURST", traffic.burst * if both { 2 } else { 1 }),
+        ("SOURCE_MACS", u32::from(traffic.source_macs != SourceMacs::Own)),
+        ("IPV6_SHARE", traffic.ipv6.as_ref().map_or(0, |second| second.millionths)),
     ];
+    let each = traffic.streams_each() as u32;
     let elements = [
         ("states", bpf::possible_cpus() as u32),
-        ("flows", flows),
+        ("flows", flows * each),
         ("aliases", aliases),
-        ("lengths", lengths),
+        ("lengths", lengths * each),
         ("ports", ports),
     ];
-    bpf::GENERATOR.load(&numbers, &[("TEMPLATE", &tables.template)], &elements)
+    let seed = match traffic.source_macs {
+        SourceMacs::Own => 0,
+        SourceMacs::Random { seed } => seed,
+    };
+    let seed = seed.to_le_bytes();
+    let mut bytes = vec![("TEMPLATE", &tables.template[..]), ("SOURCE_MACS_SEED", &seed[..])];
+    bytes.extend(second.map(|second| ("TEMPLATE6", &second.template[..])));
+    bpf::GENERATOR.load(&numbers, &bytes, &elements)
 }
 
 /// Fills the look-up tables; the mappings are dropped at once, the program keeps the maps. With millions of flows, one table in
 /// this process's memory at a time is enough.
-fn fill_tables(ebpf: &mut Ebpf, traffic: &Traffic, tables: &Tables) -> Result<(), Error> {
-    let flows: MappedArray<FlowEntry> = MappedArray::take(ebpf, "flows", traffic.flows.len() as usize)?;
-    for (i, flow) in traffic.flows.iter().enumerate() {
-        flows.set(i, tables.flow_entry(&flow)?);
+fn fill_tables(ebpf: &mut Ebpf, all: &[(&Traffic, &Tables)]) -> Result<(), Error> {
+    let [(traffic, _), ..] = all else { return Ok(()) };
+    let count = all.iter().map(|(traffic, _)| traffic.flows.len() as usize).sum();
+    let flows: MappedArray<FlowEntry> = MappedArray::take(ebpf, "flows", count)?;
+    let entries =
+        all.iter().flat_map(|(traffic, tables)| traffic.flows.iter().map(|flow| tables.flow_entry(&flow)));
+    for (i, entry) in entries.enumerate() {
+        flows.set(i, entry?);
     }
     drop(flows);
-    MappedArray::take(ebpf, "lengths", tables.lengths.len())?.fill(&tables.lengths);
+    let lengths: Vec<LengthEntry> = all.iter().flat_map(|(_, tables)| tables.lengths.clone()).collect();
+    MappedArray::take(ebpf, "lengths", lengths.len())?.fill(&lengths);
     if let FlowOrder::Zipf { exponent, .. } = traffic.order {
         let aliases = AliasTable::zipf(traffic.flows.len() as u32, exponent);
         MappedArray::take(ebpf, "aliases", aliases.entries().len())?.fill(aliases.entries());
@@ -290,7 +323,8 @@ impl Port for LiveFrames {
         let ways = if back.is_some() { 2 } else { 1 };
         let load = &load.times(ways);
         // One thread's frames take turns: an odd distance stamps those of both directions.
-        let stamp_every = self.traffic.stamp_every_of(load) | u32::from(back.is_some());
+        let takes_turns = back.is_some() || self.traffic.ipv6.is_some();
+        let stamp_every = self.traffic.stamp_every_of(load) | u32::from(takes_turns);
         for (thread, cpu) in self.cpus.iter().enumerate() {
             let pacer = Pacer::new(load, thread, self.cpus.len()).in_bursts(load, &self.traffic, ways);
             let Pacer { rate_mfps, frames_left, step, burst, .. } = pacer;
@@ -368,14 +402,18 @@ impl Port for LiveFrames {
                 stall_ns: now.stall_ns,
                 finished: now.finished != 0,
                 reverse: false,
+                ipv6: false,
             };
-            let reverse = (!self.back.is_empty()).then(|| ThreadCounters {
+            let second = self.traffic.ipv6.is_some();
+            let reverse = (second || !self.back.is_empty()).then(|| ThreadCounters {
                 stream: now.back_stream as u16,
                 frames: now.back_sequence - base.back_sequence,
                 bytes: now.back_bytes - base.back_bytes,
                 refused: 0,
+                bursts: if second { (0, 0) } else { forward.bursts },
                 next_sequence: now.back_sequence,
-                reverse: true,
+                reverse: !second,
+                ipv6: second,
                 ..forward
             });
             [Some(forward), reverse]

@@ -141,6 +141,7 @@ impl MemoryLink {
         let began_ns = self.now_ns;
         self.dut = SimulatedDut { dut, tokens: dut.room(), began_ns, ..SimulatedDut::default() };
         self.source.begin(self.traffic.stamp_every_of(&load));
+        let before = self.source.second();
         self.account.reset(&Load { duration_ns: timing.load_ns(), ..load });
         (self.frames, self.bytes, self.last_ns) = (0, 0, began_ns);
         let mut machine = Machine::new(timing);
@@ -170,13 +171,18 @@ impl MemoryLink {
         let (stream, next_sequence) = (self.source.stream, self.source.sequence);
         let (bursts, bursts_ns) = self.pacer.bursts();
         let (frames, bytes) = (self.frames, self.bytes);
-        let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
+        let second = self.source.second().zip(before).map(|((stream, next_sequence), (_, before))| {
+            let frames = next_sequence - before;
+            StreamCounters { stream, frames, next_sequence, ipv6: true, ..StreamCounters::default() }
+        });
+        let own = frames - second.map_or(0, |second| second.frames);
+        let stream = StreamCounters { stream, frames: own, next_sequence, ..StreamCounters::default() };
         MemoryTrial {
             outcome: Outcome { warm_up, samples, began_ns, ..Outcome::default() },
             sent: PortCounters {
                 frames,
                 bytes,
-                streams: vec![stream],
+                streams: [stream].into_iter().chain(second).collect(),
                 active_ns: self.last_ns - began_ns,
                 bursts,
                 bursts_ns,

@@ -53,6 +53,8 @@ pub struct ThreadCounters {
     pub finished: bool,
     /// Whether these are its frames to the inside of the DUT, where it sends both ways.
     pub reverse: bool,
+    /// Whether these are its IPv6 frames, where it sends them between IPv4 ones.
+    pub ipv6: bool,
 }
 
 /// A place where frames leave or arrive: a generator or a receiver.
@@ -173,7 +175,8 @@ pub(super) fn sum<'a>(
         counters.refused += refused;
         counters.stall_ns = counters.stall_ns.max(stall_ns);
         counters.queues.push(QueueCounters { cpu, queue, frames });
-        let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
+        let ipv6 = thread.ipv6;
+        let stream = StreamCounters { stream, frames, next_sequence, ipv6, ..StreamCounters::default() };
         counters.streams.push(stream);
     }
     counters

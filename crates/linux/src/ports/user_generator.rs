@@ -9,7 +9,8 @@ use crate::error::Error;
 use linerate_hosts::stamps::Stamp;
 use linerate_plan::Backend;
 use linerate_wire::{
-    Flow, FlowOrder, FlowPicker, FlowSpace, FrameTemplate, Load, Signature, SplitMix64, Traffic,
+    Flow, FlowOrder, FlowPicker, FlowSpace, FrameTemplate, Load, MILLION, Second, Signature, SourceMacs,
+    SplitMix64, Traffic,
 };
 use std::io;
 use std::num::NonZero;
@@ -37,6 +38,7 @@ pub struct FrameSource {
     step: usize,
     flows: FlowSpace,
     table: Vec<Flow>,
+    source_macs: SourceMacs,
     picker: FlowPicker,
     /// Offset of the picked flow number: sequential threads start apart.
     first_flow: u64,
@@ -46,6 +48,8 @@ pub struct FrameSource {
     pub sequence: u64,
     stamp_every: u32,
     stamp_in: u32,
+    /// IPv6 frames between these, their share in millionths, and how much of one is due.
+    second: Option<(Box<FrameSource>, u32, u32)>,
 }
 
 impl FrameSource {
@@ -60,24 +64,40 @@ impl FrameSource {
         let sequential = traffic.order == FlowOrder::Sequential;
         let first_flow = u64::from(flows) * thread as u64 / threads.max(1) as u64;
         let small = u64::from(flows) <= TABLE;
+        let second =
+            traffic.second().zip(traffic.ipv6.as_ref()).map(|(frames, Second { millionths, .. })| {
+                let first_stream = frames.first_stream.wrapping_add(threads as u8);
+                let source = FrameSource::new(&Traffic { first_stream, ..frames }, thread, threads)?;
+                Ok::<_, Error>((Box::new(source), *millionths, 0))
+            });
         Ok(FrameSource {
             templates,
             pattern,
             step: 0,
             table: if small { traffic.flows.iter().collect() } else { Vec::new() },
             flows: traffic.flows.clone(),
+            source_macs: traffic.source_macs,
             picker: FlowPicker::new(of_thread(traffic.order, thread), flows),
             first_flow: if sequential { first_flow } else { 0 },
             stream: traffic.stream(thread),
             sequence: 0,
             stamp_every: traffic.stamp_every.max(1),
             stamp_in: 0,
+            second: second.transpose()?,
         })
+    }
+
+    /// The stream of its IPv6 frames between others, and the number that the next of them gets.
+    pub fn second(&self) -> Option<(u16, u64)> {
+        self.second.as_ref().map(|(second, ..)| (second.stream, second.sequence))
     }
 
     /// A new load begins, in which one frame in so many is stamped: the first one, to begin with.
     pub fn begin(&mut self, stamp_every: u32) {
         (self.stamp_in, self.stamp_every) = (0, stamp_every.max(1));
+        if let Some((second, ..)) = &mut self.second {
+            second.begin(stamp_every);
+        }
     }
 
     /// Writes the next frame, without FCS, at the start of `buf` and returns its length. If it is one that carries a
@@ -87,6 +107,13 @@ impl FrameSource {
     /// If `buf` is shorter than [`FrameSource::longest`].
     #[inline]
     pub fn fill(&mut self, buf: &mut [u8], now_ns: u64) -> usize {
+        if let Some((second, millionths, due)) = &mut self.second {
+            *due += *millionths;
+            if *due >= MILLION {
+                *due -= MILLION;
+                return second.fill(buf, now_ns);
+            }
+        }
         let template = &self.templates[self.pattern[self.step]];
         self.step = if self.step + 1 == self.pattern.len() { 0 } else { self.step + 1 };
         let mut flow = u64::from(self.picker.next()) + self.first_flow;
@@ -97,10 +124,15 @@ impl FrameSource {
         self.stamp_in = if self.stamp_in > 1 { self.stamp_in - 1 } else { self.stamp_every };
         let signature = Signature { stream: self.stream, sequence: self.sequence, time_ns };
         self.sequence += 1;
-        match self.table.get(flow as usize) {
+        let length = match self.table.get(flow as usize) {
             Some(flow) => template.fill(buf, flow, Some(&signature)),
             None => template.fill(buf, &self.flows.flow(flow), Some(&signature)),
+        };
+        let interface = if self.flows.is_mirrored() { 2 } else { 1 };
+        if let Some(mac) = self.source_macs.of_flow(flow, interface) {
+            buf[6..12].copy_from_slice(&mac.0);
         }
+        length
     }
 
     /// Whether the last frame carries a stamp.
@@ -115,7 +147,8 @@ impl FrameSource {
 
     /// The longest frame in bytes, without FCS.
     pub fn longest(&self) -> usize {
-        self.templates.iter().map(FrameTemplate::len).max().unwrap_or(0)
+        let second = self.second.as_ref().map_or(0, |(second, ..)| second.longest());
+        self.templates.iter().map(FrameTemplate::len).max().unwrap_or(0).max(second)
     }
 }
 
@@ -621,6 +654,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
             stall_ns: read(&tally.stall_ns),
             finished: tally.finished.load(Ordering::Acquire),
             reverse: false,
+            ipv6: false,
         };
         (0..).zip(self.crew()).map(thread).collect()
     }

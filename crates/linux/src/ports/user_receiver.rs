@@ -376,6 +376,7 @@ mod tests {
             reordered: 1,
             too_late: 0,
             next_sequence: 6,
+            ipv6: false,
         };
         assert_eq!((c.frames, c.bytes, c.streams), (3, 180, vec![expected]));
         assert_eq!((c.foreign["other campaign's"], c.foreign["other"]), (2, 1));

@@ -41,6 +41,8 @@ fn lengths_and_the_rest() {
     assert!(help(&SIZE, "63 B").contains("64 to 16000"));
     assert!(["imx", "", "64.5 B"].iter().all(|text| SIZE.read(text).is_err()));
     assert_eq!(SHARE.read("2 %"), Ok(json!(0.02)));
+    assert_eq!(PART.read("0 %"), Ok(json!(0.0)));
+    assert!(help(&PART, "101 %").contains("no part of a whole"));
     assert!(help(&SHARE, "2").contains("\"2 %\""));
     assert_eq!(SPEED.read("10 Gbit/s"), Ok(json!(1e10)));
     assert!(SPEED.read("10G").is_err() && SPEED.read("1e9 Tbit/s").is_err());

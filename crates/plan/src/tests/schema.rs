@@ -112,6 +112,7 @@ fn every_key_that_a_factor_can_set_reaches_its_type() {
     let texts = [
         "1000 B",
         "imix",
+        "10 %",
         "20 ms",
         "5.17",
         "1,3",

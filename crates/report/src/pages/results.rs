@@ -14,6 +14,7 @@ pub(super) mod profiles;
 mod searches;
 mod tables;
 mod telemetry;
+mod versions;
 
 pub(super) use benchmarks::departures;
 pub(crate) use tables::decisive;
@@ -209,6 +210,7 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
         true => end_hosts::tcp(page, shown),
         false => figures::load(page, shown),
     }
+    versions::versions(page, shown);
     tables::papers(page, shown);
     pictures::series(page, shown);
     tables::series(page, shown);

@@ -6,7 +6,8 @@ use crate::Part::{All, Beside};
 use crate::Row;
 use crate::case::{Case, Outcome, holds, not_run};
 use linerate_measure::record::{Slot, TrialRecord};
-use linerate_wire::{Family, FlowOrder, Ports, RFC2544_PORTS, Traffic};
+use linerate_wire::{Family, FlowOrder, Ports, RFC2544_PORTS, SourceMacs, Traffic};
+use std::collections::BTreeSet;
 
 pub const ROWS: &[&Row] = &[
     &row("2544-8a", Should, All, "test frames exactly as appendix C has them", |case| {
@@ -161,8 +162,14 @@ pub const ROWS: &[&Row] = &[
             holds(single && many, found)
         },
     ),
-    &row("4814-4.2", Should, All, "random Ethernet addresses", |_| {
-        Outcome::NotApplicable("a router sees the addresses of its neighbour alone".into())
+    &row("4814-4.2", Should, All, "random Ethernet addresses, the same in each trial", |case| {
+        let random = case.traffics().filter(|traffic| traffic.source_macs != SourceMacs::Own).count();
+        match random {
+            0 => Outcome::NotApplicable("a router sees the addresses of its neighbour alone".into()),
+            _ => Outcome::Met(format!(
+                "{random} kinds of frames with a source of each flow; the destination is the DUT's"
+            )),
+        }
     }),
     &row("4814-4.4", Should, All, "random addresses where the DUT hashes them", |case| {
         let networks = |traffic: &&Traffic| {
@@ -197,6 +204,45 @@ pub const ROWS: &[&Row] = &[
                     .then(|| "they are not uniform by chi-square".into())
             };
             case.each(random(case), skewed, "sets of flows with random ports, uniform by chi-square")
+        },
+    ),
+    &row(
+        "5180-5.3",
+        Should,
+        Beside("IPv6"),
+        "IPv6 without extension headers, with single ones, and with a chain that is longer than 32 bytes",
+        |case| {
+            let all = case.traffics().filter(|traffic| traffic.frame.family == Family::V6);
+            let found: BTreeSet<String> = all.map(|traffic| traffic.frame.extensions.to_string()).collect();
+            let has = |name: &str| found.contains(name);
+            let single =
+                ["hop-by-hop", "destination-options", "routing", "fragment"].iter().any(|name| has(name));
+            match found.is_empty() {
+                true => not_run("no IPv6 frames alone in this campaign"),
+                false => holds(
+                    has("none") && single && has("chain"),
+                    format!("extension headers: {}", found.into_iter().collect::<Vec<_>>().join(", ")),
+                ),
+            }
+        },
+    ),
+    &row(
+        "5180-7",
+        Should,
+        Beside("IPv6"),
+        "IPv4 alone, IPv6 alone, and both as 90 to 10, 50 to 50 and 10 to 90",
+        |case| {
+            let percent = |traffic: &Traffic| match &traffic.ipv6 {
+                Some(second) => second.millionths / 10_000,
+                None if traffic.frame.family == Family::V6 => 100,
+                None => 0,
+            };
+            let found: BTreeSet<u32> = case.traffics().map(percent).collect();
+            let all = [0, 10, 50, 90, 100].iter().all(|share| found.contains(share));
+            match found.iter().any(|share| *share > 0) {
+                false => not_run("no IPv6 frames in this campaign"),
+                true => holds(all, format!("IPv6 frames, in percent: {found:?}")),
+            }
         },
     ),
     &row(
