@@ -228,7 +228,8 @@ impl Compared {
     fn figures(&mut self, folder: &str, key: &str, figures: [f64; 3], page: &str, points: &[Point]) {
         let wanted = words(key);
         let named = |point: &&Point| {
-            let own = words(&format!("{} {}", point.series.trim_start_matches("median"), point.at));
+            let own =
+                words(&format!("{} {}", point.series.replace("median", "").replace("others", ""), point.at));
             // Where all sets are of one IP version, the picture does not name it.
             let version = |word: &&String| !word.starts_with("IPv");
             let unnamed = !wanted.contains("IPv6") || !page.contains("IPv4");

@@ -117,7 +117,7 @@ fn picture(plot: &PlotFound) -> Option<Chart> {
         Some((series.name.clone(), set))
     };
     let sets: Vec<(String, Set)> = points.filter_map(set).collect();
-    sets::along(&format!("Illustration {}: {}", plot.illustration, plot.caption), &plot.axis, &sets)
+    sets::along(&format!("By {}", plot.axis), &plot.axis, &sets)
 }
 
 /// The points of a plot as bars of text.

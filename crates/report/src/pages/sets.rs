@@ -190,7 +190,10 @@ pub fn picture(title: &str, topic: &str, sets: &[&Set]) -> Option<Chart> {
 /// The picture of sets that stand along an axis by their names, in series that are known.
 pub fn along(title: &str, axis: &str, sets: &[(String, Set)]) -> Option<Chart> {
     let number = |set: &Set| numbered(&set.variant).filter(|(rest, _)| rest.is_empty());
+    let points = |name: &str| sets.iter().filter(|(series, _)| series == name).count();
+    let long = sets.iter().all(|(series, _)| points(series) >= FEWEST);
     let numbers: Option<Vec<f64>> = sets.iter().map(|(_, set)| Some(number(set)?.1)).collect();
+    let numbers = numbers.filter(|_| long);
     let place = |at: usize, set: &Set| match &numbers {
         Some(numbers) => Place::Number(numbers[at]),
         None => Place::Name(set.variant.clone()),
@@ -456,10 +459,11 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
         series.sort_by(|a, b| top(b).total_cmp(&top(a)));
         series.truncate(MOST_SERIES);
     }
+    let several = series.len() > 1;
     for one in &mut series {
         one.points.sort_by(|a, b| a.x.total_cmp(&b.x));
         if one.name.is_empty() {
-            one.name = "median".into();
+            one.name = if several { "others" } else { "median" }.into();
         }
     }
     if label.starts_with("frame length") && names.is_empty() && of == Unit::Frames {

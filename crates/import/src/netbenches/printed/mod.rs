@@ -7,7 +7,7 @@ mod transcript;
 use super::layout::{self, file_name};
 use super::{ImportedSlot, ImportedTrial, PrintedThroughput, Run, Set};
 use linerate_hosts::pktgen::{Reader, Sample};
-use throughput::{number, tests, unit};
+use throughput::{number, rate, tests};
 use transcript::Transcript;
 
 /// The fewest intervals of a set.
@@ -90,7 +90,7 @@ fn rates(transcript: &Transcript) -> Option<(&'static str, Vec<(u64, f64)>)> {
     lines().next()?;
     let with_unit = lines().map(|(at, line)| {
         let (value, of) = line.trim().split_once(' ')?;
-        Some((*at, number(value)? * unit(of.trim())? / 1e6))
+        Some((*at, rate(value, of.trim())? / 1e6))
     });
     let plain = || lines().map(|(at, line)| Some((*at, number(line.trim())?)));
     let with_unit = with_unit.collect::<Option<_>>().map(|values| (MBITS, values));
@@ -146,6 +146,7 @@ fn pkt_gen(path: &str, stem: &str, transcript: &Transcript) -> Vec<Set> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn block(from: u32, scale: u32) -> String {
         let line = |second: u32| {
@@ -194,7 +195,21 @@ mod tests {
         let (plain, _) = of("9.42   \n9.41\n");
         assert_eq!((&*plain[0].unit, &plain[0].values[..]), ("", &[9.42, 9.41][..]));
         assert_eq!(of("9.42\nnan\n").0, []);
+        assert_eq!(of("9e307 Tbits/sec\n").0, []);
         assert_eq!(of(" \n").1, ["empty"]);
         assert!(of("PING 10.0.0.1\n\u{fffd}").1[0].contains("no result"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_output_is_read(text in r#"(\PC|\n|[\[\]{}"b'0-9.: -]|\[SUM\]|0\.0-1\.0 sec|1 Gbits/sec|0 b'|\\|"output":|"end":){0,60}"#) {
+            for path in ["T/Tests/a/output", "T/Results/b.json", "output"] {
+                let found = results(path, text.as_bytes());
+                for one in &found.throughputs {
+                    prop_assert_eq!(one.values.len(), one.lines.len());
+                    prop_assert!(one.values.iter().all(|value| value.is_finite()));
+                }
+            }
+        }
     }
 }

@@ -149,7 +149,7 @@ impl Row {
         let [start, end] = [number(start)?, number(end)?];
         let words: Vec<&str> = rest.split_whitespace().collect();
         let at = words.iter().position(|word| word.ends_with("/sec"))?;
-        let bits = number(words.get(at.checked_sub(1)?)?)? * unit(words[at])?;
+        let bits = rate(words.get(at.checked_sub(1)?)?, words[at])?;
         if words.contains(&"(omitted)") {
             return None;
         }
@@ -167,8 +167,13 @@ impl Row {
     }
 }
 
+/// Bit/s of a number and its unit.
+pub fn rate(value: &str, of: &str) -> Option<f64> {
+    Some(number(value)? * unit(of)?).filter(|bits| bits.is_finite())
+}
+
 /// Bits in a unit of a rate: `Gbits/sec`, `KBytes/sec`, `Gbits/s`.
-pub fn unit(text: &str) -> Option<f64> {
+fn unit(text: &str) -> Option<f64> {
     let text = text.strip_suffix("/sec").or_else(|| text.strip_suffix("/s"))?;
     let (prefix, bits, base) =
         match (text.strip_suffix("bits").or(text.strip_suffix("bit")), text.strip_suffix("Bytes")) {
@@ -209,7 +214,7 @@ impl Netperf {
             self.rows = if self.udp { 2 } else { 1 };
         }
         if let Some(value) = line.strip_prefix("THROUGHPUT=") {
-            return Some(number(value)? * 1e6);
+            return rate(value, "Mbits/s");
         }
         if self.rows == 0 {
             return None;
@@ -217,7 +222,7 @@ impl Netperf {
         let figures: Vec<f64> = line.split_whitespace().map(number).collect::<Option<_>>()?;
         let last = figures.last().filter(|_| figures.len() > 3)?;
         self.rows -= 1;
-        (self.rows == 0).then_some(last * 1e6)
+        (self.rows == 0).then_some(last * 1e6).filter(|bits| bits.is_finite())
     }
 }
 
