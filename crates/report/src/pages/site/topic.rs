@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The fewest runs that ministat compares.
 const ENOUGH: usize = 3;
+/// Rows of a page that a picture takes the place of.
+const ROWS_OF_A_PICTURE: usize = 30;
 /// Campaigns that have a picture each on one page.
 const FEW_CAMPAIGNS: usize = 6;
 
@@ -62,13 +64,14 @@ impl Site {
             let [machine, card] = names;
             let rows: Vec<Compared<'_>> = entries.iter().flat_map(|entry| compared(entry)).collect();
             let mut of_group = sections(&place(names), &rows, comparison);
-            if let Some((_, section)) = of_group.first_mut() {
+            if let Some((weight, section)) = of_group.first_mut() {
                 let mut head = Document::default();
                 let links = [(Facet::Machine, machine), (Facet::Card, card)];
                 head.links(links.into_iter().filter_map(|(facet, name)| self.link(facet, name)).collect());
                 if apart {
                     let own = pictures(&place(names), name, &entries);
                     let note = own.told("The table has all sets.");
+                    *weight += ROWS_OF_A_PICTURE * own.charts.len();
                     head.blocks.extend(own.charts.into_iter().map(Block::Chart));
                     note.into_iter().for_each(|note| head.note(note));
                 }
