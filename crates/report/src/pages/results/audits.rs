@@ -27,10 +27,9 @@ pub fn audits(page: &mut Document, shown: &Shown<'_>) {
     }
     page.heading("Audit");
     let valid = shown.trials.iter().filter(|trial| trial.audit.valid).count();
-    page.say(format!(
-        "{valid} of {} trials are valid: every check of theirs held. The others are in no result.",
-        shown.trials.len()
-    ));
+    let all = shown.trials.len();
+    let others = if valid < all { " The others are in no result." } else { "" };
+    page.say(format!("{valid} of {all} trials are valid: every check of theirs held.{others}"));
     page.table(
         Table::of(checks)
             .column("check", "", |(name, _)| *name)
