@@ -138,13 +138,18 @@ fn blocks(all: &[Block]) -> Markup {
     html! {
         @for group in all.chunk_by(same) {
             @match kind(&group[0]) {
-                1 => dl { @for block in group { (block_of(block)) } },
+                1 => dl.below[is_below(&group[0])] { @for block in group { (block_of(block)) } },
                 2 => ul { @for block in group { (block_of(block)) } },
                 3 => pre.copied tabindex="0" { @for block in group { (block_of(block)) } },
                 _ => (block_of(&group[0])),
             }
         }
     }
+}
+
+/// Whether its items belong to the entry above them.
+fn is_below(block: &Block) -> bool {
+    matches!(block, Block::Item { mark, .. } if mark.starts_with("  "))
 }
 
 /// Whether an item is the value of a name, and not an entry of a list.
