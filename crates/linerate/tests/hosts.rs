@@ -1,5 +1,6 @@
 //! `linerate run` on labs of hosts, with real frames: the real sshd in each of several network namespaces.
 
+mod booted;
 mod generators;
 mod lab;
 mod linux;
