@@ -6,7 +6,7 @@ use crate::commands::{
     send, serve, show, site, stat, tune, watch,
 };
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// How many packets does this router or firewall forward, why not more, and which setting makes it faster?
@@ -202,6 +202,33 @@ pub enum Command {
     Documents(documents::Documents),
 }
 
+/// The definition of the command line.
+pub fn definition() -> clap::Command {
+    flowing(Cli::command())
+}
+
+/// The arguments of this process.
+///
+/// # Errors
+/// They are wrong, or help is wanted: what to print.
+pub fn parse() -> Result<Cli, clap::Error> {
+    let found = definition().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    found.map_err(|error| error.format(&mut definition()))
+}
+
+/// The lines of each paragraph below the examples are joined, so that only the width of the terminal breaks them.
+fn flowing(command: clap::Command) -> clap::Command {
+    let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let mut joined = String::new();
+    for line in text.lines() {
+        let last = joined.rsplit('\n').next().unwrap_or_default();
+        let goes_on = |line: &str| !line.is_empty() && !line.starts_with(' ');
+        joined.push(if goes_on(last) && goes_on(line) { ' ' } else { '\n' });
+        joined.push_str(line);
+    }
+    command.after_help(joined.trim_start().to_owned()).mut_subcommands(flowing)
+}
+
 impl Command {
     /// Runs the verb.
     ///
@@ -241,7 +268,7 @@ impl Command {
             Command::Rules(args) => rules::run(&args),
             Command::Calc(args) => calc::run(args),
             Command::Agent => agent::run(),
-            Command::Documents(args) => documents::run(&args, Cli::command()),
+            Command::Documents(args) => documents::run(&args, definition()),
         }
     }
 }

@@ -26,7 +26,6 @@ mod progress;
 mod testbed;
 mod watch;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -34,7 +33,7 @@ fn main() -> ExitCode {
         eprintln!("linerate: {number} is negative: calculators take numbers above 0");
         return ExitCode::from(output::USAGE);
     }
-    let code = match cli::Cli::try_parse() {
+    let code = match cli::parse() {
         Ok(cli) => run(cli),
         Err(wrong) if wrong.use_stderr() => wrong.exit(),
         Err(help) => {

@@ -5,7 +5,7 @@ use crate::commands::conformance;
 use anyhow::Result;
 use linerate_hosts::configuration::Configuration;
 use linerate_linux::files::stdout_was_writable;
-use linerate_linux::records;
+use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary};
 use linerate_plan::Diagnostic;
@@ -194,6 +194,18 @@ pub fn print_place(how: &Printed, directory: &Path) {
 /// Prints a message to standard error.
 pub fn tell(text: impl std::fmt::Display) {
     eprint!("{}", message(text));
+}
+
+/// The record in a directory. Tells what is missing in it.
+///
+/// # Errors
+/// As [`records::read`].
+pub fn stored(directory: &Path) -> Result<StoredCampaign, linerate_linux::Error> {
+    let stored = records::read(directory)?;
+    for missing in &stored.missing {
+        tell(format!("{}: {missing}", directory.display()));
+    }
+    Ok(stored)
 }
 
 /// A message for standard error. Control characters are replaced, because its quotations may contain anything.

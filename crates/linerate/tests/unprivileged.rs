@@ -156,6 +156,18 @@ fn a_cut_off_last_trial_is_left_out_and_said() {
         "{}",
         shown.stderr
     );
+    // Every verb says that trials are missing, and a program that reads the exit status of an export hears it.
+    std::fs::write(&path, text.split_inclusive('\n').next().unwrap()).unwrap();
+    let missing = format!("summary.json counts {} trials, and trials.jsonl holds 1", bench.trials.len());
+    let folder = bench.path();
+    for (line, status) in [("show", 0), ("report", 0), ("export junit", 1)] {
+        let ended = linerate_line(&format!("{line} {folder}")).run().no_panic();
+        assert_eq!(ended.status.code(), Some(status), "{line}: {ended:?}");
+        assert!(ended.stderr.contains(&missing), "{line}: {}", ended.stderr);
+    }
+    let page = linerate_line(&format!("report {folder}")).run().ok().stdout;
+    assert!(page.contains(&missing), "{page}");
+    std::fs::write(&path, &text).unwrap();
     // Without a summary, as after kill -9, it is computed from the trials.
     std::fs::remove_file(bench.directory.join("summary.json")).unwrap();
     let shown = linerate(["show", bench.path()]).run().ok();

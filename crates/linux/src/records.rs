@@ -130,7 +130,7 @@ impl RecordStore {
     /// # Errors
     /// It cannot be read.
     pub fn facts(&self) -> Result<Vec<SlotFacts>, Error> {
-        let facts = reader::facts(&self.directory)?;
+        let (facts, _) = reader::facts(&self.directory)?;
         let path = self.directory.join(FACTS);
         if path.exists() {
             let shorten = |whole| OpenOptions::new().write(true).open(&path)?.set_len(whole);

@@ -4,10 +4,10 @@ use super::export;
 use super::slower::{Claim, MISSED, any_slower};
 use crate::args::{Printed, Share};
 use crate::input;
-use crate::output::result;
+use crate::output::{self, result};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use linerate_linux::records::{self, StoredCampaign};
+use linerate_linux::records::StoredCampaign;
 use linerate_measure::compare::{Comparison, Rates, chosen, compare, correct, partners};
 use linerate_measure::record::Slot;
 use linerate_report::export::{Suite, junit};
@@ -292,7 +292,7 @@ impl OpenCampaign {
     pub fn open(what: &str) -> Result<OpenCampaign> {
         let (path, wanted) = split(what);
         let path = Path::new(path);
-        let stored = records::read(path)?;
+        let stored = output::stored(path)?;
         let path = path.canonicalize().with_context(|| format!("looking up {}", path.display()))?;
         let open = OpenCampaign { name: what.into(), path, wanted, stored };
         if open.slots().is_empty() {

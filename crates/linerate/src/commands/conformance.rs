@@ -1,10 +1,10 @@
 //! `linerate conformance`: which requirements of the RFCs a campaign met.
 
 use crate::args::Printed;
-use crate::output::result;
+use crate::output::{self, result};
 use anyhow::{Result, bail};
 use clap::Args;
-use linerate_linux::records::{self, StoredCampaign};
+use linerate_linux::records::StoredCampaign;
 use linerate_report::pages;
 use linerate_standards::{Conformance as Found, Records};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub fn of(stored: &StoredCampaign) -> Option<Found> {
 /// # Errors
 /// The directory is no record, or its campaign claims no standard.
 pub fn run(args: &Conformance) -> Result<ExitCode> {
-    let stored = records::read(&args.directory)?;
+    let stored = output::stored(&args.directory)?;
     let Some(found) = of(&stored) else {
         bail!(
             "{} claims no standard: it has none of the tests of RFC 2544; measure with `linerate rfc2544`, or with `linerate search --goal rfc2544`",

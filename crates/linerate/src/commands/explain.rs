@@ -146,6 +146,9 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
             whole = prove::prove(experiments, campaign, host, path, args.budget, &mut summary.explanations);
         }
     }
+    if !whole {
+        tell("interrupted: an experiment that was not carried out to its end proves nothing");
+    }
     let page = || pages::explanation(&read.open.stored.campaign, &read.open.stored.host, &summary, args.all);
     let code = result(&args.printed, || &summary.explanations, page)?;
     Ok(if whole { code } else { ExitCode::from(INTERRUPTED) })

@@ -1,7 +1,7 @@
 //! `linerate export`: campaigns in the forms that other programs read.
 
 use super::report;
-use crate::output::{FAILED, all_of, tell};
+use crate::output::{self, FAILED, all_of, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use linerate_import::netbenches::ResultDirectory;
@@ -167,7 +167,7 @@ fn fill(args: &Parquet, to: impl Write + Send) -> Result<ExitCode> {
 }
 
 fn one_picture(args: &Picture) -> Result<ExitCode> {
-    let stored = records::read(&args.directory)?;
+    let stored = output::stored(&args.directory)?;
     let page = report::page_of(&stored, &report::summary_of(&stored), &args.directory)?;
     let all = pictures(&page);
     let list = || {
@@ -205,7 +205,7 @@ fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Res
     for directory in directories {
         let campaigns = records::find(directory)?;
         for path in &campaigns {
-            let stored = match records::read(path) {
+            let stored = match output::stored(path) {
                 Ok(stored) => stored,
                 Err(error) => {
                     tell(format!("left out: {error}"));
@@ -213,6 +213,9 @@ fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Res
                     continue;
                 }
             };
+            if !stored.missing.is_empty() {
+                code = ExitCode::from(FAILED);
+            }
             taken += 1;
             let below = path.strip_prefix(directory).ok().filter(|below| below.components().next().is_some());
             let below = below.filter(|_| directories.len() == 1).unwrap_or(path);

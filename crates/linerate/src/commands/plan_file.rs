@@ -119,7 +119,8 @@ fn shipped(name: &Path) -> Option<&'static str> {
 /// # Errors
 /// The file cannot be read.
 pub fn read(file: &Path) -> Result<Vec<u8>> {
-    if let Some(text) = shipped(file).filter(|_| !file.exists() || file.is_dir()) {
+    let is_folder = file.is_dir() && !file.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if let Some(text) = shipped(file).filter(|_| !file.exists() || is_folder) {
         return Ok(text.into());
     }
     let name = file.display().to_string();

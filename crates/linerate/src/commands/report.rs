@@ -1,16 +1,17 @@
 //! `linerate report`: campaigns as one page for a browser.
 
 use crate::args::named;
-use crate::output::{all_of, tell};
+use crate::output::{self, all_of, tell};
 use anyhow::{Context, Result};
 use clap::Args;
+use linerate_linux::files;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::record::{Stopped, Summary};
 use linerate_measure::summary::summarise;
 use linerate_report::document::{Block, Document, Tone};
 use linerate_report::format::Style;
 use linerate_report::pages;
-use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -70,7 +71,8 @@ pub(super) fn drawn(page: Document) -> String {
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {
-    fs::write(file, text).with_context(|| format!("writing {}", file.display()))
+    files::replace_by(file, |to| to.write_all(text.as_bytes()))
+        .with_context(|| format!("writing {}", file.display()))
 }
 
 /// The page of a campaign, and when it began.
@@ -78,7 +80,7 @@ fn write(file: &Path, text: &str) -> Result<()> {
 /// # Errors
 /// The directory is no record.
 pub(super) fn page(directory: &Path) -> Result<(String, Document)> {
-    let stored = records::read(directory)?;
+    let stored = output::stored(directory)?;
     let page = page_of(&stored, &summary_of(&stored), directory)?;
     Ok((stored.campaign.started, page))
 }
@@ -105,6 +107,12 @@ pub(super) fn page_of(stored: &StoredCampaign, summary: &Summary, directory: &Pa
         let state = if running { "is running" } else { "did not come to its end" };
         let text = format!("This campaign {state}: the figures are of its {} trials.", stored.trials.len());
         page.blocks.insert(0, Block::Text { text, tone: Tone::Warning });
+    }
+    for text in &stored.missing {
+        page.blocks.insert(
+            0,
+            Block::Text { text: format!("This record is not whole: {text}."), tone: Tone::Warning },
+        );
     }
     Ok(page)
 }

@@ -2,10 +2,9 @@
 
 use super::tune;
 use crate::args::Printed;
-use crate::output::{all_of, print_campaign, result, show, tell};
+use crate::output::{self, all_of, print_campaign, result, show, tell};
 use anyhow::Result;
 use clap::Args;
-use linerate_linux::records;
 use linerate_measure::record::{SCHEMA, Stopped};
 use linerate_measure::summary::summarise;
 use std::path::PathBuf;
@@ -41,7 +40,7 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     if let Some(tuned) = tune::read(directory)? {
         return result(&args.printed, || &tuned, || linerate_report::pages::tuning(&tuned));
     }
-    let stored = records::read(directory)?;
+    let stored = output::stored(directory)?;
     // A campaign that was killed has no summary: its trials until then are whole.
     let ended = stored.summary.is_some();
     let summary =
@@ -58,9 +57,6 @@ pub fn run(args: &Show) -> Result<ExitCode> {
             "this campaign did not come to its end; the above is computed from its {} trials",
             stored.trials.len()
         ));
-    }
-    if stored.cut_off {
-        tell("the last line of trials.jsonl is cut off and left out");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -116,10 +116,10 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
         let _ = fs::remove_dir(&folder);
         return ended;
     }
-    if let Err(error) = &ended {
-        tuned.stopped = Some(format!("{error:#}"));
-    } else if interrupted() {
+    if interrupted() {
         tuned.stopped = Some("interrupted".into());
+    } else if let Err(error) = &ended {
+        tuned.stopped = Some(format!("{error:#}"));
     }
     write_document(&folder, RECORD, &tuned)?;
     if !how.quiet {
@@ -133,7 +133,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
         tell(format!("the changes that help stay; to take them back: {revert}"));
     }
     match ended {
-        Ok(_) if interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+        _ if interrupted() => Ok(ExitCode::from(INTERRUPTED)),
         ended => ended,
     }
 }

@@ -37,7 +37,11 @@ impl Source {
                 }
                 // By the clock, so that delays do not add up; an interval that was missed is left out.
                 let (interval, since) = (interval.as_nanos() as u64, monotonic_ns() - began);
-                thread::park_timeout(Duration::from_nanos(interval - since % interval));
+                let next = began + since - since % interval + interval;
+                // A wait may end early, for no reason.
+                while !end.load(Ordering::Relaxed) && monotonic_ns() < next {
+                    thread::park_timeout(Duration::from_nanos(next.saturating_sub(monotonic_ns())));
+                }
             }
             Ok(())
         })

@@ -4,7 +4,7 @@ use super::{CAMPAIGN, FACTS, HOST, SUMMARY, TRIALS, failed, stacks_of};
 use crate::Error;
 use crate::files;
 use linerate_measure::record::{
-    Campaign, HostFacts, SlotFacts, Summary, TrialRecord, read_document, read_lines, read_trials,
+    Campaign, HostFacts, SlotFacts, Summary, TrialRecord, Trials, read_document, read_lines, read_trials,
 };
 use linerate_profile::Profile;
 use std::collections::BTreeMap;
@@ -26,8 +26,9 @@ pub struct StoredCampaign {
     pub facts: Vec<SlotFacts>,
     /// The verdict, where the campaign got that far.
     pub summary: Option<Summary>,
-    /// The last trial's line was incomplete (a full disk, a power failure) and is left out.
-    pub cut_off: bool,
+    /// What is missing (after a full disk, a power failure, a copy in part): sentences. Figures of the summary may then be of trials
+    /// that are not in the record.
+    pub missing: Vec<String>,
 }
 
 /// Reads the record in `directory`.
@@ -37,15 +38,23 @@ pub struct StoredCampaign {
 pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
     let campaign = head(directory)?;
     let path = directory.join(TRIALS);
-    let trials = read_trials(&path.display().to_string(), &text(&path)?.unwrap_or_default())?;
-    Ok(StoredCampaign {
-        campaign,
-        host: document(directory, HOST)?.unwrap_or_default(),
-        trials: trials.trials,
-        facts: facts(directory)?,
-        summary: document(directory, SUMMARY)?,
-        cut_off: trials.cut_off,
-    })
+    let Trials { trials, cut_off } =
+        read_trials(&path.display().to_string(), &text(&path)?.unwrap_or_default())?;
+    let (facts, facts_cut_off) = facts(directory)?;
+    let summary: Option<Summary> = document(directory, SUMMARY)?;
+    let mut missing = Vec::new();
+    // A campaign that goes on has trials that its last summary does not know.
+    if !is_running(directory) {
+        for (file, _) in [(TRIALS, cut_off), (FACTS, facts_cut_off)].iter().filter(|(_, cut_off)| *cut_off) {
+            missing.push(format!("the last line of {file} is cut off and left out"));
+        }
+        let counted = summary.iter().flat_map(|s| &s.rows).map(|row| row.trials).sum::<usize>();
+        if counted > trials.len() {
+            missing.push(format!("{SUMMARY} counts {counted} trials, and {TRIALS} holds {}", trials.len()));
+        }
+    }
+    let host = document(directory, HOST)?.unwrap_or_default();
+    Ok(StoredCampaign { campaign, host, trials, facts, summary, missing })
 }
 
 /// Reads `campaign.json` alone.
@@ -91,10 +100,10 @@ impl StoredCampaign {
     }
 }
 
-/// How the DUT was configured, by slot.
-pub(super) fn facts(directory: &Path) -> Result<Vec<SlotFacts>, Error> {
+/// How the DUT was configured, by slot, and whether the last line is incomplete and left out.
+pub(super) fn facts(directory: &Path) -> Result<(Vec<SlotFacts>, bool), Error> {
     let path = directory.join(FACTS);
-    Ok(read_lines(&path.display().to_string(), &text(&path)?.unwrap_or_default())?.0)
+    Ok(read_lines(&path.display().to_string(), &text(&path)?.unwrap_or_default())?)
 }
 
 /// How many bytes of a file are whole lines.

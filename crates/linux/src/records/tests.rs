@@ -80,7 +80,7 @@ fn what_was_written_is_read_back() {
     store.write_summary(&summary).unwrap();
     store.finish().unwrap();
     let stored = read(&directory).unwrap();
-    assert_eq!((stored.trials, stored.cut_off, stored.host), (trials, false, host()));
+    assert_eq!((stored.trials, stored.missing, stored.host), (trials, vec![], host()));
     assert_eq!((stored.campaign.name.as_str(), stored.summary), ("test", Some(summary)));
     let mut files: Vec<_> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name()).collect();
     files.sort();
@@ -145,7 +145,8 @@ fn a_cut_off_line_loses_only_itself() {
     let length = fs::metadata(&path).unwrap().len();
     OpenOptions::new().write(true).open(&path).unwrap().set_len(length - 10).unwrap();
     let stored = read(&directory).unwrap();
-    assert_eq!((stored.trials.len(), stored.cut_off), (2, true));
+    assert_eq!(stored.trials.len(), 2);
+    assert_eq!(stored.missing, ["the last line of trials.jsonl is cut off and left out"]);
 }
 
 /// Appends trials until it fails; the folder must then hold whole records. Returns the number of trials on disk, and the error.
@@ -160,7 +161,7 @@ fn fill(base: &Path) -> (usize, Error) {
     let text = fs::read_to_string(directory.join(TRIALS)).unwrap();
     assert!(text.ends_with('\n'), "an incomplete line was left behind");
     let stored = read(&directory).unwrap();
-    assert!(!stored.cut_off && stored.trials.iter().zip(0..).all(|(t, n)| t.trial == n));
+    assert!(stored.missing.is_empty() && stored.trials.iter().zip(0..).all(|(t, n)| t.trial == n));
     (stored.trials.len(), error)
 }
 
@@ -234,12 +235,12 @@ fn a_stopped_campaign_goes_on_after_its_whole_trials() {
     file.write_all(b"{\"version\":1,\"tri").unwrap();
     drop(file);
     let (mut store, stored) = RecordStore::reopen(&out).unwrap();
-    assert_eq!((stored.trials.len(), stored.cut_off, &stored.campaign), (1, true, &campaign));
+    assert_eq!((stored.trials.len(), &stored.campaign), (1, &campaign));
     store.append_trial(&trial(1)).unwrap();
     store.finish().unwrap();
     let again = read(&out).unwrap();
     assert_eq!(again.trials, [trial(0), trial(1)]);
-    assert!(!again.cut_off);
+    assert!(again.missing.is_empty());
     assert!(RecordStore::reopen(&folder.0).unwrap_err().to_string().contains("is not a record of linerate"));
     assert!(!folder.0.join(TRIALS).exists(), "nothing is made where there is no record");
 }
