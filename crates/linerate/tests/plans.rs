@@ -131,15 +131,17 @@ fn every_plan_is_shown_for_every_system_and_form() {
     for plan in plans(".").into_iter().chain(plans("lab")) {
         let text = fs::read_to_string(&plan).unwrap();
         let path = plan.to_str().unwrap();
-        for system in ["linux", "vyos", "freebsd", "pfsense", "opnsense", "openbsd"] {
-            let ended = linerate(["plan", "show", path, "--system", system]).run();
-            let named =
-                text.lines().any(|l| l.starts_with("systems") && l.contains(&format!("\"{system}\"")));
-            if !named && (system != "linux" || text.contains("file = \"lab.toml\"")) {
-                ended.fails(2, &["is not for", "it is for"]);
-                continue;
-            }
-            let shown = ended.ok().stdout;
+        let (named, others): (Vec<_>, Vec<_>) =
+            ["linux", "vyos", "freebsd", "pfsense", "opnsense", "openbsd"].into_iter().partition(|system| {
+                let named = |l: &str| l.starts_with("systems") && l.contains(&format!("\"{system}\""));
+                text.lines().any(named) || (*system == "linux" && !text.contains("file = \"lab.toml\""))
+            });
+        if let Some(other) = others.first() {
+            let ended = linerate(["plan", "show", path, "--system", other]).run();
+            ended.fails(2, &["is not for", "it is for"]);
+        }
+        for system in named {
+            let shown = linerate(["plan", "show", path, "--system", system]).run().ok().stdout;
             for part in ["What is measured", "Schedule", "What will be changed", "time      about"] {
                 assert!(shown.contains(part), "{path}: no '{part}' in\n{shown}");
             }

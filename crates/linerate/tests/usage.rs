@@ -270,7 +270,7 @@ fn conformance_is_computed_from_records_and_needs_a_claim() {
     }
     let json = linerate_line("conformance curve --json").dir(scratch.path()).run().fails(3, &[]).stdout;
     let found: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(found["rows"].as_array().unwrap().len(), 105);
+    assert_eq!(found["rows"].as_array().unwrap().len(), 107);
     let row =
         |id: &str| found["rows"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap().clone();
     assert_eq!(row("2544-26.3a")["status"], "met", "{}", row("2544-26.3a"));

