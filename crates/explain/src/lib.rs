@@ -50,7 +50,7 @@ fn of_case(case: &Case<'_>) -> Explanation {
     found
 }
 
-/// Causes that are none of the DUT: the rate of a slot that has one is not its DUT's alone.
+/// Causes outside the DUT: where one is found, the rate of the slot is not the rate of its DUT alone.
 pub const DOUBTS: [&str; 3] = ["tester-limit", "steal", "other-programs"];
 
 /// The names of all causes that are looked for.

@@ -122,7 +122,7 @@ pub(crate) static PART: Form = Form {
     example: "10 %",
     read: |text| match quantity(text, "a share", &[("%", 1.0, &["percent", "per cent", "pct"])])? {
         p if (0.0..=100.0).contains(&p) => Ok((p / 100.0).into()),
-        _ => wrong(format!("'{text}' is no part of a whole")),
+        _ => wrong(format!("'{text}' is not a share from 0 to 100 %")),
     },
     ..SHARE
 };

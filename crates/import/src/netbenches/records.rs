@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How an imported rate came about.
 const METHOD: &str = "rates.received is the archive's figure: the median of the samples that are not 0, without the log's first 15 and last 10 lines. Nothing was audited: what was sent is known from the generator's log at best, drops are not counted.";
 
-/// The same of what tools printed.
+/// How a figure came about that a tool printed.
 const METHOD_PRINTED: &str = "Each figure is as its tool printed it. Nothing was audited, and intervals of one run are not independent: they show how steady it was.";
 
 /// No pkt-gen reports less often than once in a quarter of an hour: its stamps would be ambiguous.

@@ -42,7 +42,7 @@ fn lengths_and_the_rest() {
     assert!(["imx", "", "64.5 B"].iter().all(|text| SIZE.read(text).is_err()));
     assert_eq!(SHARE.read("2 %"), Ok(json!(0.02)));
     assert_eq!(PART.read("0 %"), Ok(json!(0.0)));
-    assert!(help(&PART, "101 %").contains("no part of a whole"));
+    assert!(help(&PART, "101 %").contains("not a share from 0 to 100 %"));
     assert!(help(&SHARE, "2").contains("\"2 %\""));
     assert_eq!(SPEED.read("10 Gbit/s"), Ok(json!(1e10)));
     assert!(SPEED.read("10G").is_err() && SPEED.read("1e9 Tbit/s").is_err());
