@@ -86,14 +86,15 @@ fn takes_minutes_delay_variation_is_that_of_known_delays() {
     }
 }
 
-/// A queue of Q frames, drained at R, is full after the load's time T at R + Q / T. It is as long as the longest stall of this machine.
+/// A queue of Q frames, drained at R, is full after the load's time T at R + Q / T. The burst that follows a
+/// stall of the machine fits into it: into a queue of 1,000 frames it did not, and some searches found 2 to 4 % less.
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_a_rate_that_is_known_is_found() {
-    const PASSES: f64 = 100_000.0 + 1000.0 / LOAD_SECONDS;
+    const PASSES: f64 = 60_000.0 + 8000.0 / LOAD_SECONDS;
     let mut off: Vec<f64> = Vec::new();
     for _ in 0..20 {
-        let line = "--variant known-queue=1000@100000 --goal 0:100ms:2100ms:0.5 --width 0.3% --max 200kpps";
+        let line = "--variant known-queue=8000@60000 --goal 0:100ms:2100ms:0.5 --width 0.3% --max 200kpps";
         off.push(number(&searched(line)["conditional"]) / PASSES - 1.0);
     }
     assert!(off.iter().all(|off| off.abs() <= 0.005), "{off:?}");
