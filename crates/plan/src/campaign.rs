@@ -56,6 +56,9 @@ pub enum Lab {
         port: Option<Backend>,
         /// Frames that the generator hands over at once; chosen by measurement where none are named.
         batch: Option<u32>,
+        /// The operator's statement that the device under test is set up as its instructions say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        statement: Option<String>,
     },
     /// The hosts of a lab file.
     File {
@@ -209,15 +212,15 @@ impl Kind {
         [Some(self.family), (self.ipv6_share > 0.0).then_some(Family::V6)].into_iter().flatten()
     }
 
-    /// The first source and the first destination: node 2 of the first network of each side (RFC 2544, appendix C.2.2.2), or node
-    /// 66 of the first one where there are several, clear of the link's own addresses.
+    /// The first source and the first destination: node 2 of the first network of each side (RFC 2544, appendix C.2.2.2), which is
+    /// the tester itself in the embedded lab; or a node behind the tester where there are several networks.
     fn ends(&self, origin: Option<Origin>) -> Origin {
         let several = self.networks > 1;
         let (source, destination) = origin.unwrap_or(match self.family {
             Family::V4 => ([198, 18, 0, 0].into(), [198, 19, 0, 0].into()),
             Family::V6 => {
-                let half = |of| Ipv6Addr::new(0x2001, 2, 0, of, 0, 0, 0, 1).into();
-                (half(0x10), half(0x8010))
+                let node = |network, node| Ipv6Addr::new(0x2001, 2, 0, network, 0, 0, 0, node).into();
+                (node(0, 2), if several { node(0x8010, 1) } else { node(0x8000, 2) })
             }
         });
         let node = |address: IpAddr, several: bool| match address {

@@ -170,7 +170,7 @@ fn lab(draft: &Draft, problems: &mut Vec<Diagnostic>) {
         }
     } else {
         let help = "leave it out: the lab file says which host does what";
-        for key in ["mode", "generator-cpus", "dut-cpus", "port", "batch"] {
+        for key in ["mode", "generator-cpus", "dut-cpus", "port", "batch", "statement"] {
             refuse(key, "this is for the embedded lab alone", help);
         }
     }

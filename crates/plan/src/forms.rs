@@ -212,10 +212,10 @@ pub(crate) static NETWORK: Form = Form {
 };
 
 pub(crate) static ADDRESS: Form = Form {
-    wants: "an address such as \"198.19.0.2\"",
+    wants: "an address such as \"198.19.1.2\"",
     units: &[],
     pattern: "^[0-9a-fA-F:.]+$",
-    example: "198.19.0.2",
+    example: "198.19.1.2",
     read: |text| shown::<IpAddr>(text, "an IP address"),
     write: Json::clone,
 };

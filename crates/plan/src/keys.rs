@@ -64,6 +64,10 @@ pub(super) static LAB: Table = Table {
             "Frames that the embedded lab's generator hands over at once. Default: the number that \
                 measures best.",
         ),
+        key("statement", Kind::Line).about(
+            "Your statement that the embedded lab's DUT is set up as its instructions say (RFC 2544, \
+                section 7). Lab files have it at the DUT.",
+        ),
     ]],
 };
 

@@ -104,6 +104,7 @@ pub(super) fn lab(tree: &Tree) -> Lab {
             dut_cpus: lab.read("dut-cpus"),
             port: lab.read("port"),
             batch: lab.read("batch"),
+            statement: lab.read("statement"),
         },
     }
 }

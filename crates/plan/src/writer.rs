@@ -74,9 +74,10 @@ pub(crate) fn keys(of: &'static Table, fields: impl Serialize) -> Keys {
 pub(crate) fn lab(campaign: &Campaign) -> Keys {
     let mut fields = match &campaign.lab {
         Lab::File { path } => json!({ "file": path }),
-        Lab::Embedded { mode, generator_cpus, dut_cpus, port, batch } => json!({
+        Lab::Embedded { mode, generator_cpus, dut_cpus, port, batch, statement } => json!({
             "mode": (*mode != Mode::Inline).then_some(mode),
             "generator-cpus": generator_cpus, "dut-cpus": dut_cpus, "port": port, "batch": batch,
+            "statement": statement,
         }),
     };
     let system = campaign.experiment.system;

@@ -261,7 +261,8 @@ impl Configuration {
         for interface in bsd::interfaces(answer) {
             if let Some(card) = self.card_mut(&interface.name) {
                 card.found = true;
-                (card.mtu, card.speed) = (interface.mtu, interface.speed);
+                (card.mtu, card.speed, card.addresses) =
+                    (interface.mtu, interface.speed, interface.addresses);
                 // A setting of the driver is surer than the medium.
                 let pause = card.pause;
                 card.pause.rx = pause.rx.or(interface.pause.rx);

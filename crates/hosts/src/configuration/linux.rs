@@ -1,4 +1,4 @@
-//! The answers of Linux: files as grep(1) prints them, `ip -d -j link`, `tc -j`, ethtool(8), rule sets.
+//! The answers of Linux: files as grep(1) prints them, `ip -d -j addr`, `tc -j`, ethtool(8), rule sets.
 
 use super::{Card, Configuration, ConnectionTable, Interrupt, Link, Pci, Qdisc, Xdp, ethtool, rule_sets};
 use crate::systems::linux::{Signs, entries};
@@ -173,11 +173,13 @@ impl Configuration {
         let kinds: BTreeMap<String, String> =
             all.iter().map(|e| (e.ifname.clone(), e.linkinfo.info_kind.clone())).collect();
         for entry in all {
-            let mtu = plain.iter().find(|i| i.name == entry.ifname).and_then(|i| i.mtu);
+            let interface = plain.iter().find(|i| i.name == entry.ifname);
+            let mtu = interface.and_then(|i| i.mtu);
             let kind = Some(shown(&entry.linkinfo.info_kind)).filter(|kind| !kind.is_empty());
             if let Some(card) = self.card_mut(&entry.ifname) {
                 card.found = true;
                 (card.kind, card.mtu) = (kind, mtu);
+                card.addresses = interface.map(|i| i.addresses.clone()).unwrap_or_default();
                 card.settings.extend(entry.txqlen.map(|n| ("txqueuelen".to_string(), n.to_string())));
                 card.master_kind =
                     entry.master.as_ref().and_then(|master| kinds.get(master)).map(|kind| shown(kind));
@@ -249,7 +251,7 @@ impl Configuration {
 
 /// Linux has no more (NR_CPUS).
 const MOST_CPUS: u32 = 8192;
-/// Interfaces with their kinds, of `ip -d -j link show`.
+/// Interfaces with their kinds, of `ip -d -j addr show`.
 pub fn kinds(answer: &str) -> Vec<(String, String)> {
     let all: Vec<LinkEntry> = entries(answer.as_bytes());
     all.into_iter().map(|entry| (entry.ifname, entry.linkinfo.info_kind)).collect()

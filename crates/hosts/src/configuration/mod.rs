@@ -20,6 +20,7 @@ pub use saved::{is_wanted, of_saved};
 use crate::systems::text::{lines, sections, shown};
 use crate::systems::{Kernel, Pause};
 use linerate_measure::record::{Collected, SlotFacts};
+use linerate_plan::lab::HostAddress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -152,6 +153,8 @@ pub struct Card {
     pub speed: Option<f64>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
+    /// IP addresses with the lengths of their networks.
+    pub addresses: Vec<HostAddress>,
     pub pause: Pause,
     /// Descriptors of a receive ring.
     pub rx_ring: Bounded,

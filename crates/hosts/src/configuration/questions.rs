@@ -210,7 +210,7 @@ fn linux(interfaces: &[String]) -> Vec<Vec<String>> {
         script(CPUS, "cpus", &[]),
         script(INTERFACES, "interfaces", &names),
         sysctls(sysctl.map(|word| (*word).into()).collect()),
-        ["ip", "-d", "-j", "link", "show"].map(String::from).into(),
+        ["ip", "-d", "-j", "addr", "show"].map(String::from).into(),
         script(QUEUEING, "tc", &names),
         script(NEIGHBOURS, "neighbours", &[]),
         script(NFT, "nft", &[]),

@@ -124,9 +124,9 @@ fn ethtool_in_sections() {
 fn links_and_queueing() {
     let found = of(&[
         (
-            "ip -d -j link show",
+            "ip -d -j addr show",
             r#"[{"ifname":"lo","mtu":65536},
-            {"ifname":"eth0","mtu":9000,"master":"br0","xdp":{"mode":2,"prog":{"id":3,"name":"pass"}},
+            {"ifname":"eth0","mtu":9000,"addr_info":[{"local":"198.18.1.1","prefixlen":24}],"master":"br0","xdp":{"mode":2,"prog":{"id":3,"name":"pass"}},
              "linkinfo":{"info_kind":"veth"}},
             {"ifname":"br0","mtu":1500,"linkinfo":{"info_kind":"bridge","info_data":{"vlan_filtering":0,"nf_call_iptables":1}}},
             {"ifname":"eth1.7","link":"eth1","linkinfo":{"info_kind":"vlan","info_data":{"protocol":"802.1Q","id":7}}}]"#,

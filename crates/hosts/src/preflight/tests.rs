@@ -300,6 +300,10 @@ fn ways_are_asked_beyond_the_cables() {
     assert_eq!(behind("198.18.0.0/23"), "198.18.1.1");
     assert_eq!((behind("10.0.0.1/32").as_str(), behind("10.0.0.0/31").as_str()), ("10.0.0.1", "10.0.0.0"));
     assert_eq!((behind("0.0.0.0/0").as_str(), behind("::/0").as_str()), ("0.0.0.1", "::1"));
+    let mut first = dut.clone();
+    first.inside.as_mut().unwrap().addresses = vec!["198.18.1.1/24".parse().unwrap()];
+    let other = way::behind("198.18.1.0/24", &first, &Facts::default()).unwrap();
+    assert_eq!(other.to_string(), "198.18.1.129", "not the DUT itself");
 }
 
 #[test]

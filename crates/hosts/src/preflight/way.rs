@@ -25,7 +25,7 @@ pub(super) fn through(lab: &Lab, stations: &[Station<'_>], out: &mut Findings) {
 }
 
 /// An address of a network that the DUT can only reach over a neighbour, where the network has one: the first, one in its middle, or
-/// one at its end.
+/// one at its end. In a network of the DUT's own, one that is not the DUT's.
 pub(super) fn behind(network: &str, dut: &Host, facts: &Facts) -> Option<IpAddr> {
     let HostAddress { address, length } = network.parse().ok()?;
     let said = [&dut.inside, &dut.outside].into_iter().flatten().flat_map(|i| &i.addresses);
@@ -37,7 +37,8 @@ pub(super) fn behind(network: &str, dut: &Host, facts: &Facts) -> Option<IpAddr>
     };
     let candidates = [at(1), at((hosts / 2 + 1) | 1), at(hosts.saturating_sub(1))];
     let far = |to: &IpAddr| !own.iter().any(|a| a.reaches(*to) == Some(true));
-    Some(candidates.into_iter().find(far).unwrap_or(candidates[0]))
+    let other = |to: &IpAddr| own.iter().all(|a| a.address != *to);
+    candidates.iter().copied().find(far).or(candidates.into_iter().find(other))
 }
 
 /// The bits of an address that are the host's; none in networks of one or two addresses, which are all hosts'.

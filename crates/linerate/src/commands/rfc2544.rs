@@ -121,6 +121,10 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
     pub link_speed: Option<f64>,
 
+    /// Your statement that the DUT is set up as its instructions say (section 7), for `linerate conformance`; lab files have their own
+    #[arg(long, value_name = "TEXT")]
+    pub statement: Option<String>,
+
     /// Print how long each test takes, and measure nothing
     #[arg(long)]
     pub estimate: bool,
@@ -229,7 +233,15 @@ fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
             );
         }
         // Inline, the load waits for the DUT: nothing is lost.
-        Lab::Embedded { mode, .. } => *mode = Mode::Threaded,
+        Lab::Embedded { mode, statement, .. } => {
+            *mode = Mode::Threaded;
+            *statement = args.statement.clone().or(statement.take());
+        }
+        Lab::File { .. } if args.statement.is_some() => {
+            bail_usage!(
+                "--statement is for the embedded lab: the lab file has the key `statement` of its DUT"
+            );
+        }
         Lab::File { .. } => {}
     }
     plan.experiment.link_speed = args.link_speed.or(plan.experiment.link_speed);

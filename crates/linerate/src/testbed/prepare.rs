@@ -143,12 +143,19 @@ impl Prepared {
     /// Rates or flows that cannot be.
     pub fn new(plan: &Campaign, roles: Roles, mode: Mode, source: &Source) -> Result<Prepared> {
         let files = plan.lanes.iter().filter_map(|lane| lane.settings.rule_file.as_ref());
+        let said = match &plan.lab {
+            Lab::Embedded { statement, .. } => statement.as_ref(),
+            Lab::File { .. } => None,
+        };
         let mut prepared = Prepared {
             plan: plan.clone(),
             slots: Vec::new(),
             skipped: Vec::new(),
             notes: distinct(files.flat_map(RuleFile::notes)),
-            standing: BTreeMap::new(),
+            standing: said
+                .map(|said| (linerate_standards::STATEMENT.into(), said.clone()))
+                .into_iter()
+                .collect(),
             roles,
             mode,
             backend: Backend::Xdp,

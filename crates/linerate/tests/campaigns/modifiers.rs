@@ -1,6 +1,7 @@
 //! RFC 2544's modifiers are in the frames and in the DUT, and every frame is accounted for.
 
 use super::experiment::Experiment;
+use crate::common::{Scratch, linerate_line};
 use serde_json::Value;
 
 const PLAN: &str = r#"
@@ -51,9 +52,27 @@ fn broadcast_frames_count_apart_and_256_networks_have_routes() {
         let at: Vec<(&Value, &Value)> = losses.iter().map(|l| (&l["cause"], &l["frames"])).collect();
         assert_eq!(at, [(&"not-forwarded".into(), &broadcasts.into())]);
         let routes = trial["collected"][0]["output"]["Ok"].as_str().unwrap();
-        let own = routes.lines().filter(|line| line.contains("/24 via 198.19.0.2")).count();
+        let own = routes.lines().filter(|line| line.contains("/24 via 198.19.1.2")).count();
         assert_eq!(own, 256, "{routes}");
     }
+}
+
+/// One pair of addresses lies in the networks of the DUT's links: RFC 2544 then asks for no routing updates.
+#[test]
+#[ignore = "needs root"]
+fn destinations_of_one_network_are_directly_connected() {
+    let records = Scratch::new();
+    let out = records.file("tests");
+    let line = "rfc2544 --quick --size 64 --family both --test frame-loss --duration 50ms --link-speed 2M";
+    linerate_line(&format!("{line} --out {out}")).args(["--statement", "by its manual"]).run().ok();
+    let found = linerate_line(&format!("conformance {out} --json")).run().fails(3, &[]).json();
+    let status =
+        |id| &found["rows"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap()["status"];
+    assert_eq!(
+        [status("2544-7a"), status("2544-13a"), status("2544-13b"), status("2544-15")],
+        ["met", "not-applicable", "not-applicable", "met"],
+        "{found:#}"
+    );
 }
 
 /// A queue of 128 frames on each CPU, drained at 20,000 frames/s. Bursts of 64 frames pass, and of those of 512 most frames are lost, at

@@ -1,5 +1,7 @@
 //! Who is who in the embedded lab. All addresses come from the benchmarking ranges: 198.18.0.0/15 (RFC 2544, C.2.2) and
-//! 2001:2::/48 (RFC 5180); one half of each is the generator's side, the other the receiver's.
+//! 2001:2::/48 (RFC 5180); one half of each is the generator's side, the other the receiver's. On the links, the DUT has node 1
+//! and the tester node 2 of the first network (RFC 2544, C.2.2.2), so that frames of that appendix stay within the links' own
+//! networks. These are small: other nodes of 198.19.1.0/24 are behind the tester.
 //!
 //! Routes and neighbours that fill a DUT's tables and that no frame takes: which they are, by number, the same on every run.
 //!
@@ -32,13 +34,13 @@ const fn v4(a: u8, b: u8, c: u8) -> IpAddr {
 
 /// Where frames come from.
 pub const GENERATOR_SIDE: [Side; 2] = [
-    Side { dut: (v4(18, 0, 1), 30), tester: v4(18, 0, 2), network: (v4(18, 0, 0), 16) },
+    Side { dut: (v4(18, 1, 1), 30), tester: v4(18, 1, 2), network: (v4(18, 0, 0), 16) },
     Side { dut: (v6(0, 1), 126), tester: v6(0, 2), network: (v6(0, 0), 49) },
 ];
 
 /// Where frames go to.
 pub const RECEIVER_SIDE: [Side; 2] = [
-    Side { dut: (v4(19, 0, 1), 30), tester: v4(19, 0, 2), network: (v4(19, 0, 0), 16) },
+    Side { dut: (v4(19, 1, 1), 30), tester: v4(19, 1, 2), network: (v4(19, 0, 0), 16) },
     Side { dut: (v6(0x8000, 1), 126), tester: v6(0x8000, 2), network: (v6(0x8000, 0), 49) },
 ];
 

@@ -234,7 +234,7 @@ fn routes_and_neighbours_are_there_and_take_no_frame() {
     assert!((5001..5010).contains(&lines(&["-4", "route"])));
     assert!(lines(&["-4", "neighbour", "show", "dev", "out0", "nud", "permanent"]) >= 2001);
     assert!(lines(&["-6", "neighbour", "show", "dev", "out0", "nud", "permanent"]) >= 2000);
-    assert!(ask(&lab, "ip", &["route", "show", "203.0.113.0/24"]).contains("via 198.18.0.2 dev in0"));
+    assert!(ask(&lab, "ip", &["route", "show", "203.0.113.0/24"]).contains("via 198.18.1.2 dev in0"));
     assert!(ask(&lab, "ip", &["neighbour", "show", "198.19.0.3"]).contains("02:00:00:00:00:03 PERMANENT"));
     send(&lab, Frames::of(Family::V4)).is_whole("routes");
     send(&lab, Frames { len_fcs: 90, ..Frames::of(Family::V6) }).is_whole("routes");

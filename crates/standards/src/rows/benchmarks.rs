@@ -1,7 +1,7 @@
 //! The tests: RFC 2544, section 26, RFC 6201, RFC 9004, RFC 8219 and RFC 2889.
 
 use super::row;
-use super::set_up::{at, found, missing_sizes};
+use super::set_up::{at, connected, found, missing_sizes};
 use crate::Level::{Must, Procedure, Should};
 use crate::Part::Test;
 use crate::Row;
@@ -196,9 +196,7 @@ pub const ROWS: &[&Row] = &[
             "sizes with several runs",
         )
     }),
-    &row("2544-26.6a", Should, Test(Reset), "to directly connected networks only", |_| {
-        Outcome::Fails("destinations are behind a next hop".into())
-    }),
+    &row("2544-26.6a", Should, Test(Reset), "to directly connected networks only", connected),
     &row(
         "2544-26.6b",
         Should,

@@ -8,7 +8,7 @@ use crate::{Row, STATEMENT};
 use linerate_hosts::configuration::Configuration;
 use linerate_measure::audit::OFFERED_TOLERANCE;
 use linerate_measure::experiment::Benchmark::{FrameLoss, Reset, Throughput};
-use linerate_measure::record::{Figures, LabKind, TrialRecord};
+use linerate_measure::record::{Direction, Figures, LabKind, Slot, TrialRecord};
 use std::collections::BTreeMap;
 
 pub const ROWS: &[&Row] = &[
@@ -31,8 +31,10 @@ pub const ROWS: &[&Row] = &[
     ),
     &row("2544-7a", Must, All, "the DUT is set up as its instructions say", |case| {
         match case.campaign.standing.get(STATEMENT) {
-            Some(said) => Outcome::Met(format!("the lab file states: {said}")),
-            None => not_run("only the operator knows: `statement` of [dut] in the lab file"),
+            Some(said) => Outcome::Met(format!("the operator states: {said}")),
+            None => not_run(
+                "only the operator knows: `statement` of the DUT in the lab file, or of [lab] in the plan",
+            ),
         }
     }),
     &row("2544-7b", Must, All, "nothing changes between tests but what the test needs", unchanged),
@@ -69,15 +71,20 @@ pub const ROWS: &[&Row] = &[
         }
     }),
     &row("2544-13a", Must, All, "a routing update with all networks at the start of each trial", |case| {
-        match case.slots.iter().all(|slot| slot.plan_variant == "bridge") {
-            true if !case.slots.is_empty() => {
-                Outcome::NotApplicable("a bridge takes no routing updates".into())
-            }
-            _ => Outcome::Fails("routes are static, and destinations are behind a next hop".into()),
+        if !case.slots.is_empty() && case.slots.iter().all(|slot| slot.plan_variant == "bridge") {
+            return Outcome::NotApplicable("a bridge takes no routing updates".into());
+        }
+        match connected(case) {
+            Outcome::Met(networks) => Outcome::NotApplicable(networks),
+            Outcome::Fails(why) => Outcome::Fails(format!("routes are static, and {why}")),
+            unknown => unknown,
         }
     }),
-    &row("2544-13b", Should, All, "one next hop for all networks", |case| match case.campaign.asked.lab {
-        LabKind::Namespaces => Outcome::Met("the receiver's address is the next hop of all".into()),
+    &row("2544-13b", Should, All, "one next hop for all networks", |case| match connected(case) {
+        Outcome::Met(networks) => Outcome::NotApplicable(networks),
+        _ if case.campaign.asked.lab == LabKind::Namespaces => {
+            Outcome::Met("the receiver's address is the next hop of all".into())
+        }
         _ => not_run("the records do not have the DUT's next hops"),
     }),
     &row("2544-14", Should, All, "a series with equal rates in both directions", |case| {
@@ -92,17 +99,15 @@ pub const ROWS: &[&Row] = &[
         };
         case.each(both, unequal, "trials with equal loads in both directions at once")
     }),
-    &row("2544-15", Should, All, "one input port and one output port", |case| {
-        match case.campaign.asked.lab {
-            LabKind::Namespaces => Outcome::Met("one link in, one link out".into()),
-            _ => not_run("the records do not count the ports"),
-        }
+    &row("2544-15", Should, All, "one input port and one output port", |case| match two_ports(case) {
+        true => Outcome::Met("one link in, one link out".into()),
+        false => not_run("the records do not count the ports"),
     }),
-    &row("2544-16", Should, All, "several ports: half in, half out, at equal rates", |case| {
-        match case.campaign.asked.lab {
-            LabKind::Namespaces => Outcome::NotApplicable("one link in, one link out".into()),
-            _ => not_run("the records do not count the ports"),
-        }
+    &row("2544-16", Should, All, "several ports: half in, half out, at equal rates", |case| match two_ports(
+        case,
+    ) {
+        true => Outcome::NotApplicable("one link in, one link out".into()),
+        false => not_run("the records do not count the ports"),
     }),
     &row("2544-20", Should, All, "offered up to the theoretical maximum of the medium", |case| {
         case.with_medium(|| {
@@ -247,6 +252,48 @@ fn is_benchmarks(address: std::net::IpAddr) -> bool {
     }
 }
 
+/// Whether the records show one port in and one port out. A lab file has one of each.
+fn two_ports(case: &Case<'_>) -> bool {
+    let mut facts = case.facts.iter();
+    case.campaign.asked.lab == LabKind::Namespaces
+        || !case.facts.is_empty() && facts.all(|facts| facts.interfaces.len() == 2)
+}
+
+/// Whether all frames go to networks of the DUT's own interfaces, as the settings of each DUT have them.
+pub fn connected(case: &Case<'_>) -> Outcome {
+    let behind = |slot: &&&Slot| {
+        let settings =
+            case.facts.iter().find(|facts| facts.slot == slot.id).and_then(Configuration::recorded);
+        let own = settings.iter().flat_map(|settings| &settings.cards).flat_map(|card| &card.addresses);
+        let own: Vec<_> = own.collect();
+        let flows = slot.traffic.iter().flat_map(|traffic| {
+            let ipv6 = traffic.ipv6.as_ref().map(|second| &second.flows);
+            [Some(&traffic.flows), ipv6].into_iter().flatten()
+        });
+        let back = slot.direction == Direction::Both;
+        let mut ranges = flows.flat_map(|flows| {
+            let destinations = [Some(flows.destination()), back.then_some(flows.source())];
+            destinations.into_iter().flatten()
+        });
+        let far = ranges.find(|range| {
+            let ends = [range.first_address(), range.last_address()];
+            !own.iter().any(|own| ends.iter().all(|end| own.reaches(*end) == Some(true)))
+        });
+        far.map(|range| {
+            let name = case.campaign.name_of(slot.id);
+            format!("destinations are behind a next hop: {name}: {}", range.first_address())
+        })
+    };
+    let known =
+        |slot: &&&Slot| slot.traffic.is_some() && case.facts.iter().any(|facts| facts.slot == slot.id);
+    match case.slots.iter().all(|slot| known(&slot)) {
+        true => {
+            case.each(&case.slots, behind, "slots whose destinations are in networks of the DUT's interfaces")
+        }
+        false => not_run("the records have no settings of a DUT"),
+    }
+}
+
 /// Slots that differ in frames alone have the same settings.
 fn unchanged(case: &Case<'_>) -> Outcome {
     let mut known: BTreeMap<String, (usize, Configuration)> = BTreeMap::new();
@@ -314,7 +361,7 @@ fn bursts(case: &Case<'_>) -> Outcome {
 }
 
 fn configured(case: &Case<'_>) -> Outcome {
-    let lacks = |slot: &&linerate_measure::record::Slot| {
+    let lacks = |slot: &&Slot| {
         let asked = case.facts.iter().any(|facts| facts.slot == slot.id && !facts.answers.is_empty());
         (!asked).then(|| format!("no settings of the DUT of {}", slot.name))
     };

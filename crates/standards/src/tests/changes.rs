@@ -4,32 +4,32 @@ use super::*;
 
 type Change = fn(&mut Made);
 
+/// Rows of destinations behind a next hop.
+const NEXT_HOP: &[&str] = &["2544-13a", "2544-13b", "2544-26.6a", "9004-5a"];
+
 /// For each row that can be met: one change of the records that makes it fail, and the rows that follow from the same fact.
 const CHANGES: &[(&str, &[&str], Change)] = &[
     ("2544-6", &["2544-13b"], |m| m.campaign.asked.lab = LabKind::Simulated),
     ("2544-7a", &[], |m| m.campaign.standing.clear()),
-    ("2544-7b", &["6201-3a"], |m| {
-        m.facts[3]
-            .answers
-            .iter_mut()
-            .for_each(|answer| answer.output = Ok("==> uname <==\nLinux router 6.13.0 #1\n".into()))
+    ("2544-7b", &["6201-3a", "9004-5a"], |m| {
+        let system = m.facts[3].answers.iter_mut().find(|of| of.command == "system").unwrap();
+        system.output = Ok("==> uname <==\nLinux router 6.13.0 #1\n".into())
     }),
-    ("2544-7c", &["6201-1.4a", "9971-4.9.3"], |m| {
+    ("2544-7c", &["6201-1.4a", "9971-4.9.3", "2544-13a", "2544-13b", "2544-26.6a", "9004-5a"], |m| {
         m.facts.remove(0);
     }),
-    ("2544-8b", &["9971-4.5.4"], |m| m.campaign.slots[2].traffic = None),
+    ("2544-8b", &["9971-4.5.4", "2544-13a", "2544-13b", "2544-26.6a", "9004-5a"], |m| {
+        m.campaign.slots[2].traffic = None
+    }),
     ("2544-9a", &["2544-10b", "9004-5c", "9971-4.5.4"], |m| m.campaign.slots[7].lengths_fcs = vec![1500]),
     ("2544-9b", &["9004-5c"], |m| {
         (4..=6).for_each(|slot| m.remove(slot));
         m.campaign.slots.retain(|slot| !(4..=6).contains(&slot.id));
     }),
-    ("2544-9.4", &[], |m| {
-        let facts = &mut m.facts[0];
-        facts.interfaces = vec!["in0".into(), "out0".into()];
-        let links = r#"[{"ifname":"in0","mtu":1500},{"ifname":"out0","mtu":9000}]"#;
-        facts.answers.iter_mut().find(|of| of.command == "ip -d -j link show").unwrap().output =
-            Ok(links.into());
-    }),
+    ("2544-9.4", &[], |m| m.links(&LINKS.replacen("1500", "9000", 1))),
+    ("2544-15", &["2544-16"], |m| m.facts[0].interfaces.push("out1".into())),
+    // The network ends before the destinations.
+    ("2544-13a", NEXT_HOP, |m| m.links(&LINKS.replace("16", "24"))),
     ("2544-10a", &["2889-4"], |m| m.slot().signed = false),
     ("2544-10b", &[], |m| m.trial(Benchmark::FrameLoss).receiver.bytes += 1),
     ("2544-10c", &[], |m| m.trial(Benchmark::FrameLoss).receiver.streams.clear()),
@@ -167,7 +167,7 @@ const CHANGES: &[(&str, &[&str], Change)] = &[
         Figures::BackToBack(f) => f.deviation = None,
         _ => unreachable!(),
     }),
-    ("6815-5", &[], |m| {
+    ("6815-5", &["2544-13a", "2544-13b", "2544-26.6a", "9004-5a"], |m| {
         let ends = ([198, 18, 1, 2].into(), [192, 0, 2, 1].into());
         m.traffic().flows = FlowSpace::across(ends, RFC2544_PORTS, 1, 1).unwrap();
     }),
