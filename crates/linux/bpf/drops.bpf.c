@@ -15,20 +15,10 @@ struct drop {
 	u32 zero;
 };
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_PERCPU_HASH);
-	MAP_UINT(key_size, sizeof(struct drop));
-	MAP_UINT(value_size, 8);
-	MAP_UINT(max_entries, DROPS);
-} drops SEC(".maps");
+MAP(drops, PERCPU_HASH, sizeof(struct drop), 8, DROPS);
 
 /* Frames without room above. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, 8);
-	MAP_UINT(max_entries, 1);
-} lost SEC(".maps");
+MAP(lost, ARRAY, 4, 8, 1);
 
 inline_always int count(struct sk_buff *skb, u64 location, u32 reason)
 {

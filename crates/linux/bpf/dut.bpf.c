@@ -25,36 +25,14 @@ const volatile u32 QUEUE = 0;      /* frames that pass at once */
 const volatile u64 OUT_AFTER_NS = 0; /* from the first frame of a load */
 const volatile u64 OUT_NS = 0;
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct known);
-	MAP_UINT(max_entries, 1); /* CPUs */
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} known SEC(".maps");
+SHARED_ARRAY(known, struct known, 1); /* CPUs */
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct bucket);
-	MAP_UINT(max_entries, 1); /* CPUs */
-} buckets SEC(".maps");
+ARRAY(buckets, struct bucket, 1); /* CPUs */
 
 /* When the load's first frame came; user space clears it before a load. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} first SEC(".maps");
+SHARED_ARRAY(first, u64, 1);
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_DEVMAP);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, 4);
-	MAP_UINT(max_entries, 1);
-} egress SEC(".maps");
+MAP(egress, DEVMAP, 4, 4, 1);
 
 /* struct bpf_fib_lookup of include/uapi/linux/bpf.h, as far as it is used here. */
 struct fib {

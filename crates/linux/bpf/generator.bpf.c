@@ -103,44 +103,15 @@ const volatile u32 IPV6_SHARE = 0; /* millionths of the frames, where IPv4 and I
 const volatile u64 TEMPLATE[14] = {};
 const volatile u64 TEMPLATE6[14] = {};
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct state);
-	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} states SEC(".maps");
+SHARED_ARRAY(states, struct state, 1);
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct flow);
-	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} flows SEC(".maps");
+SHARED_ARRAY(flows, struct flow, 1);
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct alias);
-	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} aliases SEC(".maps");
+SHARED_ARRAY(aliases, struct alias, 1);
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct length);
-	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} lengths SEC(".maps");
+SHARED_ARRAY(lengths, struct length, 1);
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_DEVMAP);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, 4);
-	MAP_UINT(max_entries, 1);
-} ports SEC(".maps");
+MAP(ports, DEVMAP, 4, 4, 1);
 
 /* splitmix64, as crates/wire/src/order.rs has it: both sides draw the same flows from the same seed. */
 inline_always u64 mixed(u64 z)

@@ -18,8 +18,25 @@ typedef long long s64;
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define barrier_var(x) asm volatile("" : "+r"(x))
 
-#define MAP_UINT(name, value) int (*name)[value]
-#define MAP_TYPE(name, value) typeof(value) *name
+/* User space gives a map of one entry as many as it needs; comments name the number. */
+#define MAP(map, kind, key_bytes, value_bytes, entries) \
+	struct { \
+		int (*type)[BPF_MAP_TYPE_##kind]; \
+		int (*key_size)[key_bytes]; \
+		int (*value_size)[value_bytes]; \
+		int (*max_entries)[entries]; \
+	} map SEC(".maps")
+#define ARRAY_WITH(map, of, entries, flags) \
+	struct { \
+		int (*type)[BPF_MAP_TYPE_ARRAY]; \
+		u32 *key; \
+		typeof(of) *value; \
+		int (*max_entries)[entries]; \
+		int (*map_flags)[flags]; \
+	} map SEC(".maps")
+#define ARRAY(map, of, entries) ARRAY_WITH(map, of, entries, 0)
+/* An array that user space has in its memory, too. */
+#define SHARED_ARRAY(map, of, entries) ARRAY_WITH(map, of, entries, BPF_F_MMAPABLE)
 
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2

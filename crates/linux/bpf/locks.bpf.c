@@ -32,38 +32,18 @@ struct sum {
 	u64 waits;
 };
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_HASH);
-	MAP_UINT(key_size, sizeof(struct wait));
-	MAP_UINT(value_size, sizeof(struct begun));
-	MAP_UINT(max_entries, WAITS);
-} waits SEC(".maps");
+MAP(waits, HASH, sizeof(struct wait), sizeof(struct begun), WAITS);
 
 /* Numbers of stacks, the innermost address first. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_HASH);
-	MAP_UINT(key_size, sizeof(struct stack));
-	MAP_UINT(value_size, 4);
-	MAP_UINT(max_entries, STACKS);
-} stacks SEC(".maps");
+MAP(stacks, HASH, sizeof(struct stack), 4, STACKS);
 
 /* By number of the stack. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, sizeof(struct sum));
-	MAP_UINT(max_entries, STACKS);
-} sums SEC(".maps");
+MAP(sums, ARRAY, 4, sizeof(struct sum), STACKS);
 
 /* Stacks that have a number, and waits without room. */
 enum { NUMBERED, LOST, OTHERS };
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, 8);
-	MAP_UINT(max_entries, OTHERS);
-} others SEC(".maps");
+MAP(others, ARRAY, 4, 8, OTHERS);
 
 inline_always u64 count_other(u32 kind)
 {

@@ -8,22 +8,12 @@
 #define STACKS 16384
 
 /* Samples by stack. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_HASH);
-	MAP_UINT(key_size, sizeof(struct stack));
-	MAP_UINT(value_size, 8);
-	MAP_UINT(max_entries, STACKS);
-} counts SEC(".maps");
+MAP(counts, HASH, sizeof(struct stack), 8, STACKS);
 
 /* Samples in user space, and samples whose stack found no room. */
 enum { USER, LOST, OTHERS };
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, 8);
-	MAP_UINT(max_entries, OTHERS);
-} others SEC(".maps");
+MAP(others, ARRAY, 4, 8, OTHERS);
 
 static int count_other(u32 kind)
 {

@@ -78,54 +78,18 @@ const volatile u32 PASS_FOREIGN = 0;
 const volatile u32 FINDS = 0;       /* look at single frames where the load asks for it */
 const volatile u32 UNSIGNED = 0;    /* count frames without a signature as test frames: what trafgen and pkt-gen send */
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct queue);
-	MAP_UINT(max_entries, 1); /* CPUs x QUEUES */
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} queues SEC(".maps");
+SHARED_ARRAY(queues, struct queue, 1); /* CPUs x QUEUES */
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct stream);
-	MAP_UINT(max_entries, 1); /* CPUs x STREAMS */
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} streams SEC(".maps");
+SHARED_ARRAY(streams, struct stream, 1); /* CPUs x STREAMS */
 
 /* STREAMS x WINDOW_WORDS; a word is a 32-bit epoch above 32 bits, one per sequence number. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} windows SEC(".maps");
+SHARED_ARRAY(windows, u64, 1);
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-	MAP_UINT(max_entries, 1); /* CPUs x TIME_BUCKETS */
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} latencies SEC(".maps");
+SHARED_ARRAY(latencies, u64, 1); /* CPUs x TIME_BUCKETS */
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-	MAP_UINT(max_entries, STREAMS); /* how far each stream's generator's clock is ahead of ours, in ns */
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} ahead SEC(".maps");
+SHARED_ARRAY(ahead, u64, STREAMS); /* how far each stream's generator's clock is ahead of ours, in ns */
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct sample);
-	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} sample SEC(".maps");
+SHARED_ARRAY(sample, struct sample, 1);
 
 struct control {
 	u64 answered;    /* test frames go up the stack, to a socket that answers them */
@@ -138,55 +102,19 @@ struct control {
 	u64 pad;
 };
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct control);
-	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} control SEC(".maps");
+SHARED_ARRAY(control, struct control, 1);
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct found);
-	MAP_UINT(max_entries, 1); /* STREAMS_USED */
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} found SEC(".maps");
+SHARED_ARRAY(found, struct found, 1); /* STREAMS_USED */
 
 /* STREAMS_USED x RECENT: the low 24 bits of the sequence number above the delay plus one, in 40 bits. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} recent SEC(".maps");
+SHARED_ARRAY(recent, u64, 1);
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct delays);
-	MAP_UINT(max_entries, 1); /* CPUs */
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} delays SEC(".maps");
+SHARED_ARRAY(delays, struct delays, 1); /* CPUs */
 
 /* Differences of successive frames: those below zero, then the others. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-	MAP_UINT(max_entries, 1); /* CPUs x 2 x TIME_BUCKETS */
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} differences SEC(".maps");
+SHARED_ARRAY(differences, u64, 1); /* CPUs x 2 x TIME_BUCKETS */
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct tag);
-	MAP_UINT(max_entries, 1); /* TAGS */
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} tags SEC(".maps");
+SHARED_ARRAY(tags, struct tag, 1); /* TAGS */
 
 const volatile u32 STREAMS_USED = STREAMS;
 

@@ -14,12 +14,7 @@ struct stack {
 	u64 addresses[DEEPEST];
 };
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, sizeof(struct stack));
-	MAP_UINT(max_entries, 1);
-} scratch SEC(".maps");
+MAP(scratch, PERCPU_ARRAY, 4, sizeof(struct stack), 1);
 
 /* The stack of this CPU; none in user space. It is good until the next call. */
 inline_always struct stack *this_stack(void *ctx)

@@ -35,32 +35,16 @@ struct frame {
 	u64 routed[2]; /* destination, until its route was looked up */
 };
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, sizeof(struct frame));
-	MAP_UINT(max_entries, SLOTS);
-} frames SEC(".maps");
+MAP(frames, ARRAY, 4, sizeof(struct frame), SLOTS);
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-	MAP_UINT(max_entries, (WHOLE + 1) * TIME_BUCKETS);
-	MAP_UINT(map_flags, BPF_F_MMAPABLE);
-} times SEC(".maps");
+SHARED_ARRAY(times, u64, (WHOLE + 1) * TIME_BUCKETS);
 
 struct cpu {
 	u64 seen;     /* frames since the last that was followed */
 	u64 awaited;  /* number of the buffer whose route is to be looked up next */
 };
 
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, sizeof(struct cpu));
-	MAP_UINT(max_entries, 1);
-} cpus SEC(".maps");
+MAP(cpus, PERCPU_ARRAY, 4, sizeof(struct cpu), 1);
 
 /* The address of a buffer, from some place: the verifier lets nobody calculate with a pointer but by taking one from another. */
 inline_always u64 number_of(u64 skb)

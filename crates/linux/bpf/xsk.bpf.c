@@ -6,12 +6,7 @@
 #include "linerate.h"
 
 /* The socket of each receive queue. */
-struct {
-	MAP_UINT(type, BPF_MAP_TYPE_XSKMAP);
-	MAP_UINT(key_size, 4);
-	MAP_UINT(value_size, 4);
-	MAP_UINT(max_entries, 1); /* queues */
-} sockets SEC(".maps");
+MAP(sockets, XSKMAP, 4, 4, 1); /* queues */
 
 /* Every frame goes to the socket of its queue: telling test frames from others is that side's work. */
 SEC("xdp") int to_socket(struct xdp_md *ctx)
