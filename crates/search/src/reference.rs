@@ -11,10 +11,11 @@ use crate::goal::{Goal, PER_BILLION};
 use crate::{Bisection, Limits, Mlr, Search, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use system::{Constants, ratio};
 pub use system::{Rng, System};
 
-/// The range of loads of the searches whose distributions are known, in frames/s.
-const RANGE: (f64, f64) = (1_000.0, 14_880_952.0);
+/// The range of loads of bisections, in frames/s.
+const BISECTED: Limits = Limits { min: 1_000.0, max: 14_880_952.0 };
 /// Trials of one search at most.
 const MOST_TRIALS: usize = 100_000;
 /// Searches of one system at most.
@@ -23,6 +24,11 @@ const MOST_SEARCHES: u64 = 10_000;
 /// A file of reference results. Times are seconds, loads frames/s.
 #[derive(Debug, Deserialize)]
 pub struct Reference {
+    #[serde(flatten)]
+    constants: Constants,
+    /// The first numbers of SplitMix64 with the seed 1, as text.
+    #[serde(default, rename = "splitmix64_first_3_of_seed_1")]
+    random: Vec<String>,
     #[serde(default)]
     example: Option<Example>,
     #[serde(default)]
@@ -41,6 +47,9 @@ struct Example {
     /// Count, duration, effective duration, loss ratio.
     added: Vec<(usize, f64, f64, f64)>,
     points: Vec<Point>,
+    /// Of the goals that are met in the end, at a load of 10^6 frames/s.
+    #[serde(default)]
+    conditional_throughput_at_1e6: BTreeMap<String, f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -135,9 +144,10 @@ pub struct Check {
 }
 
 impl Check {
-    fn exact<T: PartialEq + std::fmt::Debug>(of: String, expected: T, found: T) -> Check {
-        let agrees = expected == found;
-        Check { of, expected: format!("{expected:?}"), found: format!("{found:?}"), agrees }
+    /// `text` must tell different values apart.
+    fn exact<T>(of: String, expected: &T, found: &T, text: impl Fn(&T) -> String) -> Check {
+        let [expected, found] = [expected, found].map(text);
+        Check { agrees: expected == found, of, expected, found }
     }
 }
 
@@ -177,11 +187,17 @@ impl Reference {
     /// All comparisons. `progress` is told of each part before it is computed.
     pub fn check(&self, mut progress: impl FnMut(&str)) -> Vec<Check> {
         progress("classification");
-        let mut checks: Vec<Check> = self.example.iter().flat_map(Example::check).collect();
+        let mut rng = Rng::new(1);
+        let numbers = self.random.iter().zip(1..).map(|(expected, number)| {
+            let of = format!("SplitMix64 with seed 1, number {number}");
+            Check::exact(of, expected, &rng.draw().to_string(), String::clone)
+        });
+        let mut checks: Vec<Check> = numbers.collect();
+        checks.extend(self.example.iter().flat_map(Example::check));
         checks.extend(
             self.classification.vectors.iter().enumerate().map(|(number, vector)| vector.check(number)),
         );
-        checks.extend(self.replays.iter().flat_map(Replay::check));
+        checks.extend(self.replays.iter().flat_map(|replay| replay.check(self.constants)));
         for (model, rows) in &self.distributions {
             progress(model);
             checks.extend(self.distribution(model, rows));
@@ -189,9 +205,10 @@ impl Reference {
         checks
     }
 
-    /// The goals of a set: the file has them with its replays.
-    fn goals(&self, set: &str) -> Option<&BTreeMap<String, Full>> {
-        self.replays.iter().find(|replay| replay.set == set).map(|replay| &replay.goals)
+    /// The goals and the range of loads of a set: the file has them with its replays.
+    fn set(&self, set: &str) -> Option<(&BTreeMap<String, Full>, Limits)> {
+        let replay = self.replays.iter().find(|replay| replay.set == set)?;
+        Some((&replay.goals, Limits { min: replay.min_load, max: replay.max_load }))
     }
 
     fn distribution(&self, model: &str, rows: &BTreeMap<String, Distribution>) -> Vec<Check> {
@@ -201,6 +218,9 @@ impl Reference {
         for (name, row) in rows {
             let (set, goal) = name.split_once('/').unwrap_or((name, ""));
             let searches = row.searches.min(MOST_SEARCHES);
+            if searches == 0 {
+                continue;
+            }
             let runs = known.entry(set).or_insert_with(|| self.runs(model, set, searches)).as_ref();
             let of = format!("searches of {model}: {name}");
             let found = runs
@@ -219,12 +239,12 @@ impl Reference {
 
     /// Searches of a simulated system, or which part of them is unknown.
     fn runs(&self, model: &str, set: &str, searches: u64) -> Result<Runs, &'static str> {
-        let (min, max) = RANGE;
-        let limits = Limits::new(min, max).map_err(|_| "range")?;
-        let system = |seed| System::new(model, seed).ok_or("system");
+        let system = |seed| System::new(model, self.constants, seed).ok_or("system");
         let mut runs = Runs::default();
+        let checked = |limits: Limits| Limits::new(limits.min, limits.max).map_err(|_| "range");
         if let Some(seconds) = set.strip_prefix("bisection ").and_then(|rest| rest.strip_suffix(" s")) {
             let duration_ns = ns(seconds.parse().map_err(|_| "bisection's duration")?);
+            let limits = checked(BISECTED)?;
             for seed in 1..=searches {
                 let mut search =
                     Bisection::new(limits, 0.0, 0.005, duration_ns, 0).map_err(|_| "bisection")?;
@@ -234,7 +254,8 @@ impl Reference {
             }
             return Ok(runs);
         }
-        let goals = self.goals(set).ok_or("set of goals")?;
+        let (goals, limits) = self.set(set).ok_or("set of goals")?;
+        let limits = checked(limits)?;
         let all: Vec<Goal> = goals.values().map(|goal| Goal::from(*goal)).collect();
         for seed in 1..=searches {
             let mut search = Mlr::new(&all, limits).map_err(|_| "set of goals")?;
@@ -273,8 +294,16 @@ impl Example {
             for (name, expected) in expected {
                 let Some(goal) = self.goals.iter().find(|goal| goal.name == *name) else { continue };
                 let of = format!("RFC 9971, appendix C, point {point}: {name}");
-                checks.push(Check::exact(of, *expected, class(&goal.goal.into(), &trials)));
+                checks.push(Check::exact(of, expected, &class(&goal.goal.into(), &trials), |class| {
+                    format!("{class:?}").to_lowercase()
+                }));
             }
+        }
+        for (name, expected) in &self.conditional_throughput_at_1e6 {
+            let Some(goal) = self.goals.iter().find(|goal| goal.name == *name) else { continue };
+            let found = 1e6 * (1.0 - quantile_loss(&goal.goal.into(), &trials));
+            let of = format!("RFC 9971, appendix C, conditional throughput: {name}");
+            checks.push(Check::exact(of, expected, &found, f64::to_string));
         }
         checks
     }
@@ -286,32 +315,65 @@ impl Vector {
         let trials: Vec<Trial> =
             self.trials.iter().map(|(d, effective, loss)| trial(*d, *effective, *loss)).collect();
         let found = (class(&goal, &trials), quantile_loss(&goal, &trials));
-        Check::exact(format!("classification {number}"), (self.class, self.quantile_loss), found)
+        let of = format!("classification {number}");
+        Check::exact(of, &(self.class, self.quantile_loss), &found, |(class, loss)| {
+            format!("{}, loss {loss}", format!("{class:?}").to_lowercase())
+        })
     }
 }
 
 impl Replay {
-    fn check(&self) -> Vec<Check> {
+    fn check(&self, of: Constants) -> Vec<Check> {
         let Replay { set, model, seed, .. } = self;
         let limits = Limits { min: self.min_load, max: self.max_load };
+        let name = format!("replay of {set} on {model}, seed {seed}, up to {} frames/s", self.max_load);
         let made = |(load, duration, sent, lost): &(f64, f64, u64, u64)| {
-            let loss = if *sent == 0 { 0.0 } else { *lost as f64 / *sent as f64 };
+            let loss = ratio(*sent, *lost);
             Trial { load: *load, ..trial(*duration, *duration, loss) }
         };
         let trials: Vec<Trial> = self.trials.iter().map(made).collect();
-        let check = |(name, goal): (&String, &Full)| {
-            let expected = self.results.get(name)?;
+        let check = |(goal_name, goal): (&String, &Full)| {
+            let expected = self.results.get(goal_name)?;
             let found = outcome(&Goal::from(*goal), limits, &trials);
-            let of =
-                format!("replay of {set} on {model}, seed {seed}, up to {} frames/s: {name}", self.max_load);
-            let expected = (expected.lower, expected.upper, expected.conditional, expected.regular);
-            Some(Check::exact(
-                of,
-                expected,
-                (found.lower, found.upper, found.conditional, found.irregular.is_none()),
-            ))
+            let found = Found {
+                lower: found.lower,
+                upper: found.upper,
+                conditional: found.conditional,
+                regular: found.irregular.is_none(),
+            };
+            Some(Check::exact(format!("{name}: {goal_name}"), expected, &found, Found::text))
         };
-        self.goals.iter().filter_map(check).collect()
+        let mut checks: Vec<Check> = self.goals.iter().filter_map(check).collect();
+        // The system, where it is known here, loses the same frames in the same trials.
+        checks.extend(System::new(model, of, *seed).map(|mut system| {
+            let differs = (1usize..).zip(&self.trials).find_map(|(number, (load, duration, sent, lost))| {
+                let found = system.trial(*load, *duration);
+                (found != (*sent, *lost)).then_some((number, (*sent, *lost), found))
+            });
+            let of = format!("{name}: frames of each trial");
+            let (expected, found) = match differs {
+                None => ((0, (0, 0)), (0, (0, 0))),
+                Some((number, expected, found)) => ((number, expected), (number, found)),
+            };
+            Check::exact(of, &expected, &found, |(number, (sent, lost))| match number {
+                0 => format!("{} trials", self.trials.len()),
+                number => format!("trial {number} sends {sent} and loses {lost}"),
+            })
+        }));
+        checks
+    }
+}
+
+impl Found {
+    fn text(&self) -> String {
+        let rate = |rate: Option<f64>| rate.map_or("none".into(), |rate| rate.to_string());
+        format!(
+            "lower {}, upper {}, conditional {} frames/s, {}",
+            rate(self.lower),
+            rate(self.upper),
+            rate(self.conditional),
+            if self.regular { "regular" } else { "irregular" }
+        )
     }
 }
 

@@ -22,8 +22,9 @@ pub fn search_check(file: &str, checks: &[Check]) -> Document {
     let of = |part: &'static str| checks.iter().filter(move |check| check.of.starts_with(part));
     let parts = [
         ("classification", "equal classes and quantiles"),
-        ("RFC 9971", "equal classes"),
-        ("replay", "equal bounds and conditional throughput"),
+        ("RFC 9971", "equal classes and conditional throughput"),
+        ("replay", "equal bounds, conditional throughput, and lost frames of each trial"),
+        ("SplitMix64", "equal numbers"),
         ("searches", "median within 1 % (quartiles overlap, if 2 % apart); 1.2 times the trials at most"),
     ];
     let table = Table::of(parts)

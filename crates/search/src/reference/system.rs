@@ -1,13 +1,28 @@
 //! Simulated systems under test.
 
 use crate::{Search, Trial};
+use serde::Deserialize;
 
-/// Frames/s that each system forwards at best.
-const CAPACITY: f64 = 1_000_000.0;
-/// Noise is drawn for each so many seconds.
-const SLOT: f64 = 0.1;
-/// Frames that a stall holds back without loss.
-const QUEUE: f64 = 256.0;
+/// The figures that all systems of a file have in common.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub struct Constants {
+    /// Frames/s that each system forwards at best.
+    capacity: f64,
+    /// Noise is drawn for each so many seconds.
+    slot_s: f64,
+    /// Frames that a stall holds back without loss.
+    queue_frames: f64,
+}
+
+impl Default for Constants {
+    fn default() -> Constants {
+        Constants { capacity: 1_000_000.0, slot_s: 0.1, queue_frames: 256.0 }
+    }
+}
+
+/// Slots of one trial at most.
+const MOST_SLOTS: u64 = 10_000_000;
 
 /// SplitMix64.
 #[derive(Debug, Clone, Copy)]
@@ -53,13 +68,14 @@ enum Model {
 #[derive(Debug, Clone)]
 pub struct System {
     model: Model,
+    of: Constants,
     rng: Rng,
     slow: bool,
 }
 
 impl System {
     /// `None`: no system has this name.
-    pub fn new(model: &str, seed: u64) -> Option<System> {
+    pub fn new(model: &str, of: Constants, seed: u64) -> Option<System> {
         let model = match model {
             "hard" => Model::Hard,
             "spread" => Model::Spread,
@@ -70,52 +86,62 @@ impl System {
             "dead" => Model::Dead,
             _ => return None,
         };
-        Some(System { model, rng: Rng::new(seed), slow: false })
+        Some(System { model, of, rng: Rng::new(seed), slow: false })
     }
 
     /// Carries out a search, with at most so many trials.
     pub fn measure(&mut self, search: &mut impl Search, most: usize) -> Vec<Trial> {
         let mut trials = Vec::new();
         while let Some(request) = search.next().filter(|_| trials.len() < most) {
-            let loss = self.loss(request.load, request.duration_ns as f64 / 1e9);
-            let duration_ns = request.duration_ns;
-            let trial = Trial { load: request.load, duration_ns, effective_ns: duration_ns, loss };
+            let (load, duration_ns) = (request.load, request.duration_ns);
+            let (sent, lost) = self.trial(load, duration_ns as f64 / 1e9);
+            let trial = Trial { load, duration_ns, effective_ns: duration_ns, loss: ratio(sent, lost) };
             search.observe(trial);
             trials.push(trial);
         }
         trials
     }
 
-    /// The loss ratio of a trial at this load, in frames/s, of so many seconds.
-    fn loss(&mut self, load: f64, seconds: f64) -> f64 {
+    /// The frames that a trial at this load, in frames/s, of so many seconds sends, and those that it loses.
+    pub fn trial(&mut self, load: f64, seconds: f64) -> (u64, u64) {
         let sent = (load * seconds).floor();
+        let capacity = self.of.capacity;
         let above = |capacity: f64| (load * seconds - capacity * seconds).max(0.0);
         let lost: f64 = match self.model {
-            Model::Hard => above(CAPACITY),
-            Model::Spread => above(CAPACITY * (1.0 - 0.02 * self.rng.uniform())),
-            Model::Floor => above(CAPACITY).max((sent / 100_000.0).floor()),
+            Model::Hard => above(capacity),
+            Model::Spread => above(capacity * (1.0 - 0.02 * self.rng.uniform())),
+            Model::Floor => above(capacity).max((sent / 100_000.0).floor()),
             Model::Dead => sent,
             Model::Stalls(share) => self.slots(seconds).map(|_| self.stalled(load, share)).sum(),
             Model::Modes => self.slots(seconds).map(|_| self.changed(load)).sum(),
         };
-        if sent > 0.0 { lost.floor().min(sent) / sent } else { 0.0 }
+        (sent as u64, lost.floor().min(sent) as u64)
     }
 
     fn slots(&self, seconds: f64) -> std::ops::Range<u64> {
-        0..(seconds / SLOT).round_ties_even() as u64
+        0..((seconds / self.of.slot_s).round_ties_even() as u64).min(MOST_SLOTS)
     }
 
     /// Frames lost in a slot that may have a stall.
     fn stalled(&mut self, load: f64, share: f64) -> f64 {
         let (whether, how_long) = (self.rng.uniform(), self.rng.uniform());
-        let over = (load * SLOT - CAPACITY * SLOT).max(0.0);
-        if whether < share { over.max(load * (0.01 * how_long) - QUEUE) } else { over }
+        let over = self.over(load, self.of.capacity);
+        if whether < share { over.max(load * (0.01 * how_long) - self.of.queue_frames) } else { over }
     }
 
     /// Frames lost in a slot before which the capacity may change.
     fn changed(&mut self, load: f64) -> f64 {
         self.slow ^= self.rng.uniform() < 0.02;
-        let capacity = CAPACITY * if self.slow { 0.8 } else { 1.0 };
-        (load * SLOT - capacity * SLOT).max(0.0)
+        self.over(load, self.of.capacity * if self.slow { 0.8 } else { 1.0 })
     }
+
+    /// Frames of a slot beyond a capacity.
+    fn over(&self, load: f64, capacity: f64) -> f64 {
+        (load * self.of.slot_s - capacity * self.of.slot_s).max(0.0)
+    }
+}
+
+/// The loss ratio; of no frames, 0.
+pub fn ratio(sent: u64, lost: u64) -> f64 {
+    if sent == 0 { 0.0 } else { lost as f64 / sent as f64 }
 }
