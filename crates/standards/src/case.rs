@@ -1,6 +1,7 @@
 //! The records of a campaign, as the checks look at them.
 
 use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
+use linerate_measure::record::EventClass::{OsReset, PowerInterruption, ProcessReset};
 use linerate_measure::record::{
     Benchmarked, Campaign, Direction, Figures, HostFacts, LabKind, Searched, Slot, SlotFacts, Summary,
     Tested, TrialRecord, Why,
@@ -201,6 +202,13 @@ impl<'a> Case<'a> {
 
     pub fn both_ways(&self) -> bool {
         self.slots.iter().any(|slot| slot.direction == Direction::Both)
+    }
+
+    /// Whether a reset test has an event that RFC 6201 calls a reset.
+    pub fn is_reset(&self) -> bool {
+        let figures = self.benchmarks.iter().flat_map(|of| &of.tests).map(|tested| &tested.figures);
+        let is_reset = |class| matches!(class, OsReset | ProcessReset | PowerInterruption);
+        figures.into_iter().any(|figures| matches!(figures, Figures::Reset(found) if is_reset(found.event.class)))
     }
 
     pub fn random_ports(&self) -> bool {

@@ -9,8 +9,8 @@ mod rows;
 pub use case::Records;
 
 use case::{Case, Outcome};
-use linerate_measure::experiment::Benchmark;
-use linerate_wire::FrameTemplate;
+use linerate_measure::experiment::{Benchmark, Measure};
+use linerate_wire::{Family, FrameTemplate, Traffic};
 use serde::Serialize;
 use std::fmt;
 
@@ -118,6 +118,8 @@ pub struct Claim {
     /// `RFC 2544`.
     pub document: String,
     pub test: String,
+    /// Whether the plan's quick form was run.
+    pub quick: bool,
     pub compliance: Compliance,
     /// The rows that decide: of MUSTs if any is not shown to be met, else of SHOULDs.
     pub rows: Vec<&'static str>,
@@ -125,7 +127,8 @@ pub struct Claim {
 
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.document, self.test, self.compliance)?;
+        let quick = if self.quick { ", quick" } else { "" };
+        write!(f, "{} {}{quick}: {}", self.document, self.test, self.compliance)?;
         if self.rows.is_empty() { Ok(()) } else { write!(f, " ({})", self.rows.join(", ")) }
     }
 }
@@ -219,7 +222,10 @@ fn status(level: Level, outcome: Outcome) -> (Status, String) {
 fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
     use Benchmark::{BackToBack, DelayVariation, ForwardingRate, Latency, Reset};
     let mut wanted: Vec<(&str, String)> = Vec::new();
-    for &test in &case.tests {
+    // A throughput that only other tests need claims nothing; an interruption, or new rules, are no reset.
+    let asked = |test| case.design.measure != Measure::Rfc2544 || case.design.tests.contains(&test);
+    let claims = |test: &&Benchmark| asked(**test) && (**test != Reset || case.is_reset());
+    for &test in case.tests.iter().filter(claims) {
         if !matches!(test, DelayVariation | ForwardingRate) {
             wanted.push(("2544", case::name(test)));
         }
@@ -232,7 +238,10 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
         });
     }
     wanted.extend((!case.searches.is_empty()).then(|| ("9971", "MLRsearch".into())));
+    let ipv6 = |traffic: &Traffic| traffic.ipv6.is_some() || traffic.frame.family == Family::V6;
+    wanted.extend(case.traffics().any(ipv6).then(|| ("5180", "IPv6".into())));
     wanted.extend(case.random_ports().then(|| ("4814", "random ports".into())));
+    let quick = case.campaign.planned.as_ref().is_some_and(|planned| planned.experiment.quick);
     let claim = |(document, test): (&'static str, String)| {
         let of = |row: &&Judged| {
             let own = row.id.split_once('-').is_some_and(|(of, _)| of == document)
@@ -254,7 +263,7 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
             (true, false) => (Compliance::Conditionally, shoulds),
             (true, true) => (Compliance::Unconditionally, Vec::new()),
         };
-        Claim { document: format!("RFC {document}"), test, compliance, rows }
+        Claim { document: format!("RFC {document}"), test, quick, compliance, rows }
     };
     wanted.into_iter().map(claim).collect()
 }

@@ -65,6 +65,15 @@ impl Made {
         &mut of.iter_mut().find(|tested| tested.test == test).unwrap().figures
     }
 
+    /// All reset tests have an event of this class.
+    fn figures_of_resets(&mut self, class: EventClass) {
+        for tested in self.summary.benchmarks.iter_mut().flat_map(|of| &mut of.tests) {
+            if let Figures::Reset(found) = &mut tested.figures {
+                found.event.class = class;
+            }
+        }
+    }
+
     /// Everything of a slot but the slot itself.
     fn remove(&mut self, slot: usize) {
         self.trials.retain(|trial| trial.slot != slot);
@@ -445,6 +454,24 @@ fn the_claim_follows_from_the_rows() {
     made.design().measure = Measure::Rate;
     let Made { campaign, host, trials, facts, summary } = &made;
     assert_eq!(conformance(&Records { campaign, host, trials, facts, summary: Some(summary) }), None);
+}
+
+/// Only tests that were asked for, and events that are resets, have claims; those of a quick run say so.
+#[test]
+fn claims_are_of_what_was_asked_for() {
+    let tests = |made: &Made| -> Vec<String> {
+        let claims = made.judged().claims;
+        claims.iter().map(|claim| claim.to_string().split(':').next().unwrap().to_owned()).collect()
+    };
+    let mut made = sound();
+    assert!(tests(&made).contains(&"RFC 6201 reset".to_owned()), "{:?}", tests(&made));
+    made.figures_of_resets(EventClass::Interruption);
+    made.design().tests = vec![Benchmark::Latency, Benchmark::Reset];
+    made.campaign.planned.as_mut().unwrap().experiment.quick = true;
+    made.traffic().frame.family = Family::V6;
+    let quick = ["RFC 2544 latency, quick", "RFC 8219 latency, quick", "RFC 9971 MLRsearch, quick"];
+    let others = ["RFC 5180 IPv6, quick", "RFC 4814 random ports, quick"];
+    assert_eq!(tests(&made), [&quick[..], &others].concat());
 }
 
 /// Both directions at once, and the loads of a trial.

@@ -21,7 +21,7 @@ const NOT_COMPLIANT: u8 = 3;
   linerate conformance DIR --format markdown > conformance.md
 
 For campaigns of `linerate rfc2544`, loss curves, and searches with the goal rfc2544. Each row of RFC 2544, 6201, 6815,
-9004, 9971, 8219, 4814 and 2889 is met, a deviation (SHOULD), violated (MUST), not-applicable or not-run, with the
+9004, 9971, 8219, 4814, 5180 and 2889 is met, a deviation (SHOULD), violated (MUST), not-applicable or not-run, with the
 figures that say so. All of it is computed from the records; no status is written by hand. A row that the records
 cannot answer is not-run, and rows that need a medium are not-applicable on virtual links.
 
