@@ -3,7 +3,7 @@
 use crate::common::{LINERATE, Program, Scratch, linerate, linerate_line};
 
 /// Arguments, and words that the message must contain.
-const REFUSED: [(&str, &[&str]); 47] = [
+const REFUSED: [(&str, &[&str]); 50] = [
     ("bench --rate 0", &["--rate", "'0'", "sends nothing", "0.001pps"]),
     (
         "bench --rate 10Tbit/s:l1",
@@ -37,6 +37,9 @@ const REFUSED: [(&str, &[&str]); 47] = [
     ("search --goal ndr --goal rfc2544", &["1 s and of 60 s", "one duration for all goals"]),
     ("search --min 2Mpps --max 1Mpps", &["2000000 frames/s", "must be above 0 and below the highest"]),
     ("search --width 0%", &["width 0 is not above 0"]),
+    ("search --loss-curve --step 0%", &["step 0 is not from 0.001 to 0.5"]),
+    ("search --max 5pps", &["--min, min-load", "below the highest, 5 frames/s"]),
+    ("rfc2544 --test throughput --verify 2", &["--verify is for --search bisection"]),
     ("search --min 1pps --duration 100ms", &["less than one frame", "longer trials"]),
     ("search --max 1Gbit/s:l1", &["--max", "500kpps"]),
     ("send -n 5", &["--interface"]),

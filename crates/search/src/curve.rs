@@ -2,6 +2,9 @@
 
 use crate::{Request, Search, Trial};
 
+/// The steps that a loss curve can have, as shares of the highest load.
+pub const STEPS: std::ops::RangeInclusive<f64> = 0.001..=0.5;
+
 /// Trials at the highest load and at each load a step below, until two successive ones lose nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Curve {
@@ -17,7 +20,7 @@ pub struct Curve {
 impl Curve {
     /// `max`: frames/s. `step`: as a share of it; RFC 2544 allows at most 0.1.
     pub fn new(max: f64, step: f64, duration_ns: u64) -> Curve {
-        Curve { max, step: step.clamp(0.001, 0.5), duration_ns, made: 0, good: 0 }
+        Curve { max, step: step.clamp(*STEPS.start(), *STEPS.end()), duration_ns, made: 0, good: 0 }
     }
 
     /// The same from another load downwards.

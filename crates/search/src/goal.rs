@@ -42,8 +42,12 @@ pub enum GoalError {
     Time(&'static str, f64),
     #[error("trials begin with {initial} s and end with {last} s: the first ones cannot be longer")]
     Initial { initial: f64, last: f64 },
-    #[error("the lowest load, {min} frames/s, must be above 0 and below the highest, {max} frames/s")]
+    #[error(
+        "the lowest load (--min, min-load), {min} frames/s, must be above 0 and below the highest, {max} frames/s"
+    )]
     Limits { min: f64, max: f64 },
+    #[error("the step {0} is not from 0.001 to 0.5: it is the distance of loads as a share of the highest")]
+    Step(f64),
     #[error(
         "goals have final trials of {0} s and of {1} s: RFC 9971 wants one duration for all goals of a search"
     )]

@@ -18,7 +18,7 @@ pub mod reference;
 pub use bisection::Bisection;
 pub use bursts::Bursts;
 pub use class::{Class, Irregular, Outcome, class, outcome};
-pub use curve::Curve;
+pub use curve::{Curve, STEPS};
 pub use goal::{Goal, GoalError, PER_BILLION};
 pub use interval::interval;
 pub use mlr::Mlr;

@@ -208,7 +208,9 @@ impl<'a> Case<'a> {
     pub fn is_reset(&self) -> bool {
         let figures = self.benchmarks.iter().flat_map(|of| &of.tests).map(|tested| &tested.figures);
         let is_reset = |class| matches!(class, OsReset | ProcessReset | PowerInterruption);
-        figures.into_iter().any(|figures| matches!(figures, Figures::Reset(found) if is_reset(found.event.class)))
+        figures
+            .into_iter()
+            .any(|figures| matches!(figures, Figures::Reset(found) if is_reset(found.event.class)))
     }
 
     pub fn random_ports(&self) -> bool {

@@ -266,6 +266,12 @@ fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
     if !args.tests.is_empty() {
         trials.tests = Benchmark::ALL.into_iter().filter(|test| args.tests.contains(test)).collect();
     }
+    let bisects = trials.method == Method::Bisection || trials.tests.contains(&Benchmark::BackToBack);
+    if args.verify.is_some() && !bisects {
+        bail_usage!(
+            "--verify is for --search bisection and for --test back-to-back: MLRsearch repeats trials by its goals"
+        );
+    }
     // It sends bursts of its own.
     if args.tests.is_empty() && !args.bursts.is_empty() {
         trials.tests.retain(|test| *test != Benchmark::BackToBack);

@@ -8,7 +8,8 @@ use crate::experiment::{Benchmark, CURVE_STEP, Measure, Method, SEARCH_WIDTH, Tr
 use crate::record::{Ended, Searched, SearchedGoal, SearchedLoad, Stopped};
 use crate::trial::Shape;
 use linerate_search::{
-    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, Search, Trial, interval, outcome,
+    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, STEPS, Search, Trial, interval,
+    outcome,
 };
 use linerate_stats::{Estimate, median};
 use std::collections::BTreeMap;
@@ -166,7 +167,9 @@ impl Searches {
         let half = |at: usize| if at == 0 { self.half } else { 0 };
         let unknown = |(at, (_, alone)): &(usize, (&usize, &Alone))| !alone.is_known(half(*at));
         let (_, (slot, alone)) = self.alone.iter().enumerate().find(unknown)?;
-        let load = (alone.full.len() >= FULL).then(|| alone.ceiling().unwrap_or_default() / 2.0);
+        // Frames of a burst follow each other at the link's rate: no load in bursts is higher.
+        let line = self.design.line_rate(*slot).unwrap_or(f64::INFINITY);
+        let load = (alone.full.len() >= FULL).then(|| alone.ceiling().unwrap_or_default().min(line) / 2.0);
         Some(TrialRequest {
             slot: *slot,
             block: self.blocks,
@@ -430,6 +433,9 @@ impl Trials {
     /// The first fault.
     pub fn check_goals(&self) -> Result<(), GoalError> {
         let limits = Limits::new(self.min_fps.unwrap_or(LEAST_FPS), self.max_fps.unwrap_or(f64::MAX))?;
+        if let Some(step) = self.step.filter(|step| !STEPS.contains(step)) {
+            return Err(GoalError::Step(step));
+        }
         match &self.search_goals(self.duration_ns)[..] {
             [] => Ok(()),
             goals => Goal::check_all(goals, limits),
