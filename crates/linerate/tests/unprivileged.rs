@@ -567,7 +567,7 @@ fn reference_results_that_differ_are_named() {
     let check = |file: &str| linerate(["search", "--check", file]).run();
     assert!(check(&vectors("lower")).ok().stdout.contains("All 1 result"));
     let differs = check(&vectors("upper")).status(3).stdout;
-    let says = ["1 of 1 result", "classification 0", "Upper", "Lower"];
+    let says = ["1 of 1 result", "classification 0", "upper, loss 0", "lower, loss 0"];
     assert!(says.iter().all(|words| differs.contains(words)), "{differs}");
     std::fs::write(folder.file("x"), "{}").unwrap();
     assert!(check(&folder.file("x")).status(3).stdout.contains("has no reference results"));
