@@ -82,12 +82,20 @@ impl Input {
         Input(Some(Arc::new(write)))
     }
 
+    /// Writes it.
+    ///
+    /// # Errors
+    /// `out` takes no more.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.0.iter().try_for_each(|text| text(out))
+    }
+
     /// This text, and then what it is.
     #[must_use]
     pub fn after(self, text: &'static str) -> Input {
         Input::writer(move |out| {
             out.write_all(text.as_bytes())?;
-            self.0.iter().try_for_each(|rest| rest(out))
+            self.write(out)
         })
     }
 }

@@ -19,6 +19,13 @@ pub const DROP_COUNTER: &str = "dropped";
 /// Bytes of a listing of rules that are read: a million rules have some 100 MB.
 const MOST_LISTED: usize = 256 << 20;
 
+/// Words of a program whose rules do not fit into the buffer of its netlink socket. Root alone can make that larger than
+/// net.core.wmem_max.
+const TOO_LONG: &str = "Message too long";
+
+/// Rules that fit into it: each takes some 350 bytes of 208 KiB.
+const RULES_AT_ONCE: usize = 500;
+
 /// Time limit of clearing a rule set: one of a million entries takes a while.
 const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 
@@ -57,8 +64,23 @@ impl RuleSet {
         for job in &setup.rules {
             // Noted before it runs: if it fails, the rules that it has loaded by then must be removed as well.
             self.loaders.extend(loader(job));
-            let run = job.run(|path| self.namespace.command(path), self.interrupted);
-            run.map_err(|e| Error::Refused(format!("cannot load the rule set of {}: {e}", setup.name)))?;
+            let run = |job: &Job| job.run(|path| self.namespace.command(path), self.interrupted).map(drop);
+            let loaded = match run(job) {
+                // Nothing of it was loaded. No frame comes yet, so the rules need not come at once.
+                Err(e) if e.to_string().contains(TOO_LONG) && job.file.is_none() => {
+                    in_parts(job, RULES_AT_ONCE).iter().try_for_each(run)
+                }
+                ran => ran,
+            };
+            loaded.map_err(|e| {
+                let text = e.to_string();
+                let remedy = if text.contains(TOO_LONG) {
+                    "; the kernel takes so many rules at once from root alone: use sudo"
+                } else {
+                    ""
+                };
+                Error::Refused(format!("cannot load the rule set of {}: {text}{remedy}", setup.name))
+            })?;
         }
         Ok(())
     }
@@ -124,6 +146,43 @@ impl RuleSet {
             true => "DUT: dropped by the rule set (rules and policies that drop)".into(),
         }
     }
+}
+
+/// A rule set of linerate's own, as jobs that load so many of its lines each. Every part opens the blocks again that the one before
+/// was in.
+fn in_parts(job: &Job, lines: usize) -> Vec<Job> {
+    let mut text = Vec::new();
+    let _ = job.input.write(&mut text);
+    let (mut parts, mut part, mut full) = (Vec::new(), String::new(), 0);
+    let mut open: Vec<String> = Vec::new();
+    for line in String::from_utf8_lossy(&text).lines() {
+        let words = line.trim();
+        part += &format!("{line}\n");
+        match words.split_whitespace().next() {
+            _ if words.ends_with('{') || words.starts_with('*') => open.push(format!("{words}\n")),
+            Some("}" | "COMMIT") => drop(open.pop()),
+            // nft wants them again.
+            Some("type" | "flags") => open.iter_mut().last().into_iter().for_each(|block| {
+                *block += &format!("{words}\n");
+            }),
+            _ => full += 1,
+        }
+        if full >= lines {
+            let again = open.concat();
+            open.iter().for_each(|block| part += if block.starts_with('*') { "COMMIT\n" } else { "}\n" });
+            parts.push(std::mem::replace(&mut part, again));
+            full = 0;
+        }
+    }
+    parts.push(part);
+    let add = |(number, text): (usize, String)| {
+        let mut job = job.clone().with_input(Input::text(text));
+        if number > 0 && job.name() != "nft" {
+            job.args.push("--noflush".into());
+        }
+        job
+    };
+    parts.into_iter().enumerate().map(add).collect()
 }
 
 /// The loader of a job's rules; `None` for programs that keep no rules in the kernel.
@@ -246,6 +305,29 @@ mod tests {
         assert!(is_nft("/x/ip6tables-nft-restore"));
         assert_eq!(brother("/x/ip6tables-nft-restore", "save"), "/x/ip6tables-nft-save");
         assert_eq!(brother("iptables-restore", "save"), "iptables-save");
+    }
+
+    #[test]
+    fn a_rule_set_in_parts_has_each_line_once_in_its_block() {
+        let text = "table inet l\ndelete table inet l\ntable inet l {\n  counter dropped { }\n  set s {\n    type ipv4_addr\n    \
+                    elements = {\n      1.1.1.1,\n      1.1.1.2,\n      1.1.1.3\n    }\n  }\n  chain f {\n    type filter;\n    a\n    b\n  }\n}\n";
+        let parts = |job: &str, text: &str| -> Vec<(String, usize)> {
+            let jobs = in_parts(&Job::new(job, &[]).with_input(Input::text(text)), 4);
+            let text = |job: &Job| {
+                let mut text = Vec::new();
+                job.input.write(&mut text).unwrap();
+                (String::from_utf8(text).unwrap().replace([' ', '\n'], ""), job.args.len())
+            };
+            jobs.iter().map(text).collect()
+        };
+        let first =
+            "tableinetldeletetableinetltableinetl{counterdropped{}sets{typeipv4_addrelements={1.1.1.1,}}}";
+        let second = "tableinetl{sets{typeipv4_addrelements={1.1.1.2,1.1.1.3}}chainf{typefilter;ab}}";
+        let third = "tableinetl{chainf{typefilter;}}";
+        assert_eq!(parts("nft", text), [first, second, third].map(|part| (part.to_string(), 0)));
+        let text = "*filter\n:FORWARD ACCEPT [0:0]\n-A a\n-A b\n-A c\n-A d\nCOMMIT\n";
+        let [first, second] = ["*filter:FORWARDACCEPT[0:0]-Aa-Ab-AcCOMMIT", "*filter-AdCOMMIT"];
+        assert_eq!(parts("iptables-restore", text), [(first.into(), 0), (second.into(), 1)]);
     }
 
     #[test]
