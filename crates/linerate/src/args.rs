@@ -122,7 +122,7 @@ impl Ssh {
 /// How a campaign is carried out, whatever its plan.
 #[derive(Debug, Default, Clone, Args)]
 pub struct CampaignArgs {
-    /// Time for all trials, instead of the plan's [default: bench 30s, search 10min, rfc2544 as long as its tests take]
+    /// Time for all trials, instead of the plan's
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
 
@@ -189,7 +189,7 @@ impl FromStr for Share {
         let percent = text.strip_suffix('%').map(str::trim).and_then(|t| t.parse::<f64>().ok());
         match percent.filter(|p| (0.0..100.0).contains(p)) {
             Some(percent) => Ok(Share(percent / 100.0)),
-            None => Err(format!("'{text}' is not a share from 0% to 100%: write 3%")),
+            None => Err(format!("'{text}' is not a share from 0% to below 100%: write 3%")),
         }
     }
 }

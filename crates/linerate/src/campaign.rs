@@ -103,7 +103,7 @@ pub fn run(
             }
             Err(error) => {
                 let text = format!("not profiled: {error:#}");
-                summary.warnings.push(Warning { slot: Some(slot), text });
+                summary.warnings.push(Warning { slot: Some(slot), text, spoils: None });
             }
         }
     }

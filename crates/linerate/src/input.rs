@@ -25,6 +25,11 @@ pub fn name(path: &Path) -> String {
     if is_stdin(path) { "<stdin>".into() } else { path.to_string_lossy().into_owned() }
 }
 
+/// What is said of a file or folder that cannot be read, before the system's reason. `what`: what it should be, or nothing.
+pub fn cannot_read(what: &str, path: &Path) -> String {
+    format!("cannot read {what}{}", path.display())
+}
+
 /// The content of a file, or of standard input; one byte more than `most` is enough to know that it is too large. `what`: a word
 /// for the kind of file, and a remedy or an empty text.
 ///
@@ -33,7 +38,7 @@ pub fn name(path: &Path) -> String {
 pub fn read(path: &Path, most: usize, [what, remedy]: [&str; 2]) -> Result<Vec<u8>> {
     if !is_stdin(path) {
         return files::read(path, most)
-            .with_context(|| format!("cannot read the {what} {}{remedy}", path.display()));
+            .with_context(|| format!("{}{remedy}", cannot_read(&format!("the {what} "), path)));
     }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes);
@@ -49,8 +54,13 @@ pub fn reader(path: &Path) -> Result<Box<dyn BufRead>> {
     if is_stdin(path) {
         return Ok(Box::new(std::io::stdin().lock()));
     }
-    let file = files::open(path).with_context(|| format!("cannot open {}", name(path)))?;
+    let file = files::open(path).with_context(|| cannot_read("", path))?;
     Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
+}
+
+/// The words of the system's error, without its number.
+pub fn without_number(error: &str) -> &str {
+    error.split(" (os error ").next().unwrap_or_default()
 }
 
 /// The text of a rule file.
@@ -58,7 +68,7 @@ pub fn reader(path: &Path) -> Result<Box<dyn BufRead>> {
 /// # Errors
 /// The reason why the file has no text.
 pub fn rules(path: &Path) -> Result<String, String> {
-    let bytes = files::read(path, MOST_BYTES).map_err(|e| e.to_string())?;
+    let bytes = files::read(path, MOST_BYTES).map_err(|e| without_number(&e.to_string()).to_owned())?;
     if bytes.len() > MOST_BYTES {
         return Err(format!("it has more than {MOST_BYTES} bytes"));
     }
@@ -73,7 +83,7 @@ pub fn numbers(path: &Path, columns: &Columns) -> Result<Vec<f64>> {
     if is_stdin(path) {
         return read_from(std::io::stdin().lock(), None, &name(path), columns);
     }
-    let file = files::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let file = files::open(path).with_context(|| cannot_read("", path))?;
     let length = file.metadata().ok().filter(|facts| facts.is_file()).map(|facts| facts.len());
     read_from(file, length, &name(path), columns)
 }

@@ -61,15 +61,15 @@ fn run(cli: cli::Cli) -> ExitCode {
     ExitCode::from(output::FAILED)
 }
 
-/// The error and its causes, without causes that the error's text already contains.
+/// The error and its causes, without causes that the error's text already contains, and without numbers of the system's errors.
 fn told(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        let words = cause.split(" (os error ").next().unwrap_or_default();
+        let words = input::without_number(&cause);
         if text.is_empty() {
-            text = cause;
+            text = words.into();
         } else if !text.contains(words) {
-            text = format!("{text}: {cause}");
+            text = format!("{text}: {words}");
         }
     }
     text

@@ -14,7 +14,8 @@ fn written_and_read(options: &str, frames: u64) -> Vec<Vec<u8>> {
     let scratch = Scratch::new();
     let file = scratch.file("frames.pcap");
     let written = write(&file, &format!("-n {frames} {options}"));
-    assert_eq!(written.stdout, format!("{frames} frames written to {file}\n"));
+    let counted = linerate_wire::units::counted(frames as usize, "frame");
+    assert_eq!(written.stdout, format!("{counted} written to {file}\n"));
     let read = linerate(["receive", "--read", &file, "--json"]).run().ok().json();
     assert_eq!(read["frames"], frames, "{options}");
     for none in ["lost_by_sequence", "duplicates", "reordered"] {

@@ -61,7 +61,7 @@ fn json_has_counts() {
 #[test]
 fn other_files_are_refused_and_a_reader_may_go_away() {
     flame(&["LICENSE"]).run().fails(1, &["LICENSE", "no stacks", "pmcstat -G"]);
-    flame(&["no-such.graph"]).run().fails(1, &["cannot open no-such.graph"]);
+    flame(&["no-such.graph"]).run().fails(1, &["cannot read no-such.graph"]);
     flame(&["--folded", "--top", "3", "LICENSE"]).run().fails(2, &["--folded"]);
     let line = format!(
         "{} flame --folded bench.ipf-stateless.inet4.graph | head -n 1; echo ${{PIPESTATUS[0]}}",

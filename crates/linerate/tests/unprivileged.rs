@@ -197,7 +197,9 @@ fn show_of_something_else_says_what_is_there() {
     let scratch = Scratch::new();
     let here = scratch.path().to_str().unwrap();
     linerate(["show", here]).run().fails(1, &[here, "not a record", "no campaign.json"]);
-    linerate(["show", &scratch.file("nope")]).run().fails(1, &["nope", "no such folder"]);
+    linerate(["show", &scratch.file("nope")])
+        .run()
+        .fails(1, &["cannot read the record", "nope: No such file"]);
 }
 
 #[test]
@@ -326,6 +328,32 @@ fn a_simulated_rate_is_found() {
     assert!(says.iter().all(|words| shown.contains(words)), "{shown}");
 }
 
+/// A search whose time is too short says so before and after, and goes on with more.
+#[test]
+fn a_search_goes_on_with_more_time() {
+    let (scratch, dut) = (Scratch::new(), "--simulate rate=20kpps");
+    let go_on = |more: &str| {
+        let line = format!("run --resume records {dut} {more}");
+        linerate_line(&line).dir(scratch.path()).run().no_panic()
+    };
+    let line = format!("search --max 30kpps --duration 100ms --budget 7s --out records {dut}");
+    let ended = linerate_line(&line).dir(scratch.path()).run().ok();
+    let resume =
+        "the time ran out; to go on: linerate run --resume records --simulate rate=20kpps --budget 23s";
+    assert!(ended.stderr.contains("the budget is 7 s") && ended.stderr.contains(resume), "{ended:?}");
+    let irregular =
+        "pdr: at least 20.28 thousand frames a second; the time ran out, so the result is irregular.";
+    assert!(ended.stdout.contains(irregular), "{ended:?}");
+    go_on("").fails(2, &["the time ran out", "--budget 23s"]);
+    go_on("--budget 5s")
+        .fails(2, &["--budget is the time for all trials, and those in the record took 7.0 s"]);
+    let ended = go_on("--budget 23s").ok();
+    assert!(ended.stdout.contains("every search has come to its end"), "{ended:?}");
+    // Whoever reads the records repeats its choices.
+    let shown = linerate_line("show records").dir(scratch.path()).run().ok();
+    assert!(shown.stdout.contains("met at 20.30 thousand and missed at 20.40"), "{shown:?}");
+}
+
 #[test]
 fn a_loss_curve_falls_to_two_trials_without_loss() {
     let records = Scratch::new();
@@ -437,7 +465,7 @@ fn tests_of_rfc_2544_that_stop_go_on_where_they_were() {
     std::fs::write(&file, all[..kept].join("\n") + "\n").unwrap();
     std::fs::remove_file(format!("{out}/summary.json")).unwrap();
     let resumed = linerate_line(&format!("run --resume {out} {args}")).run().ok();
-    assert!(resumed.stderr.contains(&format!("going on after {kept} trials")), "{resumed:?}");
+    assert!(resumed.stderr.contains(&format!("going on after {kept} trial")), "{resumed:?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), all.len());
 }
 
@@ -447,7 +475,7 @@ fn a_dut_that_forwards_nothing_is_named_in_every_test_that_needs_a_throughput() 
     let line = "rfc2544 --quick --size 64 --link-speed 20M --simulate loss=1";
     let shown = linerate_line(&format!("{line} --out {}", records.file("tests"))).run().fails(1, &[]).stdout;
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(words.matches("no load passes without loss").count(), 4, "{shown}");
+    assert_eq!(words.matches("not even the lowest load passes without loss").count(), 4, "{shown}");
     let line = "search --goal ndr --max 20kpps --duration 20ms --simulate loss=1";
     let shown = linerate_line(&format!("{line} --out {}", records.file("search"))).run().fails(1, &[]).stdout;
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -499,7 +527,7 @@ fn bursts_have_a_shortest_interval_or_are_too_long_at_any() {
     let more = "--bursts 64 --bursts 512 --bursts 1024 --link-speed 100M";
     let ended = linerate_line(&format!("{line} {more} --out {out}")).run().fails(1, &[]);
     let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    for said in ["Bursts (RFC 2544, 21)", "no load passes without loss"] {
+    for said in ["Bursts (RFC 2544, 21)", "not even the lowest load passes without loss"] {
         assert!(words.contains(said), "no '{said}' in {}", ended.stdout);
     }
     let summary: Value =
@@ -610,6 +638,36 @@ fn both_ip_versions_are_searched_and_what_is_given_twice_is_refused() {
     assert_eq!(searches.iter().map(family).collect::<Vec<_>>(), ["IPv4", "IPv6"]);
     linerate_line("search --simulate ok --goal pdr --goal pdr").run().fails(2, &["pdr is given twice"]);
     linerate_line("search --simulate ok --verify 2").run().fails(2, &["--verify is for --method bisection"]);
+    for (line, code, says) in [
+        ("search --simulate ok --max 500pps", 2, "name a lower one with --min"),
+        (
+            "search --simulate ok --min 1Mpps --duration 20ms",
+            1,
+            "the tester is too slow: it does not keep the lowest load",
+        ),
+        (
+            "search --simulate loss=1 --max 10kpps --duration 20ms --loss-curve",
+            1,
+            "not one frame comes through at any load",
+        ),
+        (
+            "search --simulate ok --max 5kpps --duration 20ms",
+            0,
+            "the highest load that was asked for, 5.000 thousand: the DUT may do more",
+        ),
+        (
+            "rfc2544 --simulate ok --quick --size 64 --test throughput --duration 20ms",
+            0,
+            "throughput at least 37,996 frames/s",
+        ),
+    ] {
+        let scratch = Scratch::new();
+        let line = format!("{line} --out {}", scratch.file("records"));
+        let ended = linerate_line(&line).run();
+        let told =
+            format!("{} {}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(ended.status.code() == Some(code) && told.contains(says), "{line}: {ended:?}");
+    }
     linerate_line("search --simulate ok --min 2Mpps --max 1Mpps")
         .run()
         .fails(2, &["must be above 0 and below"]);

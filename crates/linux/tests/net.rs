@@ -253,7 +253,7 @@ fn default_routes_are_seen_and_the_guard_refuses_them() {
     pair.route_a.add_address(pair.index_a(), ip("203.0.113.9"), 32).unwrap();
     assert_eq!(examine(), [Refusal::DefaultRoute, Refusal::ForeignAddress(ip("203.0.113.9"))]);
     let loopback = guard::examine(&pair.a, "lo", &lab).unwrap();
-    assert!(guard::permit(&loopback, &["lo".into()]).is_err());
+    assert!(guard::permit(&loopback, &["lo".into()], "send by").is_err());
     assert!(guard::examine(&pair.a, "gone", &lab).unwrap_err().is_missing());
 }
 
@@ -268,7 +268,7 @@ fn the_guard_looks_through_a_bridge() {
     pair.route_a.add_route(ip("0.0.0.0"), 0, Some(ip("198.18.0.2")), master).unwrap();
     let found = guard::examine(&pair.a, "a0", &[pair.a.inode()]).unwrap();
     assert_eq!(found.reasons, [Refusal::DefaultRoute]);
-    assert_eq!(guard::permit(&found, &["a0".into()]).unwrap().len(), 1);
+    assert_eq!(guard::permit(&found, &["a0".into()], "send by").unwrap().len(), 1);
 }
 
 #[test]

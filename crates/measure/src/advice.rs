@@ -3,7 +3,7 @@
 use crate::audit::Cause;
 use crate::experiment::Trials;
 use crate::record::{Campaign, LabKind, Limit, Mode, Row, Summary};
-use linerate_wire::units::Si;
+use linerate_wire::units::{Si, counted};
 
 /// A few next steps after `linerate bench`, the most pressing first. `cpus`: CPUs of the host.
 pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<String> {
@@ -33,8 +33,11 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
 fn invalid_trials(duts: &[&Row]) -> Option<String> {
     let failed: usize = duts.iter().map(|r| r.trials - r.valid_trials).sum();
     (failed > 0).then(|| {
-        let trials = if failed == 1 { "1 trial" } else { &format!("{failed} trials") };
-        format!("why {trials} failed their audit: linerate show DIRECTORY --trials, and trials.jsonl has every check")
+        let their = if failed == 1 { "its" } else { "their" };
+        format!(
+            "why {} failed {their} audit: linerate show DIRECTORY --trials, and trials.jsonl has every check",
+            counted(failed, "trial")
+        )
     })
 }
 

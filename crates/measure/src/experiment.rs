@@ -261,6 +261,9 @@ pub struct Trials {
     /// Time for all trials at most, in nanoseconds.
     #[serde(alias = "budget")]
     pub budget_ns: Option<u64>,
+    /// Time for all trials in place of the budget, of a search that went on after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extended_ns: Option<u64>,
     pub order: Order,
     /// Seed of the order; drawn and recorded where the plan names none.
     pub seed: Option<u64>,
@@ -482,6 +485,7 @@ impl Default for Trials {
             duration_ns: 250_000_000,
             blocks: None,
             budget_ns: None,
+            extended_ns: None,
             order: Order::Blocks,
             seed: None,
             reboot: Reboot::Never,

@@ -20,8 +20,9 @@ pub use finding::{
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
 pub use telemetry::{Events, SlotProfile, StackTimes, Staged, Step, Waits};
 pub use verdict::{
-    Against, Compared, DirectionRow, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat, Point, Row,
-    Searched, SearchedGoal, SearchedLoad, Series, Stopped, Summary, Unmeasured, Warning,
+    Against, Compared, DirectionRow, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat,
+    NOTHING_PASSES, Point, Row, Searched, SearchedGoal, SearchedLoad, Series, Stopped, Summary, Unmeasured,
+    Warning,
 };
 
 use crate::audit::{Audit, Loss};
@@ -594,7 +595,7 @@ pub fn read_document<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> 
     let malformed = |e: serde_json::Error| RecordError::Malformed {
         what: what.into(),
         line: e.line(),
-        reason: e.to_string(),
+        reason: if e.is_eof() { "the file is cut off".into() } else { e.to_string() },
     };
     #[derive(Deserialize)]
     struct Versioned {

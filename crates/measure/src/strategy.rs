@@ -61,6 +61,16 @@ pub struct DesignSlot {
 }
 
 impl Trials {
+    /// Time for all trials, of a search that may have gone on after its budget.
+    pub fn time_ns(&self) -> Option<u64> {
+        self.extended_ns.or(self.budget_ns)
+    }
+
+    /// Whether the time of a search is over.
+    fn is_over(&self, elapsed_ns: u64) -> bool {
+        self.time_ns().is_some_and(|time| elapsed_ns >= time)
+    }
+
     /// The share of the campaign that is over, 0..=1, by blocks and time. It does not depend on rates.
     fn share(&self, blocks: u32, elapsed_ns: u64) -> f64 {
         let used = |used: f64, of: f64| if used >= of { 1.0 } else { used / of };

@@ -6,15 +6,18 @@ use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Benchmarked, Campaign, Connections, Direction, DirectionRow, Figures, LabKind, Limit, Mode, Row,
-    Searched, Slot, States, Stopped, Summary, Tested, TrialRecord, Unmeasured, VERSION, Warning, Why,
+    Benchmarked, Campaign, Connections, Direction, DirectionRow, Figures, LabKind, Limit, Mode,
+    NOTHING_PASSES, Row, Searched, Slot, States, Stopped, Summary, Tested, TrialRecord, Unmeasured, VERSION,
+    Warning, Why,
 };
 use crate::results::{self, Ratios};
 use crate::trial::Rates;
 use linerate_search::Irregular;
 use linerate_stats::histogram::Histogram;
 use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median, median_interval};
-use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
+use linerate_wire::units::{
+    LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, counted, line_rate,
+};
 use std::collections::BTreeMap;
 
 /// Below this share of dropped frames, the rate alone decides.
@@ -141,6 +144,7 @@ fn row(
     let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
     let rate = median_interval(&received, 0.95).unwrap_or_default();
     let dropped = dropped_share(campaign, &valid);
+    let (lost, duplicates) = (lost_share(&valid), valid.iter().map(|t| t.receiver.duplicates()).sum());
     let handled = match dropped {
         0.0 => rate,
         _ => {
@@ -158,11 +162,11 @@ fn row(
         name: slot.name.clone(),
         valid_trials: valid.len(),
         trials: all.len(),
-        offered: median(&offered).unwrap_or(0.0),
+        offered: offered_with(&offered, rate.median, lost, duplicates),
         received: rate,
         handled,
         dropped,
-        loss_ratio: lost_share(&valid),
+        loss_ratio: lost,
         directions: slot.direction.ways().iter().filter_map(|way| of_direction(*way, &valid)).collect(),
         bits_layer_1: bits_layer_1(rate.median, length),
         bits_layer_2: bits_layer_2(rate.median, length),
@@ -177,7 +181,7 @@ fn row(
         latency_ns: quantiles(stamped().copied()),
         clock_error_ns: stamped().filter_map(|t| t.clocks).map(|clocks| clocks.error_ns).max(),
         stamped: stamped().filter_map(|t| t.stamped.clone()).reduce(|all, one| all.and(&one)),
-        duplicates: valid.iter().map(|t| t.receiver.duplicates()).sum(),
+        duplicates,
         reordered: valid.iter().map(|t| t.receiver.reordered()).sum(),
         losses: losses_by_place(&valid),
         rules: hottest_rules(&valid, sent),
@@ -187,6 +191,13 @@ fn row(
     }
 }
 
+/// The median offered load. A window begins and ends between frames that were sent and have not come yet, so that at some thousand
+/// frames/s more may seem to arrive than were sent: then the counts of the whole trials say how much was sent.
+fn offered_with(offered: &[f64], received: f64, lost: f64, duplicates: u64) -> f64 {
+    let offered = median(offered).unwrap_or(0.0);
+    if offered < received && lost < 1.0 && duplicates == 0 { received / (1.0 - lost) } else { offered }
+}
+
 /// The trials' figures of one direction; `None` where frames went one way only.
 fn of_direction(direction: Direction, valid: &[&TrialRecord]) -> Option<DirectionRow> {
     let all = || valid.iter().flat_map(|t| &t.directions).filter(|way| way.direction == direction);
@@ -194,12 +205,11 @@ fn of_direction(direction: Direction, valid: &[&TrialRecord]) -> Option<Directio
     let [offered, received] = [|r: &Rates| r.offered, |r: &Rates| r.received]
         .map(|of| all().filter_map(|way| way.rates.as_ref().map(of)).collect::<Vec<f64>>());
     let (sent, lost) = all().fold((0, 0), |(sent, lost), way| (sent + way.sent, lost + way.lost));
-    Some(DirectionRow {
-        direction,
-        offered: median(&offered).unwrap_or(0.0),
-        received: median_interval(&received, 0.95).unwrap_or_default(),
-        loss_ratio: if sent > 0 { lost as f64 / sent as f64 } else { 0.0 },
-    })
+    let loss_ratio = if sent > 0 { lost as f64 / sent as f64 } else { 0.0 };
+    let received = median_interval(&received, 0.95).unwrap_or_default();
+    let duplicates = valid.iter().map(|t| t.receiver.duplicates()).sum();
+    let offered = offered_with(&offered, received.median, loss_ratio, duplicates);
+    Some(DirectionRow { direction, offered, received, loss_ratio })
 }
 
 fn line_shares(fps: f64, length: f64) -> BTreeMap<String, f64> {
@@ -301,21 +311,25 @@ fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> V
         if row.valid_trials > 0 || slot.imported.is_some() || searched {
             let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
             let warnings = slot_warnings(row, slot, &of_slot, searched).into_iter();
-            out.extend(warnings.map(|text| Warning { slot: Some(slot.id), text }));
+            out.extend(warnings.map(|(text, spoils)| Warning { slot: Some(slot.id), text, spoils }));
         }
     }
     let steal = median(&trials.iter().flat_map(|t| &t.cpus).map(|c| c.steal).collect::<Vec<_>>());
     let steal = steal.filter(|steal| *steal >= 0.01).map(|steal| {
         let percent = 100.0 * steal;
-        format!("the hypervisor took {percent:.1} % of the CPUs' time (steal): absolute rates are too low")
+        let took = format!("the hypervisor took {percent:.1} % of the CPUs' time");
+        (format!("{took} (steal): absolute rates are too low; ratios suffer less"), Some(took))
     });
     let of_all = other_programs(campaign, trials).into_iter().chain(steal);
-    out.extend(of_all.map(|text| Warning { slot: None, text }));
+    out.extend(of_all.map(|(text, spoils)| Warning { slot: None, text, spoils }));
     out
 }
 
+/// A warning, and why the rate is not the DUT's own, if it is not.
+type Said = (String, Option<String>);
+
 /// XDP does its work inside the kernel: user time on the lab's CPUs is that of other programs, and it is charged to the DUT.
-fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<String> {
+fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<Said> {
     const NOTICEABLE: f64 = 0.04;
     if campaign.asked.receiver != "xdp" {
         return None;
@@ -325,35 +339,35 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<String>
     let of = |t: &TrialRecord| t.cpus.iter().filter(|c| ours(&c.cpu)).map(|c| c.user).fold(0.0, f64::max);
     let user = trials.iter().map(of).sum::<f64>() / trials.len().max(1) as f64;
     (user >= NOTICEABLE).then(|| {
-        format!(
-            "other programs used {:.0} % of a CPU that the lab was working on: rates are too low and losses too high; stop them, or give the lab other CPUs with --cpus",
-            100.0 * user
-        )
+        let took = format!("other programs took {:.0} % of a CPU of the lab", 100.0 * user);
+        let remedy =
+            "rates are too low and losses too high; stop them, or give the lab other CPUs with --cpus";
+        (format!("{took}: {remedy}"), Some(took))
     })
 }
 
 /// `trials`: those of the slot. `searched`: a search chose them, whose result has bounds and no interval.
-fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool) -> Vec<String> {
-    let mut out = Vec::new();
+fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool) -> Vec<Said> {
+    let mut out: Vec<Said> = Vec::new();
+    let mut plain: Vec<String> = Vec::new();
     let (valid_trials, all) = (row.valid_trials, trials.len());
     let failed: Vec<&&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
     if let Some(first) = failed.first() {
         let n = failed.len();
-        out.push(match slot.imported {
+        plain.push(match slot.imported {
             Some(_) => {
                 let why = first.audit.checks.first().map_or("", |c| &c.found);
                 format!("{n} of {all} runs have no figure (the first: {why})")
             }
             None => {
                 let why = first.audit.failures().next().unwrap_or_default();
-                format!(
-                    "{n} of {all} trials failed their audit and are not in the verdict (the first: {why})"
-                )
+                let out = if n == 1 { "its audit and is" } else { "their audit and are" };
+                format!("{n} of {} failed {out} not in the verdict (the first: {why})", counted(all, "trial"))
             }
         });
     }
     if row.limit == Limit::Tester && !searched {
-        out.push(match slot.no_ceiling {
+        plain.push(match slot.no_ceiling {
             true => "the DUT lost no frame; it may be faster than this".into(),
             false => {
                 "too close to what the tester can do without a DUT; the DUT may be faster than this".into()
@@ -361,25 +375,25 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
         });
     }
     if row.received.low.is_none() && valid_trials > 0 && slot.imported.is_none() && !searched {
-        let few =
-            if valid_trials == 1 { "1 valid trial is" } else { &format!("{valid_trials} valid trials are") };
-        out.push(format!("{few} too few for a 95 % interval (6 are needed)"));
+        let are = if valid_trials == 1 { "is" } else { "are" };
+        let few = counted(valid_trials, "valid trial");
+        plain.push(format!("{few} {are} too few for a 95 % interval (6 are needed)"));
     }
     let valid = || trials.iter().filter(|t| t.audit.valid);
     let series: Vec<f64> = valid().filter_map(|t| Some(t.rates?.received)).collect();
     if series.len() >= 8 && autocorrelation(&series) > 0.5 && row.variation > 0.05 {
-        out.push(format!(
+        plain.push(format!(
             "the machine's speed drifted between trials (variation {:.0} %): trust the ratios, which are paired, more than the absolute rates",
             100.0 * row.variation
         ));
     }
     out.extend(valid().next_back().zip(row.connections).and_then(|(last, c)| few_new(c, last)));
     out.extend(one_way_only(row, trials));
-    out.extend(silent_since(trials).or_else(|| grown_loss(trials).filter(|_| searched)));
+    plain.extend(silent_since(trials).or_else(|| grown_loss(trials).filter(|_| searched)));
     if row.duplicates > 0 {
-        out.push(format!("{} frames arrived more than once", row.duplicates));
+        plain.push(format!("{} arrived more than once", counted(row.duplicates as usize, "frame")));
     }
-    out
+    plain.into_iter().map(|text| (text, None)).chain(out).collect()
 }
 
 /// From when on not one frame came through, although some did before.
@@ -414,7 +428,7 @@ fn grown_loss(trials: &[&TrialRecord]) -> Option<String> {
 }
 
 /// The DUT lets frames pass one way and not the other.
-fn one_way_only(row: &Row, trials: &[&TrialRecord]) -> Option<String> {
+fn one_way_only(row: &Row, trials: &[&TrialRecord]) -> Option<Said> {
     let passes = |way: &DirectionRow| way.loss_ratio < 1.0;
     let none = row.directions.iter().find(|way| !passes(way))?.direction;
     row.directions.iter().find(|way| passes(way))?;
@@ -422,20 +436,22 @@ fn one_way_only(row: &Row, trials: &[&TrialRecord]) -> Option<String> {
     let most = ways.flat_map(|way| &way.losses).max_by_key(|loss| loss.frames);
     let place = most.map_or(String::new(), |loss| format!(" ({})", loss.place));
     let end = if none == Direction::Reverse { "outside" } else { "inside" };
-    Some(format!(
-        "no frame came through in the {none} direction{place}: the DUT takes none from its {end} that open a connection, or none at all; the rate is that of one direction"
-    ))
+    let passed = format!("no frame came through in the {none} direction");
+    let why = format!(
+        "the DUT takes none from its {end} that open a connection, or none at all; the rate is that of one direction"
+    );
+    Some((format!("{passed}{place}: {why}"), Some(passed)))
 }
 
 /// Frames of connections that are to be new opened none: there are fewer flows than frames in a trial.
-fn few_new(c: Connections, last: &TrialRecord) -> Option<String> {
+fn few_new(c: Connections, last: &TrialRecord) -> Option<Said> {
     let frames = last.receiver.unique();
     let share = c.tracked? as f64 / frames.max(1) as f64;
     (c.states == States::New && share < 0.95).then(|| {
-        format!(
-            "only {:.1} % of the frames opened a connection: a trial has {frames} frames, so give it as many flows, in sequential order",
-            100.0 * share
-        )
+        let few = format!("only {:.1} % of the frames opened a connection", 100.0 * share);
+        let text =
+            format!("{few}: a trial has {frames} frames, so give it as many flows, in sequential order");
+        (text, Some(few))
     })
 }
 
@@ -485,13 +501,18 @@ fn without_result(
         none.map(|goal| {
             let why = match goal.outcome.irregular {
                 Some(Irregular::MinLoad) => "not even the lowest load meets it",
-                _ => search.stopped(),
+                _ => search.stopped(stopped),
             };
             (search.slot, format!("has no rate for the goal {}: {why}", goal.name))
         })
     });
-    let curves = searches.iter().filter(|search| search.goals.is_empty() && search.loads.is_empty());
-    let curves = curves.map(|search| (search.slot, format!("has no loss curve: {}", search.stopped())));
+    let curves = searches.iter().filter(|search| search.goals.is_empty()).filter_map(|search| {
+        let why = match search.loads.is_empty() {
+            true => search.stopped(stopped),
+            false => Some(NOTHING_PASSES).filter(|_| search.is_silent())?,
+        };
+        Some((search.slot, format!("has no loss curve: {why}")))
+    });
     goals.chain(curves).map(|(slot, why)| lacking(slot, why)).collect()
 }
 

@@ -6,7 +6,7 @@ use super::needs::is_namespaced;
 use super::settings::{End, Interface, Settings, cpu_list};
 use super::value::label;
 use crate::rules::{Kind, RuleSet};
-use linerate_wire::units::grouped;
+use linerate_wire::units::{counted, grouped};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ impl List {
         }
         for file in &settings.files {
             let lines = file.text.lines().count();
-            self.add(format!("file {}", file.path), format!("{lines} line{}", plural(lines as u64)));
+            self.add(format!("file {}", file.path), counted(lines, "line"));
         }
         for (name, value) in &settings.sysctls {
             let reach = if self.embedded && is_namespaced(name) { Reach::Namespace } else { Reach::Host };
@@ -113,7 +113,7 @@ impl List {
             let map = if map.is_empty() { String::new() } else { format!("; {}", map.join(", ")) };
             self.add(
                 format!("rule file {} of {}", file.file, file.firewall),
-                format!("{lines} line{}{map}", plural(lines as u64)),
+                format!("{}{map}", counted(lines, "line")),
             );
         }
         for command in &settings.commands {
@@ -182,10 +182,6 @@ impl List {
             self.reaching("limit of states", format!("at least {}, {hash}", grouped(states)), reach);
         }
     }
-}
-
-fn plural(n: u64) -> &'static str {
-    if n == 1 { "" } else { "s" }
 }
 
 fn end(end: End) -> &'static str {

@@ -16,6 +16,7 @@ use super::{forms, lower};
 use crate::units::{MOST_PER_THREAD, Rate};
 use linerate_measure::experiment::{Measure, Method, System};
 use linerate_measure::record::{Direction, States};
+use linerate_search::GoalError;
 use linerate_wire::units::grouped;
 use linerate_wire::units::line_rate;
 use linerate_wire::{Extensions, Family, FrameMix, SourceMacs, Transport};
@@ -132,10 +133,13 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         problems.fault(node.span, why, "name one in goals, or leave method out");
     }
     if let Err(fault) = trials.check_goals() {
-        problems.push(Diagnostic::at(
-            tree.get("goals").map_or(measure.span, |node| node.span),
-            fault.to_string(),
-        ));
+        let keys = match fault {
+            GoalError::Limits { .. } => ["max-load", "min-load"],
+            GoalError::Frames { .. } => ["min-load", "duration"],
+            _ => ["goals", "duration"],
+        };
+        let node = keys.iter().find_map(|key| tree.get(key));
+        problems.push(Diagnostic::at(node.map_or(measure.span, |node| node.span), fault.to_string()));
     }
 }
 

@@ -49,6 +49,7 @@ use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
 pub use forms::{duration_text, parse_cpus, parse_duration_ns};
 use linerate_measure::experiment::{Measure, System};
+use linerate_wire::units::counted;
 pub use lower::tests_of_rfc2544;
 pub use needs::is_namespaced;
 pub use proof::Proof;
@@ -172,10 +173,10 @@ fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) 
             if campaign.experiment.quick { ("quick", "quick form: ") } else { ("trials", "") };
         let blocks = Timetable::new(campaign).blocks;
         if blocks < LEAST_BLOCKS && campaign.experiment.trials.measure == Measure::Rate {
-            let s = if blocks == 1 { "" } else { "s" };
             let message = format!(
-                "{form}{blocks} block{s} of {} trials will be run: a 95 % interval needs {LEAST_BLOCKS}",
-                campaign.cells.len()
+                "{form}{} of {} will be run: a 95 % interval needs {LEAST_BLOCKS}",
+                counted(blocks as usize, "block"),
+                counted(campaign.cells.len(), "trial")
             );
             let span = draft.tree.entry(table).map(|entry| entry.key_span).unwrap_or_default();
             remarks.push(Diagnostic::warning(span, message).remedy("give it more blocks or a larger budget"));

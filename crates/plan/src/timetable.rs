@@ -2,7 +2,7 @@
 
 use super::campaign::{Campaign, Lab};
 use super::settings::{Dut, Settings};
-use linerate_measure::experiment::{CURVE_STEP, Measure, Reboot};
+use linerate_measure::experiment::{Measure, Reboot};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::{Estimated, estimate};
 use serde::Serialize;
@@ -26,8 +26,8 @@ const LAB: u64 = 800 * MS;
 const LANE: u64 = 100 * MS;
 /// Putting settings that all namespaces share in place of others.
 const TURN: u64 = 400 * MS;
-/// Trials of a search for each goal, on a machine that stalls now and then.
-const TRIALS_OF_GOAL: u64 = 40;
+/// The time of a search on a machine that stalls now and then, by that of an undisturbed one.
+const NOISE: u64 = 2;
 /// Loading one rule, one entry of a table, one route or neighbour.
 const RULE: u64 = 20_000;
 const ENTRY: u64 = 3_000;
@@ -62,8 +62,9 @@ pub struct Timetable {
     pub trials: u64,
     /// Before the first trial.
     pub set_up_ns: u64,
-    /// All trials.
+    /// All trials, and what they would take without a budget.
     pub trials_ns: u64,
+    pub needed_ns: u64,
     /// Everything.
     pub total_ns: u64,
 }
@@ -72,15 +73,12 @@ impl Timetable {
     /// The timetable of a campaign.
     pub fn new(campaign: &Campaign) -> Self {
         let trials = &campaign.experiment.trials;
-        let cells = campaign.cells.len() as u64;
         let block = block_ns(campaign);
+        if trials.measure != Measure::Rate {
+            return Timetable::of_searches(campaign, block);
+        }
         let fitting = trials.budget_ns.map_or(u64::MAX, |budget| (budget / block.max(1)).max(1));
-        let asked = match trials.measure {
-            Measure::Rate => trials.blocks.map_or(u64::MAX, u64::from),
-            Measure::Search => TRIALS_OF_GOAL * trials.goals.len() as u64,
-            Measure::Rfc2544 => return Timetable::of_tests(campaign, block),
-            Measure::LossCurve => (1.0 / trials.step.unwrap_or(CURVE_STEP)).ceil() as u64,
-        };
+        let asked = trials.blocks.map_or(u64::MAX, u64::from);
         let blocks = fitting.min(asked);
         let set_up_ns = before_trials_ns(campaign);
         let trials_ns = blocks.saturating_mul(block);
@@ -89,19 +87,23 @@ impl Timetable {
             block_ns: block,
             blocks,
             bound: if asked <= fitting { Bound::Blocks } else { Bound::Budget },
-            trials: blocks.saturating_mul(cells),
+            trials: blocks.saturating_mul(campaign.cells.len() as u64),
             set_up_ns,
+            needed_ns: trials_ns,
             trials_ns,
             total_ns: set_up_ns.saturating_add(trials_ns),
         }
     }
 
-    /// Of RFC 2544's tests, against a DUT that forwards 60 % of the highest load.
-    fn of_tests(campaign: &Campaign, block_ns: u64) -> Timetable {
+    /// Of searches and RFC 2544's tests, against a DUT that forwards 60 % of the highest load.
+    fn of_searches(campaign: &Campaign, block_ns: u64) -> Timetable {
         let all = tests(campaign);
         let (trials, ns) =
             all.iter().fold((0, 0u64), |(n, ns), test| (n + test.trials, ns.saturating_add(test.ns)));
-        let budget = campaign.experiment.trials.budget_ns.unwrap_or(u64::MAX);
+        let wanted = &campaign.experiment.trials;
+        let budget = wanted.time_ns().unwrap_or(u64::MAX);
+        let noise = if wanted.measure == Measure::Search { NOISE } else { 1 };
+        let trials_ns = ns.saturating_mul(noise).min(budget);
         let set_up_ns = before_trials_ns(campaign);
         Timetable {
             trial_ns: trial_ns(campaign),
@@ -110,22 +112,27 @@ impl Timetable {
             bound: if ns <= budget { Bound::Blocks } else { Bound::Budget },
             trials,
             set_up_ns,
-            trials_ns: ns.min(budget),
-            total_ns: set_up_ns.saturating_add(ns.min(budget)),
+            needed_ns: ns,
+            trials_ns,
+            total_ns: set_up_ns.saturating_add(trials_ns),
         }
     }
 }
 
-/// How long each of RFC 2544's tests takes.
+/// How long each of RFC 2544's tests takes, or a search.
 pub fn tests(campaign: &Campaign) -> Vec<Estimated> {
     let timing = campaign.timing();
-    let pause_ns = campaign.experiment.trials.pause_ns;
+    let trials = &campaign.experiment.trials;
+    let cells = (campaign.cells.len() as u64).max(1);
+    // Reboots and changes of the host between two trials are part of a block.
+    let around = (block_ns(campaign) / cells).saturating_sub(timing.load_ns() + trials.pause_ns);
     estimate(campaign.design(0), |request| {
-        let around = around_ns(campaign);
-        if request.benchmark.is_none() {
-            return request.duration_ns + around;
+        let trial_ns = timing.lasting(request.duration_ns).load_ns() + around;
+        // The tester alone needs none of RFC 2544's waits.
+        match (trials.measure, request.benchmark) {
+            (Measure::Rfc2544, None) => trial_ns,
+            _ => trial_ns + trials.pause_ns + timing.least_drain_ns + timing.settle_ns,
         }
-        request.duration_ns + around + pause_ns + timing.least_drain_ns + timing.settle_ns
     })
 }
 

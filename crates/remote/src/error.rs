@@ -110,15 +110,14 @@ impl Fault {
             NoClient => {
                 ("there is no ssh on this machine", "install OpenSSH (apt-get install openssh-client)")
             }
-            Address => ("this is no address", "correct it in the lab file"),
+            Address => ("this is no address", "correct it"),
             Namespace => {
                 ("its network namespace cannot be entered", "see `ip netns list`, and run linerate as root")
             }
             Configuration => ("ssh does not accept its configuration", "correct the file that it names"),
-            NotResolved => (
-                "the name has no address",
-                "correct the address in the lab file, or add the name to ~/.ssh/config or /etc/hosts",
-            ),
+            NotResolved => {
+                ("the name has no address", "correct the name, or add it to ~/.ssh/config or /etc/hosts")
+            }
             NoRoute => (
                 "there is no way to the host",
                 "look at the management interface of this machine and its routes",

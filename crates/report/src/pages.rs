@@ -51,8 +51,10 @@ pub use history::history;
 pub use kernel::{dropped, lock_waits, observed, stack_times};
 pub use lab_check::{LabCheck, lab_check};
 pub use linerate_explain::Records;
-pub use numbers::together;
-pub use plan::{diagnostics, estimate, estimate_line, plan, plan_line, plan_list, rehearsal};
+pub use numbers::{counted, together};
+pub use plan::{
+    diagnostics, estimate, estimate_line, going_on, plan, plan_line, plan_list, rehearsal, too_short,
+};
 pub use reproduction::reproduction;
 pub(crate) use results::{Shown, changes, decisive};
 pub use search_check::search_check;

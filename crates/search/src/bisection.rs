@@ -45,7 +45,7 @@ impl Bisection {
     fn load(&self) -> Option<f64> {
         let Some(high) = self.high else { return Some(self.limits.max).filter(|max| self.low < *max) };
         let done = (high - self.low) / high <= self.width || high <= self.limits.min;
-        (!done).then_some((self.low + high) / 2.0)
+        (!done).then_some(((self.low + high) / 2.0).max(self.limits.min))
     }
 }
 

@@ -54,6 +54,11 @@ impl fmt::Display for Si {
     }
 }
 
+/// `1 trial`, `2,000 trials`.
+pub fn counted(n: usize, one: &str) -> String {
+    format!("{} {one}{}", grouped(n as u64), if n == 1 { "" } else { "s" })
+}
+
 /// A number in groups of three digits: `12,345`.
 pub fn grouped(n: impl Into<u128>) -> String {
     let digits = n.into().to_string();

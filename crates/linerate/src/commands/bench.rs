@@ -28,6 +28,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 30s, unless --trials is given]")))]
 #[command(after_help = "Examples:
   sudo linerate bench                            IPv4 and IPv6, smallest frames, 2,000 flows
   sudo linerate bench --variant nft-stateless --variant nft-stateful
@@ -238,6 +239,8 @@ impl Composed {
             ("add mode = \"threaded\"", "add --mode threaded"),
             ("fewer levels", "fewer --sizes and --variant, or --trials"),
             ("more generator-cpus", "more --cpus"),
+            ("name a file by its way from the plan's folder", "name a file of rules"),
+            (linerate_plan::rules::own::SAY_TOOL, "give it what nft list ruleset or iptables-save prints"),
         ] {
             remedy = remedy.map(|remedy| remedy.replace(key, argument));
         }

@@ -25,7 +25,7 @@ use std::process::ExitCode;
   linerate compare before after --fail-if-slower 3% for CI
 
 After a campaign's folder, :VARIANT selects a part of it: the variant's name, or more of the
-slot's title (\"X:forwarding IPv6 84\"), or the number of the slot (X:1).
+slot's title (\"X:forwarding IPv6 84\"), or its number in the tables (X:2).
 All numbers are rates: more is better.
 
 Exit status: 0 compared; 1 an error; 2 bad arguments; 3 with --fail-if-slower: proven
@@ -157,6 +157,10 @@ impl Found {
             self.notes.extend(differences(first, other));
         }
         for (a, b) in pairs {
+            if one_campaign && a.id == b.id {
+                self.notes.push(format!("{} and {} are the same cell", first.name, other.name));
+                continue;
+            }
             let name = |campaign: &OpenCampaign, slot: &Slot| match one_campaign {
                 true => slot.name.clone(),
                 false => format!("{} ({})", slot.name.clone(), campaign.short_name()),
@@ -293,7 +297,7 @@ impl OpenCampaign {
         let (path, wanted) = split(what);
         let path = Path::new(path);
         let stored = output::stored(path)?;
-        let path = path.canonicalize().with_context(|| format!("looking up {}", path.display()))?;
+        let path = path.canonicalize().with_context(|| input::cannot_read("", path))?;
         let open = OpenCampaign { name: what.into(), path, wanted, stored };
         if open.slots().is_empty() {
             let there: Vec<String> = open.stored.campaign.slots.iter().map(|s| s.name.clone()).collect();

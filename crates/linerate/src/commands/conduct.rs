@@ -1,6 +1,7 @@
 //! `linerate conduct`: the tests of Conductor, the coordinator of "Measure Twice, Code Once".
 
 use crate::args::{Ssh, formats, named};
+use crate::input;
 use crate::interrupt::{self, Hosts, INTERRUPTED as STOP, interrupted};
 use crate::output::{FAILED, INTERRUPTED, faulty_page, print, print_json, show, tell, usage};
 use crate::progress::Progress;
@@ -68,6 +69,10 @@ pub struct Conduct {
     #[arg(short, long, value_name = "FORMAT", value_parser = formats())]
     pub format: Option<&'static dyn Format>,
 
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+
     /// ssh destination of a worker, by the worker's name or its player's address; may be repeated
     #[arg(long, value_name = "NAME=SSH-DESTINATION", value_parser = mapping, conflicts_with = "local")]
     pub map: Vec<(String, String)>,
@@ -116,7 +121,7 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
     let mut test = read(&args.test, &options)?.map_err(|faults| faulty_page(&page(&args.test, &faults)))?;
     test.trials = args.trials.unwrap_or(test.trials);
     let by_test = || named(if test.form == Some(Form::Json) { "json" } else { "text" });
-    let format = args.format.unwrap_or_else(by_test);
+    let format = if args.json { named("json") } else { args.format.unwrap_or_else(by_test) };
     if args.dry_run {
         let phases = args.wanted();
         match format.name() {
@@ -149,7 +154,7 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
 
 /// Reads a test and the files of its players.
 fn read(main: &Path, options: &Options) -> Result<Result<Test, Vec<Diagnostic>>> {
-    let bytes = contents(main).with_context(|| format!("cannot read the test {}", main.display()))?;
+    let bytes = contents(main).with_context(|| input::cannot_read("the test ", main))?;
     let name = main.to_string_lossy();
     Ok(conductor::read(&name, options, |file| match file == name {
         true => Ok(bytes.clone()),

@@ -156,6 +156,9 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
 
 fn compared(before: &Read, after: &Read) -> Result<Difference> {
     let slots = [before.slot()?, after.slot()?];
+    if before.open.path == after.open.path && slots[0].id == slots[1].id {
+        bail_usage!("{} and {} are the same variant: name two", before.open.name, after.open.name);
+    }
     let rates = |read: &Read, slot: &Slot| read.open.rates(slot, slot.name.clone());
     let paired = before.open.path == after.open.path;
     let comparison = compare(&rates(before, slots[0]), &rates(after, slots[1]), paired, 0.95);
@@ -163,6 +166,7 @@ fn compared(before: &Read, after: &Read) -> Result<Difference> {
         .with_context(|| format!("{} and {} have no rates to compare", slots[0].name, slots[1].name))?;
     let ratio = comparison.handled.as_ref().unwrap_or(&comparison.change).ratio;
     let (a, b) = (before.records(), after.records());
-    let cases = a.case(slots[0]).zip(b.case(slots[1])).context("a slot has no valid trial")?;
+    let cases =
+        a.case(slots[0]).zip(b.case(slots[1])).context("one of the two variants has no valid trial")?;
     difference([&cases.0, &cases.1], ratio).map_err(|why| anyhow!(why))
 }

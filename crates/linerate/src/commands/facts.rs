@@ -1,6 +1,7 @@
 //! `linerate facts`: how a host is configured, as far as it matters for forwarding.
 
 use crate::args::{Printed, Ssh};
+use crate::input;
 use crate::interrupt::{self, interrupted};
 use crate::output::{INTERRUPTED, result, tell, usage};
 use crate::progress::Progress;
@@ -133,7 +134,7 @@ fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {
     let name = place.display();
     let lines = if place.is_dir() { place.join(FILE) } else { place.to_owned() };
     let mut facts = if lines.is_file() {
-        let text = read(&lines, MOST).with_context(|| format!("cannot read {}", lines.display()))?;
+        let text = read(&lines, MOST).with_context(|| input::cannot_read("", &lines))?;
         let (all, _) =
             read_lines::<SlotFacts>(&lines.display().to_string(), &String::from_utf8_lossy(&text))?;
         if all.len() > 1 {

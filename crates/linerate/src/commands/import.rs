@@ -3,6 +3,7 @@
 use linerate_measure::record::Stopped;
 
 use crate::args::Printed;
+use crate::input;
 use crate::output::{self, Output, faulty, result, show};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
@@ -15,6 +16,7 @@ use linerate_linux::netbenches::visit;
 use linerate_linux::records::ImportStore;
 use linerate_measure::summary::summarise;
 use linerate_report::pages;
+use linerate_wire::units::counted;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -157,7 +159,9 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
         let path = store.directory().display().to_string();
         store.finish()?;
         written = format!(
-            "{campaigns} campaigns with {trials} trials are in {path}: linerate show {path}/NAME prints one."
+            "In {path}: {} with {}. linerate show {path}/NAME prints one.",
+            counted(campaigns, "campaign"),
+            counted(trials, "trial")
         );
     }
     directories.sort_by(|a, b| a.path.cmp(&b.path));
@@ -209,7 +213,7 @@ fn title(config: &Path) -> String {
 
 /// Reads a configuration.
 fn read(path: &Path) -> Result<Vec<u8>> {
-    let reading = || format!("cannot read the configuration {}", path.display());
+    let reading = || input::cannot_read("the configuration ", path);
     if path.is_dir() {
         bail_usage!(
             "{} is a folder: name the configuration that bench-lab.sh is given with -f, and folders with -c and -p",

@@ -318,6 +318,9 @@ fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
         let names: Vec<&str> = chosen.iter().map(|r| r.name.as_str()).collect();
         bail!("{} labs are up ({}): say which with --name, or --all", names.len(), names.join(", "));
     }
+    if chosen.is_empty() && cleared.is_empty() {
+        print("No lab is up.\n");
+    }
     for record in chosen {
         registry.take_down(record).with_context(|| format!("taking lab {} down", record.name))?;
         print(&format!("Lab {} is down.\n", record.name));

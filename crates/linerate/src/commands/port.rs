@@ -22,18 +22,18 @@ pub struct Allowed {
     pub in_lab: bool,
 }
 
-/// Opens the interface, or returns the reason why it must not be used.
+/// Opens the interface, or returns the reason why it must not be used. `deed`: see [`guard::permit`].
 ///
 /// # Errors
 /// There is no such interface, it is down, its link does not come up in time, or the guard refuses.
-pub fn open(at: &AtInterface) -> Result<Allowed> {
+pub fn open(at: &AtInterface, deed: &str) -> Result<Allowed> {
     let interface = at.interface.as_deref().unwrap_or_default();
     let namespace = at.netns.as_deref().map_or_else(Netns::current, Netns::open)?;
     let route = Route::open(&namespace)?;
     let mut link = route.link(interface)?;
     let labs = Registry::of_this_host().inodes();
     let examination = guard::examine(&namespace, interface, &labs)?;
-    for warning in guard::permit(&examination, &at.isolated_lab)? {
+    for warning in guard::permit(&examination, &at.isolated_lab, deed)? {
         tell(format!("warning: {warning}"));
     }
     if !link.up {

@@ -69,7 +69,7 @@ pub fn run(args: &Receive) -> Result<ExitCode> {
 
 /// Counts the frames that arrive at an interface.
 fn receive(args: &Receive) -> Result<Received> {
-    let allowed = port::open(&args.at)?;
+    let allowed = port::open(&args.at, "take all frames that arrive at")?;
     let filter = Filter {
         pass_foreign: !allowed.in_lab && args.at.port == Backend::Xdp,
         unsigned: args.unsigned,

@@ -105,7 +105,10 @@ pub(super) fn page_of(stored: &StoredCampaign, summary: &Summary, directory: &Pa
     if stored.summary.is_none() {
         let running = records::is_running(directory);
         let state = if running { "is running" } else { "did not come to its end" };
-        let text = format!("This campaign {state}: the figures are of its {} trials.", stored.trials.len());
+        let text = format!(
+            "This campaign {state}: the figures are of its {}.",
+            pages::counted(stored.trials.len(), "trial")
+        );
         page.blocks.insert(0, Block::Text { text, tone: Tone::Warning });
     }
     for text in &stored.missing {

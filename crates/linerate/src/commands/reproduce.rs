@@ -106,6 +106,6 @@ fn mappings(args: &Reproduce) -> Result<Vec<Mapping>> {
 
 fn read(path: &Path) -> Result<Mapping> {
     let text = String::from_utf8(input::read(path, usize::MAX, ["mapping", ""])?)
-        .with_context(|| format!("cannot read the mapping {}", path.display()))?;
+        .with_context(|| input::cannot_read("the mapping ", path))?;
     Ok(Mapping::read(&path.display().to_string(), &text)?)
 }

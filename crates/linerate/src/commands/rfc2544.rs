@@ -22,6 +22,7 @@ use std::time::Duration;
 
 /// RFC 2544's tests: throughput, latency, frame loss, back-to-back frames, recovery, reset.
 #[derive(Debug, Args)]
+#[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --quick                      two frame sizes in trials of 1 s: below 3 minutes, not RFC 2544

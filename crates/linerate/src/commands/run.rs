@@ -20,12 +20,14 @@ use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
 use linerate_measure::experiment::{Interest, Judgement, Measure, System};
 use linerate_measure::record::{
-    Against, Asked, Campaign, Compared, HostFacts, LabKind, Mode, Planned, Skipped, Stopped, Summary, VERSION,
+    Against, Asked, Campaign, Compared, HostFacts, LabKind, Mode, Planned, Skipped, Stopped, Summary,
+    TrialRecord, VERSION,
 };
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign as Plan, Kind, Lab, PROFILE_NS};
 use linerate_plan::rules::Families;
 use linerate_plan::timetable::Timetable;
+use linerate_report::pages;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -56,8 +58,8 @@ pub struct Run {
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
 
-    /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory: no trial is lost, and the order stays as it was drawn
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed", "budget"])]
+    /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory: no trial is lost, and the order stays as it was drawn. With --budget, a search or tests whose time ran out go on
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed"])]
     pub resume: Option<PathBuf>,
 
     #[command(flatten)]
@@ -186,8 +188,11 @@ impl Session {
 
     /// A campaign that was stopped.
     fn resumed(args: &Run, directory: &Path) -> Result<Session> {
-        let (store, stored) = RecordStore::reopen(directory)?;
+        let (store, mut stored) = RecordStore::reopen(directory)?;
         let shown = directory.display();
+        if let Some(budget) = args.campaign.budget {
+            extend(&mut stored, budget)?;
+        }
         let Some(Planned { file, experiment, plan, skipped }) = stored.campaign.planned.as_deref().cloned()
         else {
             bail_usage!(
@@ -196,7 +201,13 @@ impl Session {
         };
         let plan = Plan::joined(&experiment, plan).with_context(|| format!("reading the plan in {shown}"))?;
         let ended = |summary: &&Summary| !matches!(summary.stopped, Stopped::Interrupted | Stopped::Failed);
-        if let Some(summary) = stored.summary.as_ref().filter(ended) {
+        let extended =
+            |summary: &&Summary| args.campaign.budget.is_some() && summary.stopped == Stopped::Budget;
+        if let Some(summary) = stored.summary.as_ref().filter(|summary| ended(summary) && !extended(summary))
+        {
+            if summary.stopped == Stopped::Budget && experiment.trials.measure != Measure::Rate {
+                bail_usage!("{}", pages::going_on(&plan, &shown.to_string()));
+            }
             bail_usage!(
                 "this campaign is complete, for {}: `linerate show {shown}` prints it, `linerate {}` begins a new one",
                 summary.ended(),
@@ -287,6 +298,9 @@ impl Session {
         }
         let stem = Path::new(&name).file_stem().map_or("plan".into(), |stem| stem.to_string_lossy());
         let name = args.name.clone().unwrap_or(stem.into_owned());
+        if let Some(short) = pages::too_short(plan).filter(|_| !args.quiet) {
+            tell(short);
+        }
         let Some(Measured { campaign, facts, finished, left, kept }) =
             self.measure(args, name, Path::new("linerate-results"))?
         else {
@@ -326,7 +340,10 @@ impl Session {
         };
         let (campaign, earlier) = match stored {
             Some(StoredCampaign { campaign, trials, .. }) => {
-                tell(format!("going on after {} trials", trials.len()));
+                tell(format!("going on after {}", pages::counted(trials.len(), "trial")));
+                if args.budget.is_some() {
+                    store.write_campaign(&campaign)?;
+                }
                 (campaign, Some(trials))
             }
             None => (record(name, file, prepared, testbed.as_ref()), None),
@@ -349,6 +366,26 @@ impl Session {
         }
         Ok(Some(Measured { campaign, facts, finished, left: !left.is_empty(), kept }))
     }
+}
+
+/// Gives a search, or tests, that were stopped another time for all trials.
+fn extend(stored: &mut StoredCampaign, budget: Duration) -> Result<()> {
+    let Some(planned) = &mut stored.campaign.planned else { return Ok(()) };
+    let trials = &mut planned.experiment.trials;
+    if trials.measure == Measure::Rate {
+        bail_usage!(
+            "--budget: the intervals of this campaign allow for looks at its rates at shares of its own budget: begin a new campaign to give it another"
+        );
+    }
+    let used = Duration::from_nanos(stored.trials.last().map_or(0, TrialRecord::ended_ns));
+    if budget <= used {
+        bail_usage!(
+            "--budget is the time for all trials, and those in the record took {:.1} s: name more",
+            used.as_secs_f64()
+        );
+    }
+    trials.extended_ns = Some(budget.as_nanos() as u64);
+    Ok(())
 }
 
 /// A campaign that was carried out.
@@ -469,6 +506,7 @@ fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
         // The command line may have set these.
         let (trials, recorded) = (&mut now.experiment.trials, &then.experiment.trials);
         trials.seed = recorded.seed;
+        trials.extended_ns = recorded.extended_ns;
         (trials.budget_ns, trials.blocks) = (recorded.budget_ns, recorded.blocks);
         // The hosts may have told it.
         now.experiment.link_speed = now.experiment.link_speed.or(then.experiment.link_speed);
@@ -572,10 +610,16 @@ fn report(
     if let Some(failure) = failure {
         return Err(failure);
     }
+    let simulate = args.simulate.as_ref().map_or(String::new(), |dut| format!(" --simulate {dut}"));
+    let resumed = format!("{}{simulate}", directory.display());
     if summary.stopped == Stopped::Interrupted {
-        let simulate = args.simulate.as_ref().map_or(String::new(), |dut| format!(" --simulate {dut}"));
-        tell(format!("stopped; to resume: linerate run --resume {}{simulate}", directory.display()));
+        tell(format!("stopped; to resume: linerate run --resume {resumed}"));
         return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let searching = campaign.planned.as_deref().filter(|of| of.experiment.trials.measure != Measure::Rate);
+    if let Some(planned) = searching.filter(|_| summary.stopped == Stopped::Budget && !args.quiet) {
+        let plan = Plan::joined(&planned.experiment, planned.plan.clone())?;
+        tell(pages::going_on(&plan, &resumed));
     }
     let missed = missed(args, &summary);
     let slower = args.fail_if_slower.is_some_and(|limit| is_slower(limit, &summary));

@@ -9,8 +9,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use linerate_measure::experiment::{Measure, Method, Trials, WantedGoal};
 use linerate_measure::record::Mode;
+use linerate_measure::strategy::LEAST_FPS;
 use linerate_plan::campaign::{Campaign, Lab};
 use linerate_plan::rules::Families;
+use linerate_plan::timetable::Timetable;
 use linerate_plan::units::Rate;
 use linerate_plan::{BuiltIn, goal};
 use linerate_report::pages;
@@ -27,6 +29,7 @@ const DIFFERS: u8 = 3;
 
 /// Search for the highest rate without loss, or with little.
 #[derive(Debug, Args)]
+#[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 10min, or twice what the goals take]")))]
 #[command(after_help = "Examples:
   sudo linerate search                               this machine's forwarding: NDR and PDR, some two minutes
   sudo linerate search --variant forwarding --variant nft-stateful      two DUTs, trial by trial in turns
@@ -120,8 +123,8 @@ pub struct Search {
     pub campaign: CampaignArgs,
 }
 
-/// Time for all trials, where none is named.
-const BUDGET: Duration = Duration::from_secs(600);
+/// Time for all trials, where none is named, or twice what an undisturbed search takes.
+const BUDGET_NS: u64 = 600_000_000_000;
 
 fn wanted(text: &str) -> Result<WantedGoal, String> {
     goal::parse(text).map_err(|fault| fault.to_string())
@@ -206,7 +209,7 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
     let goals = if args.loss_curve { Vec::new() } else { goals.cloned().unwrap_or_else(usual) };
     let trials = Trials {
         duration_ns: args.duration.as_nanos() as u64,
-        budget_ns: Some(args.campaign.budget.unwrap_or(BUDGET).as_nanos() as u64),
+        budget_ns: args.campaign.budget.map(|budget| budget.as_nanos() as u64),
         seed: args.campaign.seed.or(own.seed),
         reboot: own.reboot,
         pause_ns: own.pause_ns,
@@ -232,8 +235,17 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
     if args.verify > 0 && args.method != Method::Bisection {
         bail_usage!("--verify is for --method bisection: MLRsearch repeats trials by its goals");
     }
+    if let Some(max) = trials.max_fps.filter(|max| trials.min_fps.is_none() && *max <= LEAST_FPS) {
+        bail_usage!(
+            "--max {max}pps is not above the lowest load, {LEAST_FPS}pps: name a lower one with --min"
+        );
+    }
     trials.check_goals().map_err(usage)?;
     plan.experiment.trials = trials;
+    if args.campaign.budget.is_none() {
+        let needed = Timetable::new(&plan).needed_ns;
+        plan.experiment.trials.budget_ns = Some((2 * needed).max(BUDGET_NS));
+    }
     // They are about other loads.
     if own_measure == Measure::Rate {
         plan.experiment.expectations.clear();

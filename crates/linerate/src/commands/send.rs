@@ -16,6 +16,7 @@ use linerate_linux::ports::{self, Port, Target, monotonic_ns};
 use linerate_measure::audit::OFFERED_TOLERANCE;
 use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_report::pages::{self, InterfaceCounts, Sent, Totals};
+use linerate_wire::units::counted;
 use linerate_wire::{
     FCS_LEN, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport, VlanTag,
     Writer,
@@ -145,7 +146,7 @@ pub fn run(args: &Send) -> Result<ExitCode> {
     if let Some(file) = &args.write {
         return write(args, &traffic, file);
     }
-    let allowed = port::open(&args.at)?;
+    let allowed = port::open(&args.at, "send test traffic by")?;
     let cpus = cpus(args)?;
     let load = Load {
         rate: rate(args, &allowed, &traffic.mix, cpus.len())?,
@@ -213,7 +214,7 @@ fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
     }
     let file_written = writer.finish().with_context(failed)?.into_inner().with_context(failed)?;
     file_written.sync_all().with_context(failed)?;
-    all_of(&format!("{frames} frames written to {}\n", file.display()))
+    all_of(&format!("{} written to {}\n", counted(frames as usize, "frame"), file.display()))
 }
 
 fn cpus(args: &Send) -> Result<Vec<u32>> {

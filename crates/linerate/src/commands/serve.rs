@@ -2,6 +2,7 @@
 
 use super::report;
 use crate::http::{Answer, serve};
+use crate::input;
 use crate::output::{Output, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -55,7 +56,7 @@ pub fn run(args: &Serve) -> Result<ExitCode> {
         }
         tell(format!("everyone who reaches {listen} can read the campaigns in {}", directory.display()));
     }
-    let root = directory.canonicalize().with_context(|| format!("looking up {}", directory.display()))?;
+    let root = directory.canonicalize().with_context(|| input::cannot_read("", directory))?;
     let is_site = root.join("index.html").is_file();
     if !is_site && records::find(&root)?.is_empty() {
         bail!("{} holds neither campaigns nor a site", directory.display());

@@ -54,8 +54,8 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     }
     if !ended {
         tell(format!(
-            "this campaign did not come to its end; the above is computed from its {} trials",
-            stored.trials.len()
+            "this campaign did not come to its end; the above is computed from its {}",
+            linerate_report::pages::counted(stored.trials.len(), "trial")
         ));
     }
     Ok(ExitCode::SUCCESS)

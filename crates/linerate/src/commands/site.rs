@@ -2,9 +2,10 @@
 
 use super::report::{page_of, summary_of};
 use crate::args::{Printed, named};
+use crate::input;
 use crate::output::result;
 use crate::progress::Progress;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_import::history as archive;
 use linerate_import::netbenches::records::{directory as of_records, records};
@@ -20,6 +21,7 @@ use linerate_report::document::Document;
 use linerate_report::format::Style;
 use linerate_report::pages;
 use linerate_report::pages::site::{self, FOLDERS, FRONT, INDEX, Problem, Sizes};
+use linerate_wire::units::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,7 +68,7 @@ struct Made<'a> {
 /// An archive cannot be read, nothing is in any, or a page cannot be written.
 pub fn run(args: &Site) -> Result<ExitCode> {
     for archive in &args.archives {
-        std::fs::read_dir(archive).map_err(|e| anyhow::anyhow!("cannot read {}: {e}", archive.display()))?;
+        std::fs::read_dir(archive).with_context(|| input::cannot_read("", archive))?;
     }
     let progress = Progress::of_files();
     let mut maker = Maker {
@@ -101,13 +103,16 @@ fn page(made: &Made<'_>) -> Document {
     let mut page = Document::default();
     let Sizes { campaigns, sets, problems, .. } = made.sizes;
     page.answer(format!(
-        "{sets} sets of {campaigns} campaigns on {} pages: open {}",
-        made.pages,
+        "{} of {} on {}: open {}",
+        counted(sets, "set"),
+        counted(campaigns, "campaign"),
+        counted(made.pages, "page"),
         made.front.display()
     ));
     if problems > 0 {
         page.note(format!(
-            "{problems} files cannot be used, or only in part. A page of the site lists them."
+            "{} cannot be used, or only in part. A page of the site lists what is wrong.",
+            counted(problems, "file")
         ));
     }
     page

@@ -155,9 +155,9 @@ fn source(args: &Watch, on_terminal: bool) -> Result<(Source, String)> {
     if let Some(path) = &args.replay {
         let file: Box<dyn io::BufRead + Send> = match input::is_stdin(path) {
             true => Box::new(BufReader::new(io::stdin())),
-            false => Box::new(BufReader::new(
-                files::open(path).with_context(|| format!("cannot open {}", path.display()))?,
-            )),
+            false => {
+                Box::new(BufReader::new(files::open(path).with_context(|| input::cannot_read("", path))?))
+            }
         };
         let name = input::name(path);
         return Ok((Source::record(name.clone(), file, wanted, on_terminal), named(&name)));

@@ -215,7 +215,7 @@ fn records_are_written_whole_and_can_be_shown() {
     let out = scratch.file("records");
     let part = in_testdata("Xeon_E5-2650v4_2x12Cores/Intel_82599ES");
     let told = import(&part, &["--out", &out]).ok();
-    assert!(told.stdout.contains(&format!("are in {out}")), "{told:?}");
+    assert!(told.stdout.contains(&format!("In {out}: 1 campaign with ")), "{told:?}");
     let names: Vec<String> =
         fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     assert_eq!(names, ["Xeon_E5-2650v4_2x12Cores-Intel_82599ES-hw.ix.num_queues-fbsd11.1-yandex"]);

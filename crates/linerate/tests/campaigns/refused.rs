@@ -49,7 +49,7 @@ fn what_cannot_be_gone_on_with_is_refused_with_what_to_do() {
     let none = over.temporary();
     let none = none.to_str().unwrap();
     linerate(["run", "--resume", none]).run().fails(1, &["not a record of linerate", "campaign.json"]);
-    linerate(["run", "--resume", "/nonexistent"]).run().fails(1, &["/nonexistent", "no such folder"]);
+    linerate(["run", "--resume", "/nonexistent"]).run().fails(1, &["/nonexistent", "No such file"]);
     let plan = over.plan();
     linerate(["run", "--resume", plan.to_str().unwrap()]).run().fails(1, &["plan.toml", "not a folder"]);
     linerate(["run", plan.to_str().unwrap(), "--resume", none]).run().fails(2, &["cannot be used with"]);

@@ -19,7 +19,7 @@ fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() 
     let was_left_with_rules = has_rules();
     let ended = lab.resume();
     assert!(ended.stdout.contains("Ended after"), "{}", ended.stderr);
-    assert!(ended.stderr.contains(&format!("going on after {kept} trials")), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("going on after {kept} trial")), "{}", ended.stderr);
     // A change that was killed between the journal's entry and the change itself is undone as well: without rules there may still
     // be an entry.
     let put_back = ended.stderr.contains("dut: restored settings that an interrupted run had changed");

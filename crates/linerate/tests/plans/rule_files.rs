@@ -19,7 +19,7 @@ fn folder(rules: &str) -> Scratch {
 
 /// The rules, and the messages of `plan check` about them.
 const REFUSED: [(&str, &[&str]); 11] = [
-    ("{ file = \"fv.nft\" }", &["8:18", "fv.nft cannot be read", "No such file"]),
+    ("{ file = \"fv.nft\" }", &["8:18", "cannot read the rule file fv.nft", "No such file"]),
     ("{ file = \".\" }", &["Is a directory"]),
     ("{ file = \"fifo\" }", &["not a regular file"]),
     ("{ file = \"large.nft\" }", &["more than 4194304 bytes"]),
@@ -67,7 +67,7 @@ fn what_is_guessed_of_a_rule_file_is_said() {
 fn bench_refuses_the_same() {
     let scratch = folder("{}");
     for (line, says) in [
-        ("--rules fv.nft", "fv.nft cannot be read"),
+        ("--rules fv.nft", "cannot read the rule file fv.nft"),
         ("--rules fifo", "not a regular file"),
         ("--rules pf.conf", "rule file of pf"),
         ("--rules includes.nft", "includes.nft:2:1:"),

@@ -144,7 +144,7 @@ fn permitted(namespace: &Netns, wanted: &message::Port, options: &Options) -> Re
     let examination =
         guard::examine(namespace, interface, &Registry::of_this_host().inodes()).map_err(named)?;
     let confirmed: &[String] = if wanted.isolated { std::slice::from_ref(interface) } else { &[] };
-    if guard::permit(&examination, confirmed).is_err() {
+    if guard::permit(&examination, confirmed, "use").is_err() {
         let remedy = match examination.reasons.contains(&guard::Refusal::Loopback) {
             true => "name an interface that leads to the device under test".into(),
             false => format!("if {interface} leads to nothing else, say so in the lab file: isolated = true"),

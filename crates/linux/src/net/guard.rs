@@ -66,13 +66,13 @@ pub fn examine(ns: &Netns, iface: &str, lab_namespaces: &[u64]) -> Result<Examin
 }
 
 /// Decides: nothing found is permitted; something found only if the user named the interface (`--isolated-lab`), and
-/// then it comes back as warnings. Loopback leads to no lab, and naming it does not help.
-pub fn permit(examination: &Examination, named: &[String]) -> Result<Vec<String>, Error> {
+/// then it comes back as warnings. `deed`: `send test traffic by`, say. Loopback leads to no lab, and naming it does not help.
+pub fn permit(examination: &Examination, named: &[String], deed: &str) -> Result<Vec<String>, Error> {
     let Examination { iface, reasons } = examination;
     let is_loopback = reasons.contains(&Refusal::Loopback);
     if reasons.is_empty() || named.contains(iface) && !is_loopback {
         let warning =
-            |reason: &Refusal| format!("{iface} {reason}; sending because --isolated-lab {iface} was given");
+            |reason: &Refusal| format!("{iface} {reason}; used because --isolated-lab {iface} was given");
         return Ok(reasons.iter().map(warning).collect());
     }
     let remedy = match is_loopback {
@@ -80,7 +80,7 @@ pub fn permit(examination: &Examination, named: &[String]) -> Result<Vec<String>
         false => format!("If {iface} leads to nothing else, say so: --isolated-lab {iface}"),
     };
     let why = examination.why();
-    Err(Error::Refused(format!("will not send test traffic by {iface}: {why}. {remedy}")))
+    Err(Error::Refused(format!("will not {deed} {iface}: {why}. {remedy}")))
 }
 
 /// Whether an address lies outside the ranges set aside for benchmarks (RFC 2544: 198.18.0.0/15; RFC 5180:
@@ -109,6 +109,8 @@ pub(crate) fn connected(links: &[LinkInfo], start: u32) -> BTreeSet<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SEND: &str = "send test traffic by";
 
     fn examination(reasons: &[Refusal]) -> Examination {
         Examination { iface: "eth7".into(), reasons: reasons.to_vec() }
@@ -139,7 +141,7 @@ mod tests {
     fn a_finding_is_refused_unless_the_interface_was_named() {
         let found =
             examination(&[Refusal::DefaultRoute, Refusal::ForeignAddress("10.0.0.1".parse().unwrap())]);
-        let error = permit(&found, &["eth8".into()]).unwrap_err().to_string();
+        let error = permit(&found, &["eth8".into()], SEND).unwrap_err().to_string();
         assert_eq!(
             error,
             "will not send test traffic by eth7: it carries a default route, so it leads to other networks; it is \
@@ -147,13 +149,13 @@ mod tests {
              Benchmark traffic must stay in an isolated lab (RFC 6815). If eth7 leads to nothing else, say so: \
              --isolated-lab eth7"
         );
-        assert_eq!(permit(&found, &["eth7".into()]).unwrap().len(), 2);
-        assert!(permit(&examination(&[]), &[]).unwrap().is_empty());
+        assert_eq!(permit(&found, &["eth7".into()], SEND).unwrap().len(), 2);
+        assert!(permit(&examination(&[]), &[], SEND).unwrap().is_empty());
     }
 
     #[test]
     fn loopback_is_never_permitted() {
-        let error = permit(&examination(&[Refusal::Loopback]), &["eth7".into()]).unwrap_err();
+        let error = permit(&examination(&[Refusal::Loopback]), &["eth7".into()], SEND).unwrap_err();
         assert!(error.to_string().ends_with("Choose an interface that leads to the device under test."));
     }
 

@@ -63,6 +63,9 @@ pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
 /// As [`read`].
 pub fn head(directory: &Path) -> Result<Campaign, Error> {
     document(directory, CAMPAIGN)?.ok_or_else(|| {
+        if let Err(gone) = fs::metadata(directory) {
+            return failed("read the record", directory)(gone);
+        }
         let (shown, reason) = (directory.display(), why_not(directory));
         Error::Refused(format!("{shown} is not a record of linerate: {reason}"))
     })
@@ -130,13 +133,7 @@ fn text(path: &Path) -> Result<Option<String>, Error> {
 }
 
 fn why_not(directory: &Path) -> String {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return if directory.exists() {
-            "it is not a folder".into()
-        } else {
-            "there is no such folder".into()
-        };
-    };
+    let Ok(entries) = fs::read_dir(directory) else { return "it is not a folder".into() };
     let paths = entries.flatten().map(|e| e.path());
     // Their names begin with the time, so that the greatest is the newest.
     let newest: Option<PathBuf> = paths.filter(|p| p.join(CAMPAIGN).exists()).max();

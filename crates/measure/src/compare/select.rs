@@ -67,12 +67,12 @@ impl Rates {
     }
 }
 
-/// Slots that `wanted` names: a number, a variant, or the first words of a name (`forwarding IPv6`). All of them without a name.
+/// Slots that `wanted` names: a number as the tables have it, from 1 on, a variant, or the first words of a name (`forwarding IPv6`). All of them without a name.
 pub fn chosen<'a>(campaign: &'a Campaign, wanted: Option<&str>) -> Vec<&'a Slot> {
     let slots = campaign.slots.iter();
     let Some(wanted) = wanted else { return slots.collect() };
     let lower = wanted.to_lowercase();
-    if let Some(slot) = lower.parse().ok().and_then(|n: usize| campaign.slots.get(n)) {
+    if let Some(slot) = lower.parse().ok().and_then(|n: usize| campaign.slots.get(n.checked_sub(1)?)) {
         return vec![slot];
     }
     let exact: Vec<&Slot> = slots.clone().filter(|s| s.variant.to_lowercase() == lower).collect();

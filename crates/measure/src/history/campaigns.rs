@@ -4,6 +4,7 @@ use super::revision::Place;
 use super::{Figure, Key, Point, Relative, Timelines};
 use crate::compare::Rates;
 use crate::record::{Asked, Campaign, HostFacts, LabKind, Slot, TrialRecord};
+use linerate_wire::units::counted;
 use std::collections::BTreeMap;
 
 /// The fact with the DUT's loss ratio. If the rate changed together with it, the DUT drops frames; it is not slower.
@@ -70,7 +71,7 @@ fn machine(host: &HostFacts) -> String {
 fn load(asked: &Asked, slot: &Slot) -> String {
     let parts = [
         (slot.transport != "UDP", slot.transport.clone()),
-        (asked.flows != 2000, format!("{} flows", asked.flows)),
+        (asked.flows != 2000, counted(asked.flows as usize, "flow")),
         (asked.order != "sequential", asked.order.clone()),
         (slot.asked_fps.is_some(), format!("at {}", asked.rate)),
         (!slot.l4_checksum, "no checksum".into()),

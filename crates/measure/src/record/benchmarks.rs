@@ -27,6 +27,13 @@ pub struct Maximum {
     pub tester_fps: f64,
 }
 
+impl Maximum {
+    /// Whether it is the rate of a medium that the tester can fill.
+    pub fn is_line(self) -> bool {
+        self.medium && self.tester_fps >= self.fps
+    }
+}
+
 /// A test of a slot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tested {
@@ -68,10 +75,10 @@ impl Why {
                 "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession; ask for less with --link-speed, or use a faster generator"
             }
             (Why::NoThroughput, Benchmark::Throughput) => {
-                "no load passes without loss: does the DUT forward these frames?"
+                "not even the lowest load passes without loss: see whether the DUT forwards these frames"
             }
             (Why::NoThroughput, _) => {
-                "no load passes without loss, so there is no throughput to test at: does the DUT forward these frames?"
+                "not even the lowest load passes without loss, so there is no throughput to test at: see whether the DUT forwards these frames"
             }
             (Why::AtMaximum, Benchmark::Recovery) => {
                 "the highest load loses nothing: no load is too high for this DUT; a faster tester would be needed"

@@ -71,14 +71,23 @@ impl Searched {
         self.goals.first()?.outcome.lower
     }
 
-    /// Why it has no regular result, where its goals do not tell.
-    pub fn stopped(&self) -> &'static str {
+    /// Whether trials were made, and not one frame came through in any.
+    pub fn is_silent(&self) -> bool {
+        !self.loads.is_empty() && self.loads.iter().all(|load| load.loss >= 1.0)
+    }
+
+    /// Why it has no regular result, where its goals do not tell. `campaign`: why that ended.
+    pub fn stopped(&self, campaign: Stopped) -> &'static str {
         match self.ended {
+            Some(Ended::Tester) if self.limits.max <= self.limits.min => {
+                "the tester is too slow: it does not keep the lowest load"
+            }
             Some(Ended::Tester) => {
                 "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession"
             }
             Some(Ended::Silent) => SILENT,
             Some(Ended::Known) => "its loss changes with time, so that the bounds contradict each other",
+            None if campaign == Stopped::Budget => "the time ran out",
             None => "the campaign ended before it was complete",
         }
     }
@@ -122,6 +131,10 @@ pub enum Ended {
     Silent,
 }
 
+/// What is said of a DUT from which no frame came at all.
+pub const NOTHING_PASSES: &str =
+    "not one frame comes through at any load: see whether the DUT forwards these frames";
+
 /// What is said of a DUT from which no more frames come.
 pub(super) const SILENT: &str = "not one frame came through in three trials in succession, after others had passed: the DUT or a link went down";
 
@@ -132,6 +145,9 @@ pub struct Warning {
     pub slot: Option<usize>,
     /// In words.
     pub text: String,
+    /// Where it makes the rate another than the DUT's own: why, in a few words that stand beside the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spoils: Option<String>,
 }
 
 /// The result of a slot.
@@ -145,7 +161,7 @@ pub struct Row {
     pub valid_trials: usize,
     /// All trials of this slot.
     pub trials: usize,
-    /// Median offered load in frames/s.
+    /// Median offered load in frames/s; by the counts of the whole trials, where more came within their windows.
     pub offered: f64,
     /// Forwarding rate: received frames/s, median over valid trials with its 95 % interval.
     pub received: Estimate,

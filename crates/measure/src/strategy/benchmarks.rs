@@ -5,7 +5,7 @@
 
 use super::searches::{ATTEMPTS, OF_CEILING};
 use super::{Design, Figure, History, Observed, Searches, Strategy, TrialRequest};
-use crate::experiment::{Benchmark, CURVE_STEP, SEARCH_WIDTH};
+use crate::experiment::{Benchmark, CURVE_STEP, SEARCH_WIDTH, Trials};
 use crate::record::{Ended, Searched, Stopped, Why};
 use crate::trial::Shape;
 use linerate_search::{Bursts, Curve, Outcome, Search, Trial};
@@ -224,7 +224,7 @@ impl Rfc2544 {
 
 impl Strategy for Rfc2544 {
     fn next(&mut self, history: &History<'_>) -> Result<TrialRequest, Stopped> {
-        if self.design.trials.budget_ns.is_some_and(|budget| history.elapsed_ns >= budget) {
+        if self.design.trials.is_over(history.elapsed_ns) {
             return Err(Stopped::Budget);
         }
         if self.due.is_none() {
@@ -264,6 +264,10 @@ impl Strategy for Rfc2544 {
 
     fn searches(&self) -> Vec<Searched> {
         self.searches.searches()
+    }
+
+    fn highest(&self, slot: usize) -> Option<f64> {
+        self.searches.highest(slot)
     }
 
     fn benchmarks(&self) -> Vec<Benched> {
@@ -386,13 +390,13 @@ const SUPPOSED_QUEUE: u64 = 1000;
 /// Trials that are counted at most.
 const MOST_TRIALS: usize = 1_000_000;
 
-/// How many trials the tests take against a DUT that forwards 60 % of the highest load, and how long. `took`: the time of a trial.
+/// How many trials the tests, or a search, take against a DUT that forwards 60 % of the highest load, and how long. `took`: the time
+/// of a trial.
 pub fn estimate(design: Design, took: impl Fn(&TrialRequest) -> u64) -> Vec<Estimated> {
     let mut all: Vec<Estimated> = Vec::new();
-    let mut strategy = Rfc2544::new(Design {
-        trials: crate::experiment::Trials { budget_ns: None, ..design.trials },
-        ..design
-    });
+    let trials = Trials { budget_ns: None, extended_ns: None, ..design.trials };
+    let tester: Vec<bool> = design.slots.iter().map(|slot| slot.tester).collect();
+    let mut strategy = super::strategy(Design { trials, ..design });
     for _ in 0..MOST_TRIALS {
         let Ok(request) = strategy.next(&History { elapsed_ns: 0, trials: &[] }) else { break };
         let at = all.iter().position(|known| known.test == request.benchmark).unwrap_or_else(|| {
@@ -401,9 +405,9 @@ pub fn estimate(design: Design, took: impl Fn(&TrialRequest) -> u64) -> Vec<Esti
         });
         all[at].trials += 1;
         all[at].ns = all[at].ns.saturating_add(took(&request));
-        let limit = SUPPOSED_SHARE * strategy.searches.highest(request.slot).unwrap_or(SUPPOSED_FPS);
+        let limit = SUPPOSED_SHARE * strategy.highest(request.slot).unwrap_or(SUPPOSED_FPS);
         let offered = request.load.unwrap_or(SUPPOSED_FPS);
-        let received = if request.benchmark.is_some() { offered.min(limit) } else { offered };
+        let received = if tester[request.slot] { offered } else { offered.min(limit) };
         let loses = match request.shape {
             Shape::Burst { frames } => frames > SUPPOSED_QUEUE,
             _ => received < offered,

@@ -145,12 +145,6 @@ impl Searches {
         Searches { benchmark: Some(Benchmark::Throughput), only_limits: !needed, ..searches }
     }
 
-    /// The highest load of a slot, in frames/s, once the tester is known.
-    pub(super) fn highest(&self, slot: usize) -> Option<f64> {
-        let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
-        cell.search.as_ref().map(|_| cell.limits.max)
-    }
-
     /// The slots that are searched.
     pub(super) fn slots(&self) -> Vec<usize> {
         self.cells.iter().map(|cell| cell.slot).collect()
@@ -212,7 +206,7 @@ impl Searches {
 
 impl Strategy for Searches {
     fn next(&mut self, history: &History<'_>) -> Result<TrialRequest, Stopped> {
-        if self.design.trials.budget_ns.is_some_and(|budget| history.elapsed_ns >= budget) {
+        if self.design.trials.is_over(history.elapsed_ns) {
             return Err(Stopped::Budget);
         }
         self.due = self.due.or_else(|| self.request());
@@ -239,12 +233,10 @@ impl Strategy for Searches {
         self.turn = at + 1;
     }
 
-    /// A replay does not ask for more than was measured: only the end tells the searches that are over.
+    /// A replay does not ask for more than was measured: only the end tells the searches that are over, or cannot begin.
     fn finish(&mut self, stopped: Stopped) {
         if stopped == Stopped::Precise {
-            for cell in &mut self.cells {
-                let _ = cell.next();
-            }
+            let _ = self.request();
         }
     }
 
@@ -258,6 +250,11 @@ impl Strategy for Searches {
 
     fn searches(&self) -> Vec<Searched> {
         self.cells.iter().map(|cell| cell.found(&self.design.trials)).collect()
+    }
+
+    fn highest(&self, slot: usize) -> Option<f64> {
+        let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
+        cell.search.as_ref().map(|_| cell.limits.max)
     }
 
     /// The ratio of the rates found, of all directions together; they have bounds but no confidence interval.

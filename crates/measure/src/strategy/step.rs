@@ -123,6 +123,11 @@ pub trait Strategy {
         Vec::new()
     }
 
+    /// The highest load of a slot, in frames/s, once the tester is known, of a strategy that searches.
+    fn highest(&self, _slot: usize) -> Option<f64> {
+        None
+    }
+
     /// The courses of RFC 2544's tests, of a strategy that carries them out.
     fn benchmarks(&self) -> Vec<Benched> {
         Vec::new()

@@ -391,3 +391,15 @@ fn a_loss_that_grows_with_time_is_told_from_one_that_grows_with_the_load() {
         (0..20).map(|n| (1e5 - 4e3 * f64::from(n), 1e-3 + 1e-4 * f64::from(n % 3))).collect();
     assert_eq!(said(&floor), None, "one frame in so many, at any load");
 }
+
+/// A window of some thousand frames/s ends between frames that were sent and have not come yet.
+#[test]
+fn no_more_frames_come_than_were_offered() {
+    let mut all = trials(2e3);
+    all.iter_mut().filter_map(|t| t.rates.as_mut()).for_each(|rates| rates.offered = 0.97 * rates.received);
+    let row = &summarise(&campaign(), &all, Stopped::Budget, 0).rows[1];
+    assert!(
+        row.offered >= row.received.median
+            && row.offered * (1.0 - row.loss_ratio) >= 0.999 * row.received.median
+    );
+}

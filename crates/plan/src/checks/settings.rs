@@ -407,7 +407,7 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
     let text = match place.draft.files.get(name) {
         Some((_, Ok(text))) => text,
         Some((_, Err(why))) => {
-            let message = format!("the rule file {name} cannot be read: {why}");
+            let message = format!("cannot read the rule file {name}: {why}");
             return Err(Diagnostic::at(span, message).remedy("name a file by its way from the plan's folder"));
         }
         None => return Ok(None),

@@ -1,6 +1,6 @@
 //! Numbers as a person reads them: as many digits as mean something, never a lost one shown as none. Lists in words.
 
-pub use linerate_wire::units::{decimals, grouped, significant};
+pub use linerate_wire::units::{counted, decimals, grouped, significant};
 
 use crate::document::Cell;
 use linerate_plan::campaign::Kind;
@@ -72,11 +72,6 @@ fn unit_of(fps: f64, scale: f64) -> (f64, &'static str) {
 /// `64 B`, `IMIX`.
 pub fn lengths(kind: &Kind) -> String {
     format!("{}{}", kind.size, if kind.size.pattern.len() == 1 { " B" } else { "" })
-}
-
-/// `1 trial`, `3 trials`.
-pub fn counted(n: usize, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A share as a percentage without its sign. Only 0 reads 0, and only the whole reads 100.

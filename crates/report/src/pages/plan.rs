@@ -128,6 +128,36 @@ pub fn estimate_line(times: &Timetable, tests: &[Estimated]) -> String {
     format!("about {} in all: {}", span(times.total_ns), each.join(", "))
 }
 
+/// What to know before a search, or tests, whose budget is shorter than they take.
+pub fn too_short(campaign: &Campaign) -> Option<String> {
+    let times = Timetable::new(campaign);
+    let budget = campaign.experiment.trials.time_ns().filter(|_| times.bound == Bound::Budget)?;
+    (campaign.experiment.trials.measure != Measure::Rate).then(|| {
+        format!(
+            "all trials take some {} where nothing disturbs them, and the budget is {}: the results will be those that are known by then; --budget {} is ample",
+            precise(times.needed_ns),
+            precise(budget),
+            ample(&times)
+        )
+    })
+}
+
+/// How to go on with a search, or tests, that had too little time.
+pub fn going_on(campaign: &Campaign, directory: &str) -> String {
+    format!(
+        "the time ran out; to go on: linerate run --resume {directory} --budget {}, which is the time for all trials, the recorded ones included",
+        ample(&Timetable::new(campaign))
+    )
+}
+
+/// A budget that is enough where a machine's noise makes a search longer, or its first budget has been.
+fn ample(times: &Timetable) -> String {
+    match (2 * times.needed_ns.max(times.trials_ns)).div_ceil(1_000_000_000) {
+        s @ 0..120 => format!("{s}s"),
+        s => format!("{}min", s.div_ceil(60)),
+    }
+}
+
 /// Pairs of an expectation that are listed at most.
 const PAIRS: usize = 4;
 

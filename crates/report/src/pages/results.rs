@@ -88,6 +88,17 @@ impl Shown<'_> {
         })
     }
 
+    /// Why a cell's rate is not the DUT's own, to stand beside it; empty where it is.
+    fn spoiled(&self, cell: usize) -> String {
+        let warnings = self.summary.warnings.iter().filter(|w| w.slot.is_none_or(|slot| slot == cell));
+        let why: Vec<&str> = warnings.filter_map(|w| w.spoils.as_deref()).collect();
+        if why.is_empty() {
+            String::new()
+        } else {
+            format!(" ({}: not this DUT's own figure)", why.join(", "))
+        }
+    }
+
     /// The figures of a cell.
     fn row(&self, cell: usize) -> Option<&Row> {
         self.summary.rows.iter().find(|r| r.slot == cell)

@@ -144,6 +144,7 @@ impl Site {
     }
 
     pub(super) fn dut(&self, host: &Host, reboot: Reboot) -> Result<RemoteDut> {
+        self.place(host)?;
         let ends = self.ends(host)?;
         let known = Known {
             target: self.approach.target(host),

@@ -17,6 +17,9 @@ use names::{Token, TokenKind, tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The remedy where nothing shows a rule file's firewall.
+pub const SAY_TOOL: &str = "say so: tool = \"nftables\", \"iptables\", \"pf\" or \"ipfw\"";
+
 /// Most bytes of a rule file. Readers of files enforce it.
 pub const MOST_BYTES: usize = 4 << 20;
 
@@ -437,7 +440,6 @@ fn recognised(text: &str) -> Result<Firewall, Diagnostic> {
         | "queue" => Ok(Firewall::Pf),
         _ if words.get(1) == Some(&"=") || first.contains('=') => Ok(Firewall::Pf),
         "" => Err(Diagnostic::new("the file has no rules").remedy("name a file with rules")),
-        _ => Err(Diagnostic::new("nothing shows which firewall reads this file")
-            .remedy("say so: tool = \"nftables\", \"iptables\", \"pf\" or \"ipfw\"")),
+        _ => Err(Diagnostic::new("nothing shows which firewall reads this file").remedy(SAY_TOOL)),
     }
 }

@@ -74,11 +74,12 @@ fn sizes(shown: &Shown<'_>) -> usize {
 /// The figure that RFC 2544 allows in place of the graph: rate, frame size, theoretical limit and protocol.
 fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
     for slot in &shown.summary.benchmarks {
-        let fps = slot.tests.iter().find_map(|tested| match &tested.figures {
-            Figures::Throughput(found) => Some(found.fps),
+        let found = slot.tests.iter().find_map(|tested| match &tested.figures {
+            Figures::Throughput(found) => Some((found.fps, found.upper.is_none())),
             _ => None,
         });
-        let Some((fps, of)) = fps.zip(shown.campaign.slots.get(slot.slot)) else { continue };
+        let Some(((fps, no_loss), of)) = found.zip(shown.campaign.slots.get(slot.slot)) else { continue };
+        let at_least = no_loss && !slot.maximum.is_some_and(Maximum::is_line);
         let limit = slot.maximum.map_or(String::new(), |maximum| match maximum.medium {
             true => format!("theoretical limit {} frames/s", grouped(maximum.fps as u64)),
             false => format!(
@@ -87,11 +88,13 @@ fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
             ),
         });
         page.answer(format!(
-            "{}: throughput {} frames/s{} of {} B; {limit}; {} {}{mark}",
+            "{}: throughput {}{} frames/s{} of {} B{}; {limit}; {} {}{mark}",
             shown.name(slot.slot),
+            if at_least { "at least " } else { "" },
             grouped(fps as u64),
             if of.direction == Direction::Both { " in each direction" } else { "" },
             of.frame,
+            shown.spoiled(slot.slot),
             of.family,
             of.transport,
         ));
@@ -122,8 +125,7 @@ fn searched(shown: &Shown<'_>, result: &Result<'_>) -> Option<String> {
     let Figures::Throughput(found) = &result.tested.figures else { return None };
     let search = shown.summary.searches.iter().find(|search| search.slot == result.slot.id)?;
     let irregular = search.goals.first()?.outcome.irregular?;
-    let line = result.maximum.is_some_and(|maximum| maximum.medium && maximum.tester_fps >= maximum.fps);
-    if found.upper.is_none() && line {
+    if found.upper.is_none() && result.maximum.is_some_and(Maximum::is_line) {
         return None;
     }
     Some(match (irregular, found.upper) {

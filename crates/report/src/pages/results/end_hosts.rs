@@ -41,11 +41,12 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
         _ => String::new(),
     };
     page.answer(format!(
-        "{}: TCP carries {} of payload ({of}) over {} at {}{product}. {why}",
+        "{}: TCP carries {} of payload ({of}) over {} at {}{product}{}. {why}",
         shown.name(slot.id),
         bits(tcp.bits.median, digits(&tcp.bits)),
         path.rate.map_or("no set rate".into(), |rate| format!("{} of layer 1", bits(rate, 3))),
         time(path.rtt_ns as f64),
+        shown.spoiled(slot.id),
     ));
     let most = path.achievable().map_or(f64::INFINITY, |frames| path.goodput(frames));
     let alone = all.iter().find(|(_, slot, ..)| slot.is_calibration());

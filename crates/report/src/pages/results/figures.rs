@@ -169,6 +169,11 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     });
     let by = by.as_deref().unwrap_or("Of stamped frames");
     page.note(format!("{by}, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"));
+    let shorter =
+        |r: &&&Row| r.latency_ns.get("p50").is_some_and(|ns| *ns > 0 && (*ns as f64) < r.ns_per_frame);
+    if shown.campaign.asked.mode == Mode::Inline && rows.iter().any(|r| shorter(&r)) {
+        page.note("The time per frame is longer than this latency: the tester works before it stamps a frame and after the frame has arrived.");
+    }
     for why in stamped.iter().flat_map(|stamped| &stamped.why) {
         page.note(format!("No stamps of hardware: {why}."));
     }

@@ -118,7 +118,7 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         each(slots.iter().map(|slot| format!("{}{}", slot.frame, unit(slot)))),
         each(slots.iter().map(|slot| slot.family.clone())),
         each(slots.iter().map(|slot| slot.transport.clone())),
-        each(flows.map(grouped)) + " flows",
+        each(flows.clone().map(grouped)) + if flows.eq([1]) { " flow" } else { " flows" },
         each(slots.iter().map(|slot| slot.order.clone())),
         rate,
     ]

@@ -3,7 +3,7 @@
 use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::{Shown, pictures};
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::record::{Direction, Ended, Searched, SearchedGoal, SearchedLoad};
+use linerate_measure::record::{Direction, Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
 
 /// Searches whose loads are shown one by one.
@@ -21,7 +21,9 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
         match (search.goals.is_empty(), search.loads.is_empty()) {
             (false, _) => {}
             (true, false) => page.answer(curve(shown, search)),
-            (true, true) => page.warn(format!("{}: {}.", shown.name(search.slot), search.stopped())),
+            (true, true) => {
+                page.warn(format!("{}: {}.", shown.name(search.slot), search.stopped(shown.summary.stopped)))
+            }
         }
         gap(page, shown, search);
     }
@@ -80,7 +82,8 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
             words(above.load, 4),
             words(below.load, 4)
         ),
-        _ if search.ended.is_none() => format!("{who}: {}.", search.stopped()),
+        _ if search.is_silent() => format!("{who}: {NOTHING_PASSES}."),
+        _ if search.ended.is_none() => format!("{who}: {}.", search.stopped(shown.summary.stopped)),
         _ => format!("{who}: no two successive trials without loss."),
     }
 }
@@ -89,7 +92,9 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
 fn unit(shown: &Shown<'_>) -> (f64, &'static str) {
     let loads = shown.summary.searches.iter().flat_map(|search| &search.goals);
     let bounds = loads.flat_map(|goal| [goal.outcome.lower, goal.outcome.upper]).flatten();
-    let curves = shown.summary.searches.iter().filter(|search| search.goals.is_empty());
+    let curves = shown.summary.searches.iter().filter(|search| {
+        search.goals.iter().all(|goal| goal.outcome.lower.is_none() && goal.outcome.upper.is_none())
+    });
     rate_unit(bounds.chain(curves.map(|search| search.limits.max)).fold(0.0, f64::max))
 }
 
@@ -135,22 +140,46 @@ pub fn terms(goal: &Goal) -> String {
 
 fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
     let who = format!("{}, {}", shown.name(search.slot), goal.name);
-    let found = &goal.outcome;
+    let (found, spoiled) = (&goal.outcome, shown.spoiled(search.slot));
     match (found.irregular, found.conditional, found.lower, found.upper) {
         (None, Some(rate), Some(low), Some(high)) => format!(
-            "{who}: {} frames a second. The goal is met at {} and missed at {}{}.",
+            "{who}: {} frames a second{spoiled}. The goal is met at {} and missed at {}{}.",
             words(rate, 4),
             words(low, 4),
             words(high, 4),
             chance(search, goal, high - low)
         ),
-        (Some(_), Some(rate), ..) => {
-            format!("{who}: at least {} frames a second; {}.", words(rate, 4), why(search, goal))
+        (Some(_), Some(rate), low, high) => {
+            let below = low.zip(high).filter(|(low, high)| low < high);
+            let below = below.map_or(String::new(), |(_, high)| format!(" and less than {}", words(high, 4)));
+            format!(
+                "{who}: at least {}{below} frames a second{spoiled}; {}.",
+                words(rate, 4),
+                why(shown, search, goal)
+            )
         }
         (_, _, _, Some(high)) => {
-            format!("{who}: less than {} frames a second; {}.", words(high, 4), why(search, goal))
+            format!(
+                "{who}: less than {} frames a second{spoiled}; {}.",
+                words(high, 4),
+                why(shown, search, goal)
+            )
         }
-        _ => format!("{who}: no result; {}.", why(search, goal)),
+        _ => format!("{who}: no result{spoiled}; {}{}.", why(shown, search, goal), so_far(search, goal)),
+    }
+}
+
+/// Where the bounds seem to be, if too few trials were made to know one.
+fn so_far(search: &Searched, goal: &SearchedGoal) -> String {
+    let misses = |load: &&SearchedLoad| load.loss > goal.goal.loss;
+    let high = search.loads.iter().find(misses);
+    let low = search.loads.iter().take_while(|load| !misses(load)).last();
+    let low = low.map(|load| format!("the goal seems to be met at {}", words(load.load, 4)));
+    let high = high.map(|load| format!("it seems to be missed at {}", words(load.load, 4)));
+    let known: Vec<String> = low.into_iter().chain(high).collect();
+    match known.is_empty() || search.ended.is_some() {
+        true => String::new(),
+        false => format!("; by too few trials to tell, {}", known.join(", and ")),
     }
 }
 
@@ -182,19 +211,23 @@ fn together(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
 }
 
 /// Why a result is irregular.
-fn why(search: &Searched, goal: &SearchedGoal) -> String {
+fn why(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
     match goal.outcome.irregular {
-        Some(_) if search.ended == Some(Ended::Silent) => search.stopped().into(),
+        Some(_) if search.ended == Some(Ended::Silent) => search.stopped(shown.summary.stopped).into(),
         Some(Irregular::MaxLoad) => {
-            format!("the goal is met at the highest load, {}", words(search.limits.max, 4))
+            let asked = shown.planned.experiment.trials.max_fps == Some(search.limits.max);
+            let by = if asked { "was asked for" } else { "the tester keeps" };
+            let most = words(search.limits.max, 4);
+            format!("the goal is met at the highest load that {by}, {most}: the DUT may do more")
         }
-        Some(Irregular::MinLoad) if search.loads.iter().all(|load| load.loss >= 1.0) => {
-            "not one frame comes through at any load: see whether the DUT forwards these frames".into()
-        }
+        Some(Irregular::MinLoad) if search.is_silent() => NOTHING_PASSES.into(),
         Some(Irregular::MinLoad) => {
             format!("not even the lowest load, {}, meets the goal", words(search.limits.min, 4))
         }
-        Some(Irregular::Unfinished) => search.stopped().into(),
+        Some(Irregular::Unfinished) if search.ended.is_none() => {
+            format!("{}, so the result is irregular", search.stopped(shown.summary.stopped))
+        }
+        Some(Irregular::Unfinished) => search.stopped(shown.summary.stopped).into(),
         None => String::new(),
     }
 }

@@ -31,7 +31,7 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
         .when(shown.loses(), |table| table.column("lost", "%", |r| shown.lost(r.slot)))
         .when(!beside.is_empty(), |table| beside_ceiling(table, shown))
         .when(rows.iter().any(|r| r.baseline.is_some()), |table| against_baseline(table, shown))
-        .optional("trials", "valid", |r| format!("{}/{}", r.valid_trials, r.trials))
+        .column("trials", "valid", |r| format!("{}/{}", r.valid_trials, r.trials))
         .optional("", "limit", |r| limit(r.limit));
     page.table(table);
 }

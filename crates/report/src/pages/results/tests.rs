@@ -6,9 +6,10 @@ use crate::pages::Style;
 use expect_test::expect_file;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::experiment::System;
-use linerate_measure::record::{Campaign, Mode, Skipped, Slot, Stopped, TrialRecord};
+use linerate_measure::record::{Campaign, Mode, Searched, SearchedGoal, Skipped, Slot, Stopped, TrialRecord};
 use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
+use linerate_search::{Goal, Irregular, Limits, Outcome};
 
 const WIDE: Style = Style { color: false, width: 120 };
 
@@ -110,6 +111,40 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
     assert!(!flat.contains("nft-stateless forwards") && !flat.contains("-100.00"), "{text}");
     let drops = text.lines().find(|line| line.contains("nft-stateless") && line.ends_with("drops"));
     assert!(drops.is_some(), "{text}");
+}
+
+/// In the sentence with the figure, of rates and of searches.
+#[test]
+fn what_spoils_a_figure_stands_beside_it() {
+    let c = campaign(plan!("firewalls"), true);
+    let mut trials = blocks(&c, firewalls);
+    trials.iter_mut().flat_map(|t| &mut t.cpus).for_each(|cpu| (cpu.user, cpu.steal) = (0.38, 0.125));
+    let mut found = summarise(&c, &trials, Stopped::Budget, 0);
+    let flat = |found: &_| {
+        let text = summary(&c, &host(), found).text(WIDE);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let spoiled = "(other programs took 38 % of a CPU of the lab, the hypervisor took 12.5 % of the CPUs' time: not this DUT's own figure)";
+    let rates = flat(&found);
+    let sentence = rates.split(". ").find(|sentence| sentence.contains("frames a second")).unwrap();
+    assert!(sentence.ends_with(spoiled), "{rates}");
+    assert!(rates.contains("stop them, or give the lab other CPUs"), "{rates}");
+    let found_rate = Outcome { lower: Some(1e5), upper: None, conditional: Some(1e5), irregular: None };
+    let irregular = Outcome { irregular: Some(Irregular::Unfinished), ..found_rate };
+    let goal = Goal::new(0.0, 0, 1_000_000_000, 1_000_000_000);
+    found.searches = vec![Searched {
+        slot: 1,
+        goals: vec![SearchedGoal { name: "ndr".into(), goal, outcome: irregular, interval: [None; 2] }],
+        limits: Limits::new(1e3, 1e6).unwrap(),
+        stalls: None,
+        loads: Vec::new(),
+        ended: None,
+    }];
+    let searched = flat(&found);
+    let sentence = format!(
+        "ndr: at least 100.0 thousand frames a second {spoiled}; the time ran out, so the result is irregular."
+    );
+    assert!(searched.contains(&sentence), "{searched}");
 }
 
 #[test]

@@ -29,12 +29,10 @@ impl Site {
                 format!(": {} with {} on ", counted(machines, "machine"), counted(cards, "network card"))
             }
         };
-        let many =
-            |n: usize, one: &str| format!("{} {one}{}", grouped(n as u64), if n == 1 { "" } else { "s" });
         page.answer(format!(
             "{} of runs in {}{hosts}{}.",
-            many(sizes.sets, "set"),
-            many(sizes.campaigns, "campaign"),
+            counted(sizes.sets, "set"),
+            counted(sizes.campaigns, "campaign"),
             counted(sizes.topics, "topic"),
         ));
         let mut said = Vec::new();
