@@ -88,14 +88,17 @@ impl Shown<'_> {
         })
     }
 
-    /// Why a cell's rate is not the DUT's own, to stand beside it; empty where it is.
-    fn spoiled(&self, cell: usize) -> String {
+    /// What makes a cell's rate another than the DUT's own; empty where nothing does.
+    fn spoils(&self, cell: usize) -> String {
         let warnings = self.summary.warnings.iter().filter(|w| w.slot.is_none_or(|slot| slot == cell));
-        let why: Vec<&str> = warnings.filter_map(|w| w.spoils.as_deref()).collect();
-        if why.is_empty() {
-            String::new()
-        } else {
-            format!(" ({}: not this DUT's own figure)", why.join(", "))
+        warnings.filter_map(|w| w.spoils.as_deref()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The same beside the rate, between these marks.
+    fn spoiled(&self, cell: usize, [before, after]: [&str; 2]) -> String {
+        match self.spoils(cell) {
+            why if why.is_empty() => why,
+            why => format!("{before}{why}: not this DUT's own figure{after}"),
         }
     }
 

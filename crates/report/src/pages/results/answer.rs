@@ -94,14 +94,14 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         n => format!(" on {n} CPUs"),
     };
     format!(
-        "{} {} {} a second{}{cpus} ({}){}{lost}{}.",
+        "{} {} {} a second{}{cpus} ({}{}){}{lost}.",
         who(shown, slot),
         rate_words(row.received.median, digits(&row.received)),
         frames(slot),
         if slot.direction == Direction::Both { ", both directions together," } else { "" },
         certainty(&row.received),
+        shown.spoiled(row.slot, ["; ", ""]),
         cost(shown, row, slot),
-        shown.spoiled(row.slot),
     )
 }
 

@@ -94,7 +94,7 @@ fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
             grouped(fps as u64),
             if of.direction == Direction::Both { " in each direction" } else { "" },
             of.frame,
-            shown.spoiled(slot.slot),
+            shown.spoiled(slot.slot, [" (", ")"]),
             of.family,
             of.transport,
         ));
@@ -133,7 +133,13 @@ fn searched(shown: &Shown<'_>, result: &Result<'_>) -> Option<String> {
             "no loss at the highest load, {} frames/s: the DUT may be faster than the tester",
             words(search.limits.max, 4)
         ),
-        _ => "irregular: the bounds are further apart than the width, because the loss changes with time or the campaign ended".into(),
+        _ => {
+            let why = match search.ended {
+                None => search.stopped(shown.summary.stopped),
+                Some(_) => "the loss changes with time",
+            };
+            format!("irregular: the bounds are further apart than the width, because {why}")
+        }
     })
 }
 

@@ -46,7 +46,7 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
         bits(tcp.bits.median, digits(&tcp.bits)),
         path.rate.map_or("no set rate".into(), |rate| format!("{} of layer 1", bits(rate, 3))),
         time(path.rtt_ns as f64),
-        shown.spoiled(slot.id),
+        shown.spoiled(slot.id, [" (", ")"]),
     ));
     let most = path.achievable().map_or(f64::INFINITY, |frames| path.goodput(frames));
     let alone = all.iter().find(|(_, slot, ..)| slot.is_calibration());

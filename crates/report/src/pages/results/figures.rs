@@ -171,7 +171,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     page.note(format!("{by}, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"));
     let shorter =
         |r: &&&Row| r.latency_ns.get("p50").is_some_and(|ns| *ns > 0 && (*ns as f64) < r.ns_per_frame);
-    if shown.campaign.asked.mode == Mode::Inline && rows.iter().any(|r| shorter(&r)) {
+    if shown.campaign.asked.mode == Mode::Inline && rows.iter().any(shorter) {
         page.note("The time per frame is longer than this latency: the tester works before it stamps a frame and after the frame has arrived.");
     }
     for why in stamped.iter().flat_map(|stamped| &stamped.why) {

@@ -140,7 +140,7 @@ pub fn terms(goal: &Goal) -> String {
 
 fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
     let who = format!("{}, {}", shown.name(search.slot), goal.name);
-    let (found, spoiled) = (&goal.outcome, shown.spoiled(search.slot));
+    let (found, spoiled) = (&goal.outcome, shown.spoiled(search.slot, [" (", ")"]));
     match (found.irregular, found.conditional, found.lower, found.upper) {
         (None, Some(rate), Some(low), Some(high)) => format!(
             "{who}: {} frames a second{spoiled}. The goal is met at {} and missed at {}{}.",
@@ -165,7 +165,11 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
                 why(shown, search, goal)
             )
         }
-        _ => format!("{who}: no result{spoiled}; {}{}.", why(shown, search, goal), so_far(search, goal)),
+        _ => {
+            let spoils = [shown.spoils(search.slot)].into_iter().filter(|why| !why.is_empty());
+            let why: Vec<String> = [why(shown, search, goal)].into_iter().chain(spoils).collect();
+            format!("{who}: no result; {}{}.", why.join("; "), so_far(search, goal))
+        }
     }
 }
 
