@@ -12,7 +12,7 @@ use linerate_plan::units::Rate;
 use linerate_plan::{parse_cpus, parse_duration_ns};
 use linerate_remote::Approach;
 use linerate_report::format::{FORMATS, Format};
-use linerate_wire::{FrameMix, parse_sizes};
+use linerate_wire::{Extensions, FrameMix, Selection, SourceMacs, parse_sizes};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -191,6 +191,57 @@ impl FromStr for Share {
             Some(percent) => Ok(Share(percent / 100.0)),
             None => Err(format!("'{text}' is not a share from 0% to below 100%: write 3%")),
         }
+    }
+}
+
+/// Headers and endpoints of the frames, as plans have them in [traffic].
+#[derive(Debug, Args)]
+pub struct Headers {
+    /// Ports of the flows: counted, or random (RFC 4814, section 4.5), the same in each trial; random:SEED chooses others
+    #[arg(long, value_name = "PORTS", default_value = "counted")]
+    pub ports: Selection,
+
+    /// Hosts of the source network and of each destination network: counted, or random (RFC 4814, section 4.4), the same in each trial
+    #[arg(long, value_name = "ADDRESSES", default_value = "counted")]
+    pub addresses: Selection,
+
+    /// Ethernet sources: own, that of the generator's interface; random, one for each flow (RFC 4814, section 4.2)
+    #[arg(long, value_name = "MACS", default_value = "own")]
+    pub source_macs: SourceMacs,
+
+    /// Shares of IPv6 frames between the IPv4 frames, each measured by itself (RFC 5180, section 7: 10%,50%,90%). Implies --family 4
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub ipv6_share: Vec<Share>,
+
+    /// IPv6 extension headers of UDP frames, each measured by itself (RFC 5180, section 5.3): none, hop-by-hop, destination-options,
+    /// routing, fragment, chain. Implies --family 6
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub extension_headers: Vec<Extensions>,
+}
+
+impl Headers {
+    /// Whether ports or addresses are random.
+    pub fn draws(&self) -> bool {
+        [self.ports, self.addresses].iter().any(|selection| *selection != Selection::Counted)
+    }
+
+    /// Options that are given, with their keys of [traffic] and the values: several are the levels of a factor.
+    pub fn keys(&self) -> impl Iterator<Item = (&'static str, &'static str, Vec<String>)> {
+        let other = |text: String, usual: &str| if text == usual { Vec::new() } else { vec![text] };
+        // Shares are millionths.
+        let percent = |share: &Share| format!("{} %", (share.0 * 1e6).round() / 1e4);
+        let keys = [
+            ("--ports", "ports", other(self.ports.to_string(), "counted")),
+            ("--addresses", "addresses", other(self.addresses.to_string(), "counted")),
+            ("--source-macs", "source-macs", other(self.source_macs.to_string(), "own")),
+            ("--ipv6-share", "ipv6-share", self.ipv6_share.iter().map(percent).collect()),
+            (
+                "--extension-headers",
+                "extension-headers",
+                self.extension_headers.iter().map(ToString::to_string).collect(),
+            ),
+        ];
+        keys.into_iter().filter(|(.., values)| !values.is_empty())
     }
 }
 

@@ -240,6 +240,45 @@ fn a_bench_that_was_stopped_is_resumed() {
     assert_eq!(campaign.document("summary.json")["stopped"], "trials");
 }
 
+/// Several values of an option are levels of a factor; the rows of RFC 4814 and RFC 5180 follow from the frames.
+#[test]
+fn headers_and_endpoints_are_options() {
+    let scratch = Scratch::new();
+    let run = |line: &str| linerate_line(line).dir(scratch.path()).run();
+    run("bench --simulate ok --trials 2 --duration 10ms --addresses random --ports random:7 --source-macs random --ipv6-share 0%,10%,90% --out mixed").no_panic();
+    run("bench --simulate ok --trials 2 --duration 10ms --extension-headers none,chain --out headers")
+        .no_panic();
+    let slots = |folder: &str| {
+        let text = std::fs::read_to_string(scratch.path().join(folder).join("campaign.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["slots"].as_array().unwrap().clone()
+    };
+    let all = slots("mixed");
+    for slot in &all {
+        let flows = &slot["traffic"]["flows"];
+        assert_eq!(
+            [&flows["addresses"], &flows["ports"], &slot["traffic"]["source_macs"]],
+            ["random", "random:7", "random"]
+        );
+    }
+    let names =
+        |all: &[Value]| all.iter().map(|slot| slot["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    assert!(names(&all).contains(&"forwarding IPv4 with 90 % IPv6 84 B".into()), "{:?}", names(&all));
+    assert!(
+        names(&slots("headers")).contains(&"forwarding IPv6 with chain 124 B".into()),
+        "{:?}",
+        names(&slots("headers"))
+    );
+    run("bench --simulate ok --family 4 --extension-headers chain").fails(2, &["IPv6 UDP frames alone"]);
+    let line = "rfc2544 --simulate rate=10kpps --quick --test throughput --size 64 --out tests";
+    run(&format!("{line} --addresses random --ports random --source-macs random")).ok();
+    let rows = run("conformance tests --json").no_panic().stdout;
+    let rows: Value = serde_json::from_str(&rows).unwrap();
+    for id in ["4814-4.2", "4814-4.4", "4814-4.5"] {
+        let row = rows["rows"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap();
+        assert_eq!(row["status"], "met", "{row}");
+    }
+}
+
 /// The plan of `--print-plan` is the one that is measured.
 #[test]
 fn the_plan_of_a_bench_is_a_plan() {

@@ -34,10 +34,7 @@ struct state {
 	u64 not_before;    /* the first frame leaves no earlier: several hosts start at one moment */
 	u64 step_ns;       /* another rate from then on; all ones: never. From the first frame, then CLOCK_MONOTONIC */
 	u64 step_mfps;     /* with bursts: another period */
-	/*
-	 * The answers, where frames go both ways: every other frame is the last one's answer, on the way back. Where IPv4 and IPv6 are
-	 * mixed, IPv6 frames have the numbers of answers and the way of the others.
-	 */
+	/* The answers, where frames go both ways: every other frame is the last one's answer, on the way back. */
 	u64 back_macs_low;
 	u32 back_macs_high;
 	u32 back_target;
@@ -45,7 +42,7 @@ struct state {
 	u64 back_bytes;
 	u32 back_stream;
 	u32 back;          /* the next frame is an answer */
-	u64 back_flow;     /* to this flow; where IPv4 and IPv6 are mixed, the share of an IPv6 frame that is due */
+	u64 back_flow;     /* to this flow */
 	u64 broadcasts;    /* frames that went to the broadcast address; they have no sequence number */
 	u64 unicasts;      /* frames until the next of them */
 	/* Bursts: frames that are left of the present one (all ones: no bursts in this load), nanoseconds from the first frame to the next
@@ -56,7 +53,20 @@ struct state {
 	u64 bursts;
 	u64 bursts_ns;
 	u64 burst_began;
-	u64 pad[4];
+	u64 burst_frames;  /* of each burst: this CPU's part */
+	/* IPv6 frames between IPv4 ones, and their answers; the share of one that is due, in millionths; whether the last frame is one. */
+	u64 second_sequence;
+	u64 second_bytes;
+	u64 back_second_sequence;
+	u64 back_second_bytes;
+	u32 second_stream;
+	u32 back_second_stream;
+	u32 share;
+	u32 is_second;
+	u64 second_flow;
+	u64 second_random;
+	u64 second_mix;
+	u64 pad[2];
 };
 
 /* Addresses and ports of a flow with all that can be summed beforehand. Keep in step with ports/flow_table.rs. */
@@ -95,9 +105,9 @@ const volatile u32 L4_CHECKSUM = 1;
 const volatile u32 SIGNED = 1;
 const volatile u32 BOTH = 0;
 const volatile u32 BROADCAST_EVERY = 0;
-const volatile u32 BURST = 0;
+const volatile u32 BURST = 0;       /* whether loads may come in bursts */
 const volatile u64 CATCH_UP_NS = 100000000;
-const volatile u32 SOURCE_MACS = 0;
+const volatile u32 SOURCE_MACS = 0; /* of flows: the tester's interface in them, or 0 */
 const volatile u64 SOURCE_MACS_SEED = 0;
 const volatile u32 IPV6_SHARE = 0; /* millionths of the frames, where IPv4 and IPv6 are mixed */
 const volatile u64 TEMPLATE[14] = {};
@@ -121,23 +131,18 @@ inline_always u64 mixed(u64 z)
 	return z ^ (z >> 31);
 }
 
-inline_always u64 next_random(struct state *s)
-{
-	return mixed(s->random += 0x9e3779b97f4a7c15ULL);
-}
-
-inline_always u32 next_flow(struct state *s)
+inline_always u32 next_flow(u64 *next, u64 *state)
 {
 	u64 random;
 	u32 index;
 
 	if (ORDER == ORDER_SEQUENTIAL) {
-		u64 flow = s->flow;
+		u64 flow = *next;
 
-		s->flow = flow + 1 == FLOWS ? 0 : flow + 1;
+		*next = flow + 1 == FLOWS ? 0 : flow + 1;
 		return flow;
 	}
-	random = next_random(s);
+	random = mixed(*state += 0x9e3779b97f4a7c15ULL);
 	index = ((random >> 32) * FLOWS) >> 32;
 	if (ORDER == ORDER_ZIPF) {
 		struct alias *alias = bpf_map_lookup_elem(&aliases, &index);
@@ -202,14 +207,15 @@ inline_always int due(struct state *s)
 		}
 	}
 	if (BURST && !s->burst_left) {
-		u64 due = s->first_ns + (s->burst_next >> 10), late = now - due;
+		/* CPUs that share bursts begin at one moment */
+		u64 due = (s->not_before ? s->not_before : s->first_ns) + (s->burst_next >> 10), late = now - due;
 
 		if (now < due)
 			return 0;
 		if (late > CATCH_UP_NS)
 			s->burst_next += (late - CATCH_UP_NS) << 10;
 		s->burst_next += s->burst_period;
-		s->burst_left = BURST;
+		s->burst_left = s->burst_frames;
 		/* the gap after the last frame of the one before */
 		late = now - s->burst_began;
 		s->credit += (late < CATCH_UP_NS ? late : CATCH_UP_NS) * s->rate_mfps;
@@ -257,16 +263,18 @@ inline_always int write_frame(struct xdp_md *ctx, struct state *s, const int v6,
 	struct length *length = 0;
 	struct flow *flow;
 	u64 time, sequence, l4_sum;
-	u32 index, bytes, back, i, broadcast = 0;
+	u32 index, bytes, answer, i, broadcast = 0;
 	u8 *data, *end;
 
-	back = second || (proto == PROTO_UDP && BOTH && s->back);
+	answer = proto == PROTO_UDP && BOTH && s->back;
 	if (BROADCAST_EVERY) {
 		broadcast = !s->unicasts;
 		s->unicasts = broadcast ? BROADCAST_EVERY - 1 : s->unicasts - 1;
 	}
 	if (LENGTHS > 1) {
-		index = s->mix + (second ? LENGTHS : 0);
+		u64 *mix = second ? &s->second_mix : &s->mix;
+
+		index = *mix + (second ? LENGTHS : 0);
 		length = bpf_map_lookup_elem(&lengths, &index);
 		if (!length)
 			return XDP_DROP;
@@ -276,13 +284,14 @@ inline_always int write_frame(struct xdp_md *ctx, struct state *s, const int v6,
 			return XDP_DROP;
 		}
 		/* an answer has the length of its question */
-		if (!BOTH || back)
-			s->mix = s->mix + 1 == LENGTHS ? 0 : s->mix + 1;
+		if (!BOTH || answer)
+			*mix = *mix + 1 == LENGTHS ? 0 : *mix + 1;
 	}
-	if (back && !second) {
+	if (answer) {
 		index = s->back_flow;
 	} else {
-		index = next_flow(s) + (second ? FLOWS : 0);
+		index = second ? FLOWS + next_flow(&s->second_flow, &s->second_random) :
+				 next_flow(&s->flow, &s->random);
 		if (BOTH)
 			s->back_flow = index;
 	}
@@ -293,15 +302,15 @@ inline_always int write_frame(struct xdp_md *ctx, struct state *s, const int v6,
 	if (!flow || data + (SIGNED ? room : sig) > end)
 		return XDP_DROP;
 
-	*(u64 *)data = (back && !second ? s->back_macs_low : s->macs_low) | (broadcast ? 0xffffffffffffULL : 0);
+	*(u64 *)data = (answer ? s->back_macs_low : s->macs_low) | (broadcast ? 0xffffffffffffULL : 0);
 	*(u64 *)(data + 8) =
-		(template[1] & 0xffffffff00000000ULL) | (back && !second ? s->back_macs_high : s->macs_high);
+		(template[1] & 0xffffffff00000000ULL) | (answer ? s->back_macs_high : s->macs_high);
 	if (SOURCE_MACS) {
 		/* (RR & 0xfc):00:01:RR:RR:RR (RFC 4814, section 4.2), as wire's mac.rs has it */
-		u64 random = mixed(SOURCE_MACS_SEED + ((u64)index + 1) * 0x9e3779b97f4a7c15ULL);
+		u64 random = mixed(SOURCE_MACS_SEED + ((u64)(second ? index - FLOWS : index) + 1) * 0x9e3779b97f4a7c15ULL);
 
 		*(u16 *)(data + 6) = random & 0xfc;
-		*(u32 *)(data + 8) = (back && !second ? 2 : 1) | (u32)(random >> 8 & 0xffffff) << 8;
+		*(u32 *)(data + 8) = (answer ? 2 : SOURCE_MACS) | (u32)(random >> 8 & 0xffffff) << 8;
 	}
 #pragma clang loop unroll(full)
 	for (i = 2; i < sig / 8; i++)
@@ -329,7 +338,7 @@ inline_always int write_frame(struct xdp_md *ctx, struct state *s, const int v6,
 	}
 	*(u16 *)(data + l4) = flow->source_port;
 	*(u16 *)(data + l4 + 2) = flow->destination_port;
-	if (back && !second) {
+	if (answer) {
 		/* source and destination change places, which leaves all sums as they are */
 #pragma clang loop unroll(full)
 		for (i = 0; i < (v6 ? 4 : 1); i++) {
@@ -353,12 +362,17 @@ inline_always int write_frame(struct xdp_md *ctx, struct state *s, const int v6,
 		*(u16 *)(data + l4 + 4) = length->l4_length;
 
 	l4_sum = flow->l4_sum;
-	sequence = back ? s->back_sequence : s->sequence;
+	if (second)
+		sequence = answer ? s->back_second_sequence : s->second_sequence;
+	else
+		sequence = answer ? s->back_sequence : s->sequence;
 	if (SIGNED) {
 		struct signature *signature = (struct signature *)(data + sig);
 		u16 sequence_high = swap16((u16)(sequence >> 32)), time_high;
 		u32 sequence_low = swap32((u32)sequence), time_low;
-		u16 stream = swap16((u16)(back ? s->back_stream : s->stream));
+		u32 forward = second ? s->second_stream : s->stream;
+		u32 backward = second ? s->back_second_stream : s->back_stream;
+		u16 stream = swap16((u16)(answer ? backward : forward));
 
 		time = stamp(s);
 		time_high = swap16((u16)(time >> 32));
@@ -401,15 +415,25 @@ inline_always int write_frame(struct xdp_md *ctx, struct state *s, const int v6,
 		s->broadcasts++;
 		return bpf_redirect_map(&ports, s->target, XDP_DROP);
 	}
-	if (back) {
-		s->back_sequence = sequence + 1;
-		s->back_bytes += end - data;
+	if (answer) {
+		if (second) {
+			s->back_second_sequence = sequence + 1;
+			s->back_second_bytes += end - data;
+		} else {
+			s->back_sequence = sequence + 1;
+			s->back_bytes += end - data;
+		}
 		s->back = 0;
-		return bpf_redirect_map(&ports, second ? s->target : s->back_target, XDP_DROP);
+		return bpf_redirect_map(&ports, s->back_target, XDP_DROP);
 	}
-	s->sequence = sequence + 1;
-	if (LENGTHS > 1)
-		s->bytes += end - data;
+	if (second) {
+		s->second_sequence = sequence + 1;
+		s->second_bytes += end - data;
+	} else {
+		s->sequence = sequence + 1;
+		if (LENGTHS > 1)
+			s->bytes += end - data;
+	}
 	if (BOTH)
 		s->back = 1;
 	return bpf_redirect_map(&ports, s->target, XDP_DROP);
@@ -448,19 +472,35 @@ GENERATOR(gen_v6_icmp_vlan, 1, 1, PROTO_ICMP)
 GENERATOR_EXTENDED(gen_v6_udp_extended8, 1, 0, PROTO_UDP, 8)
 GENERATOR_EXTENDED(gen_v6_udp_extended24, 1, 0, PROTO_UDP, 24)
 GENERATOR_EXTENDED(gen_v6_udp_extended40, 1, 0, PROTO_UDP, 40)
+GENERATOR_EXTENDED(gen_v6_udp_vlan_extended8, 1, 1, PROTO_UDP, 8)
+GENERATOR_EXTENDED(gen_v6_udp_vlan_extended24, 1, 1, PROTO_UDP, 24)
+GENERATOR_EXTENDED(gen_v6_udp_vlan_extended40, 1, 1, PROTO_UDP, 40)
 
-/* IPv6 frames between IPv4 ones, evenly spread. */
-SEC("xdp") int gen_mixed_udp(struct xdp_md *ctx)
+/* IPv6 frames between IPv4 ones, evenly spread; an answer has the version of its question. */
+inline_always int write_mixed(struct xdp_md *ctx, const int vlan)
 {
 	struct state *s = due_state();
 
 	if (!s)
 		return XDP_DROP;
-	s->back_flow += IPV6_SHARE;
-	if (s->back_flow < 1000000)
-		return write_frame(ctx, s, 0, 0, PROTO_UDP, 0, 0);
-	s->back_flow -= 1000000;
-	return write_frame(ctx, s, 1, 0, PROTO_UDP, 0, 1);
+	if (!BOTH || !s->back) {
+		s->share += IPV6_SHARE;
+		s->is_second = s->share >= 1000000;
+		if (s->is_second)
+			s->share -= 1000000;
+	}
+	return s->is_second ? write_frame(ctx, s, 1, vlan, PROTO_UDP, 0, 1) :
+			      write_frame(ctx, s, 0, vlan, PROTO_UDP, 0, 0);
+}
+
+SEC("xdp") int gen_mixed_udp(struct xdp_md *ctx)
+{
+	return write_mixed(ctx, 0);
+}
+
+SEC("xdp") int gen_mixed_udp_vlan(struct xdp_md *ctx)
+{
+	return write_mixed(ctx, 1);
 }
 
 /*

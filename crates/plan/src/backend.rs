@@ -247,8 +247,8 @@ impl Backend {
                     .into(),
             );
         }
-        if traffic.ipv6.is_some() && self != Backend::Xdp {
-            return cannot("send IPv6 frames between IPv4 frames: use xdp".into());
+        if traffic.ipv6.is_some() && (*frames != Frames::Any || self == Backend::AfXdp) {
+            return cannot("send IPv6 frames between IPv4 frames: use linerate, xdp or af-packet".into());
         }
         if traffic.broadcast_every > 0 && self != Backend::Xdp {
             return cannot("send broadcast frames between the others: use xdp".into());

@@ -12,8 +12,8 @@ use linerate_measure::record::{Direction, Mode};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
 use linerate_wire::{
-    Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MILLION, MacAddr, Ports, RFC2544_PORTS,
-    Second, SourceMacs, Traffic, Transport, WireError,
+    Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MILLION, MacAddr, RFC2544_PORTS, Second,
+    Selection, SourceMacs, Traffic, Transport, WireError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -108,7 +108,10 @@ pub struct Kind {
     pub networks: u32,
     /// The ports of the flows.
     #[serde(with = "text_form")]
-    pub ports: Ports,
+    pub ports: Selection,
+    /// Their addresses.
+    #[serde(with = "text_form")]
+    pub addresses: Selection,
     /// Whether the UDP checksum is computed; the others always are.
     pub checksum: bool,
     /// One frame in so many goes to the Ethernet broadcast address; 0: none.
@@ -145,7 +148,8 @@ impl Default for Kind {
             order: FlowOrder::Sequential,
             format: Format::Studies,
             networks: 1,
-            ports: Ports::Counted,
+            ports: Selection::Counted,
+            addresses: Selection::Counted,
             checksum: true,
             broadcast_every: 0,
             burst: 0,
@@ -159,8 +163,22 @@ impl Default for Kind {
     }
 }
 
-/// Where flows begin: a source and a destination.
-type Origin = (IpAddr, IpAddr);
+/// Room for the flows' addresses on one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// The first of them.
+    pub first: IpAddr,
+    /// The length of their network's prefix.
+    pub length: u8,
+    /// The first address behind them that is one of a link.
+    pub taken: Option<IpAddr>,
+}
+
+/// Room for sources and destinations in IPv4 and in IPv6, where a lab names networks of its own.
+pub type Origins = [Option<[Room; 2]>; 2];
+
+/// Bits of an address that differ from host to host at most: all pairs of addresses still have numbers of 32 bits.
+const HOST_BITS: u32 = 16;
 
 impl Kind {
     /// Says so where the frames are longer than was asked for.
@@ -176,35 +194,43 @@ impl Kind {
         })
     }
 
-    /// The frames; Ethernet addresses are still missing. `origin`: where the lab's own flows begin, where it names networks.
+    /// The frames; Ethernet addresses are still missing. `origins`: where the lab's own flows begin, where it names networks.
     ///
     /// # Errors
     /// More flows than a generator takes, or than the networks have room for.
-    pub fn traffic(&self, origin: Option<Origin>) -> Result<Traffic, WireError> {
+    pub fn traffic(&self, origins: &Origins) -> Result<Traffic, WireError> {
         let nowhere = MacAddr::default();
         let mut frame = FrameSpec::new(nowhere, nowhere, self.family, self.transport);
         frame.l4_checksum = self.checksum;
         frame.may_fragment = self.format == Format::Rfc2544;
         frame.extensions = self.extension_headers;
-        let flows = match (self.format, self.networks) {
-            (Format::Studies, 1) => match origin {
-                None => FlowSpace::benchmark(self.family, self.flows)?,
-                Some((source, destination)) => FlowSpace::benchmark_from(source, destination, self.flows)?,
-            },
-            (format, networks) => {
-                let ports = if format == Format::Rfc2544 { RFC2544_PORTS } else { (2001, 2001) };
-                FlowSpace::across(self.ends(origin), ports, networks, self.flows)?
-            }
-        };
-        let traffic = Traffic::new(frame, self.size.clone(), flows.with_ports(self.ports));
+        let traffic = Traffic::new(frame, self.size.clone(), self.flow_space(self.family, origins)?);
         let second = || {
-            let kind = Kind { family: Family::V6, ipv6_share: 0.0, ..self.clone() };
             let millionths = (self.ipv6_share * f64::from(MILLION)).round() as u32;
-            Ok(Second { millionths, flows: kind.traffic(None)?.flows })
+            Ok(Second { millionths, flows: self.flow_space(Family::V6, origins)? })
         };
         let ipv6 = (self.ipv6_share > 0.0).then(second).transpose()?;
         let Kind { order, stamp_every, broadcast_every, burst, source_macs, .. } = *self;
         Ok(Traffic { order, stamp_every, broadcast_every, burst, source_macs, ipv6, ..traffic })
+    }
+
+    /// The flows of an IP version.
+    fn flow_space(&self, family: Family, origins: &Origins) -> Result<FlowSpace, WireError> {
+        let [source, destination] = self.ends(family, origins);
+        let flows = match (self.format, self.networks) {
+            (Format::Studies, 1) => FlowSpace::benchmark_from(source.first, destination.first, self.flows)?,
+            (format, networks) => {
+                let ports = if format == Format::Rfc2544 { RFC2544_PORTS } else { (2001, 2001) };
+                FlowSpace::across((source.first, destination.first), ports, networks, self.flows)?
+            }
+        }
+        .with_ports(self.ports);
+        match self.addresses {
+            Selection::Counted => Ok(flows),
+            Selection::Random { seed } => {
+                flows.with_random_addresses(seed, [source, destination].map(Room::hosts))
+            }
+        }
     }
 
     /// The IP versions of its frames.
@@ -212,31 +238,41 @@ impl Kind {
         [Some(self.family), (self.ipv6_share > 0.0).then_some(Family::V6)].into_iter().flatten()
     }
 
-    /// The first source and the first destination: node 2 of the first network of each side (RFC 2544, appendix C.2.2.2), which is
-    /// the tester itself in the embedded lab; or a node behind the tester where there are several networks.
-    fn ends(&self, origin: Option<Origin>) -> Origin {
+    /// Room for sources and destinations. Counted ones of RFC 2544 begin with node 2 of the first network of each side (appendix
+    /// C.2.2.2), which is the tester itself in the embedded lab; destinations in several networks with node 66, clear of the links' own
+    /// addresses; all others as in the published studies.
+    fn ends(&self, family: Family, origins: &Origins) -> [Room; 2] {
         let several = self.networks > 1;
-        let (source, destination) = origin.unwrap_or(match self.family {
-            Family::V4 => ([198, 18, 0, 0].into(), [198, 19, 0, 0].into()),
-            Family::V6 => {
-                let node = |network, node| Ipv6Addr::new(0x2001, 2, 0, network, 0, 0, 0, node).into();
-                (node(0, 2), if several { node(0x8010, 1) } else { node(0x8000, 2) })
-            }
-        });
-        let node = |address: IpAddr, several: bool| match address {
-            IpAddr::V4(v4) => {
-                let network = u32::from(v4) & 0xffff_0000;
-                Ipv4Addr::from(network | if several { 0x42 } else { 0x0102 }).into()
-            }
-            v6 => v6,
+        let near = self.addresses == Selection::Counted && (several || self.format == Format::Rfc2544);
+        let six = |near: bool, network| {
+            let (network, node) = if near { (network, 2) } else { (network + 0x10, 1) };
+            (Ipv6Addr::new(0x2001, 2, 0, network, 0, 0, 0, node).into(), 64)
         };
-        (node(source, false), node(destination, several))
+        let usual = match family {
+            Family::V4 => [18, 19].map(|half| (Ipv4Addr::new(198, half, 10, 1).into(), 16)),
+            Family::V6 => [six(near, 0), six(near && !several, 0x8000)],
+        };
+        let usual = usual.map(|(first, length)| Room { first, length, taken: None });
+        let [source, destination] = origins[usize::from(family == Family::V6)].unwrap_or(usual);
+        let from = |room: Room, node: Option<u32>| match (room.first, node) {
+            (IpAddr::V4(v4), Some(node)) => {
+                let network = u32::from(v4) & !room.host_mask();
+                Room { first: Ipv4Addr::from(network | node).into(), ..room }
+            }
+            _ => room,
+        };
+        let second = near.then_some(0x0102);
+        let to = from(destination, if several { Some(0x42) } else { second });
+        // Each of several networks has 8 bits for its hosts.
+        let length = if to.first.is_ipv4() { 24 } else { 120 };
+        [from(source, second), if several { Room { length, taken: None, ..to } } else { to }]
     }
 
-    /// The networks of its destinations in the embedded lab, where there are several; frames go to one address in each.
+    /// The networks of its destinations in the embedded lab, where there are several.
     pub fn destination_networks(&self) -> impl Iterator<Item = (IpAddr, u8)> {
         let several = if self.networks > 1 { self.networks } else { 0 };
-        let firsts = self.families().map(|family| Kind { family, ..self.clone() }.ends(None).1);
+        let firsts: Vec<IpAddr> =
+            self.families().map(|family| self.ends(family, &Origins::default())[1].first).collect();
         let network = |first: IpAddr, n: u32| match first {
             IpAddr::V4(v4) => (Ipv4Addr::from((u32::from(v4) & !0xff) + (n << 8)).into(), 24),
             IpAddr::V6(v6) => {
@@ -244,8 +280,26 @@ impl Kind {
                 (Ipv6Addr::from(network).into(), 112)
             }
         };
-        let firsts: Vec<IpAddr> = firsts.collect();
         firsts.into_iter().flat_map(move |first| (0..several).map(move |n| network(first, n)))
+    }
+}
+
+impl Room {
+    /// The bits of an address that differ from host to host.
+    fn host_mask(&self) -> u32 {
+        let all = if self.first.is_ipv4() { 32 } else { 128 };
+        (1 << (all - u32::from(self.length).min(all)).min(HOST_BITS)) - 1
+    }
+
+    /// How many hosts there are. The last address of a network is broadcast.
+    fn hosts(self) -> u32 {
+        let bits = |address| match address {
+            IpAddr::V4(v4) => u32::from(v4).into(),
+            IpAddr::V6(v6) => u128::from(v6),
+        };
+        let rest = self.host_mask() - (bits(self.first) as u32 & self.host_mask());
+        let free = self.taken.and_then(|taken| bits(taken).checked_sub(bits(self.first)));
+        free.map_or(rest, |free| rest.min(free.try_into().unwrap_or(rest))).max(1)
     }
 }
 
@@ -400,9 +454,14 @@ impl Campaign {
     /// Calls each cell by its variant and its frames alone: `nft-stateful IPv6 84 B`.
     pub fn name_by_frames(&mut self) {
         for cell in &mut self.cells {
-            let Kind { size, family, .. } = &self.kinds[cell.kind];
+            let Kind { size, family, ipv6_share, extension_headers, .. } = &self.kinds[cell.kind];
             let unit = if size.pattern.len() == 1 { " B" } else { "" };
-            cell.name = format!("{} {family} {size}{unit}", cell.variant);
+            let with = match (*ipv6_share > 0.0, extension_headers) {
+                (true, _) => format!(" with {} % IPv6", (ipv6_share * 1e6).round() / 1e4),
+                (_, Extensions::None) => String::new(),
+                (_, headers) => format!(" with {headers}"),
+            };
+            cell.name = format!("{} {family}{with} {size}{unit}", cell.variant);
         }
         unique_names(&mut self.cells);
     }

@@ -3,8 +3,7 @@
 mod settings;
 
 use super::backend::Backend;
-use super::campaign::Campaign;
-use super::campaign::Kind;
+use super::campaign::{Campaign, Kind, Origins};
 use super::diagnostic::{Diagnostic, Problems, Span};
 use super::draft::Draft;
 use super::expand::{MOST_CELLS, MOST_TRIALS};
@@ -19,7 +18,7 @@ use linerate_measure::record::{Direction, States};
 use linerate_search::GoalError;
 use linerate_wire::units::grouped;
 use linerate_wire::units::line_rate;
-use linerate_wire::{Extensions, Family, FrameMix, SourceMacs, Transport};
+use linerate_wire::{Extensions, Family, FrameMix, Selection, SourceMacs, Transport};
 pub(super) use settings::{rule_file, settings};
 
 const DAY: u64 = 86_400_000_000_000;
@@ -274,6 +273,7 @@ fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
             "burst" => kind.burst == 0,
             "ipv6-share" => kind.ipv6_share == 0.0,
             "extension-headers" => kind.extension_headers == Extensions::None,
+            "addresses" => kind.addresses == Selection::Counted,
             "source-macs" => kind.source_macs == SourceMacs::Own,
             "direction" => kind.direction == Direction::Forward,
             _ => true,
@@ -319,7 +319,7 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
         );
         problems.fault(span("size"), message, help);
     }
-    if let Err(error) = kind.traffic(None).and_then(|traffic| traffic.check()) {
+    if let Err(error) = kind.traffic(&Origins::default()).and_then(|traffic| traffic.check()) {
         problems.fault(span("flows"), error.to_string(), "see [traffic] in docs/plans.md");
     }
     let one_way = place.embedded && kind.direction == Direction::Forward;
@@ -327,13 +327,9 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
         let message = "broadcast frames are counted in the embedded lab alone, one way, and not through a bridge, which floods them";
         problems.fault(span("broadcast-every"), message, "leave it out on hosts, both ways, and for bridges");
     }
-    if kind.ipv6_share > 0.0 && (!one_way || lower::settings(settings).tracks()) {
-        let message = "IPv6 frames go between IPv4 frames in the embedded lab alone, one way, and without connection tracking, which would have to learn both";
-        problems.fault(
-            span("ipv6-share"),
-            message,
-            "leave it out on hosts, both ways, and for stateful rules",
-        );
+    if kind.ipv6_share > 0.0 && lower::settings(settings).tracks() {
+        let message = "IPv6 frames do not go between IPv4 frames through connection tracking, which would have to learn both";
+        problems.fault(span("ipv6-share"), message, "leave it out for stateful rules");
     }
     let trials = place.draft.tree.table("trials");
     let is_rate = trials.and_then(|trials| trials.text("measure")).is_none_or(|measure| measure == "rate");

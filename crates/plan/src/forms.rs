@@ -11,7 +11,7 @@ use super::settings::{DUTS, Dut, cpu_list};
 use super::{placeholders, text_form};
 use crate::units::{Rate, number, parse_link_speed};
 use linerate_wire::units::Si;
-use linerate_wire::{FlowOrder, FrameMix, MacAddr, Ports};
+use linerate_wire::{FlowOrder, FrameMix, MacAddr, Selection};
 use serde_json::{Value as Json, json, value::Serializer};
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -174,12 +174,12 @@ pub(crate) static FLOW_ORDER: Form = Form {
     write: Json::clone,
 };
 
-pub(crate) static PORTS: Form = Form {
+pub(crate) static SELECTION: Form = Form {
     wants: "\"counted\", \"random\" (uniform, the same in each trial) or \"random:SEED\"",
     units: &[],
     pattern: "^(counted|random(:[0-9]+)?)$",
     example: "random",
-    read: |text| shown::<Ports>(text, "a choice of ports"),
+    read: |text| shown::<Selection>(text, "a choice of ports or addresses"),
     write: Json::clone,
 };
 

@@ -6,7 +6,7 @@ pub(super) use variant::{REQUIRES, SETTINGS, SYSTEMS, VARIANT};
 
 use super::backend::OF_THIS_MACHINE;
 use super::campaign::PROFILE_NS;
-use super::forms::{CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, PART, PORTS, RATE, SHARE, SIZE, SPEED};
+use super::forms::{CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, PART, RATE, SELECTION, SHARE, SIZE, SPEED};
 use super::grammar::{Key, Kind, Table, key, required};
 use linerate_measure::strategy::ORDERS;
 
@@ -91,7 +91,11 @@ pub(super) static TRAFFIC: Table = Table {
             "Networks that destinations are spread over; the embedded lab's DUT gets a route to each. \
                 Default: 1.",
         ),
-        key("ports", Kind::Form(&PORTS)).about("Ports of the flows: counted or random. Default: counted."),
+        key("ports", Kind::Form(&SELECTION)).about("Ports of the flows: counted or random. Default: counted."),
+        key("addresses", Kind::Form(&SELECTION)).about(
+            "Hosts of the source network and of each destination network: counted or random (RFC 4814, section \
+                4.4). Default: counted.",
+        ),
         key("broadcast-every", Kind::count(0, 1_000_000)).about(
             "One frame in so many goes to the Ethernet broadcast address instead, and counts apart. \
                 Default: 0, none.",

@@ -6,7 +6,7 @@ use linerate_measure::record::{
     Benchmarked, Campaign, Direction, Figures, HostFacts, LabKind, Searched, Slot, SlotFacts, Summary,
     Tested, TrialRecord, Why,
 };
-use linerate_wire::{Ports, Traffic};
+use linerate_wire::{Selection, Traffic};
 use serde::Serialize;
 
 /// The records of a campaign.
@@ -213,8 +213,9 @@ impl<'a> Case<'a> {
             .any(|figures| matches!(figures, Figures::Reset(found) if is_reset(found.event.class)))
     }
 
-    pub fn random_ports(&self) -> bool {
-        self.traffics().any(|traffic| traffic.flows.ports() != Ports::Counted)
+    /// Whether there are random addresses or ports.
+    pub fn draws(&self) -> bool {
+        self.traffics().any(is_drawn)
     }
 
     /// Judges each of some figures: the first that fails is the reason, else the evidence is of all.
@@ -231,4 +232,10 @@ impl<'a> Case<'a> {
             None => Outcome::Met(format!("{}: {met}", all.len())),
         }
     }
+}
+
+/// Whether addresses or ports are drawn at random.
+pub fn is_drawn(traffic: &Traffic) -> bool {
+    let flows = &traffic.flows;
+    [flows.addresses(), flows.ports()].iter().any(|selection| *selection != Selection::Counted)
 }

@@ -240,7 +240,7 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
     wanted.extend((!case.searches.is_empty()).then(|| ("9971", "MLRsearch".into())));
     let ipv6 = |traffic: &Traffic| traffic.ipv6.is_some() || traffic.frame.family == Family::V6;
     wanted.extend(case.traffics().any(ipv6).then(|| ("5180", "IPv6".into())));
-    wanted.extend(case.random_ports().then(|| ("4814", "random ports".into())));
+    wanted.extend(case.draws().then(|| ("4814", "random addresses and ports".into())));
     let quick = case.campaign.planned.as_ref().is_some_and(|planned| planned.experiment.quick);
     let claim = |(document, test): (&'static str, String)| {
         let of = |row: &&Judged| {

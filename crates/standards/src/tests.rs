@@ -17,7 +17,7 @@ use linerate_measure::record::{
 use linerate_measure::trial::{Rates, Shape, Timing};
 use linerate_search::{Goal, Limits, Outcome};
 use linerate_wire::{
-    Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, Ports, RFC2544_PORTS, Second,
+    Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, RFC2544_PORTS, Second, Selection,
     SourceMacs, Traffic, Transport,
 };
 use proptest::prelude::*;
@@ -333,8 +333,10 @@ fn sound() -> Made {
     // One more kind of frames: random destinations and ports, and a hundredth of broadcast frames.
     let many = slots[7].traffic.as_mut().unwrap();
     let ends = ([198, 18, 1, 2].into(), [198, 19, 0, 66].into());
-    many.flows =
-        FlowSpace::across(ends, RFC2544_PORTS, 256, 25_600).unwrap().with_ports(Ports::Random { seed: 1 });
+    many.flows = FlowSpace::across(ends, RFC2544_PORTS, 256, 25_600)
+        .unwrap()
+        .with_ports(Selection::Random { seed: 1 });
+    many.flows = many.flows.clone().with_random_addresses(1, [65_277, 189]).unwrap();
     many.order = FlowOrder::Random { seed: 1 };
     many.broadcast_every = 100;
     let mut trials = vec![trial(0, None, 3000.0, 1, 0)];
@@ -470,7 +472,7 @@ fn claims_are_of_what_was_asked_for() {
     made.campaign.planned.as_mut().unwrap().experiment.quick = true;
     made.traffic().frame.family = Family::V6;
     let quick = ["RFC 2544 latency, quick", "RFC 8219 latency, quick", "RFC 9971 MLRsearch, quick"];
-    let others = ["RFC 5180 IPv6, quick", "RFC 4814 random ports, quick"];
+    let others = ["RFC 5180 IPv6, quick", "RFC 4814 random addresses and ports, quick"];
     assert_eq!(tests(&made), [&quick[..], &others].concat());
 }
 

@@ -1,6 +1,7 @@
 //! Tests of flow spaces and their grammar.
 
 use super::*;
+use crate::endpoints::address_bits;
 use proptest::prelude::*;
 use std::collections::HashSet;
 
@@ -231,47 +232,107 @@ fn flows_over_256_networks_are_uniform_and_of_the_benchmark_range() {
 #[test]
 fn random_ports_are_those_of_rfc_4814_uniform_and_the_same_each_time() {
     let drawn = |seed| {
-        let space = FlowSpace::benchmark(Family::V4, 100_000).unwrap().with_ports(Ports::Random { seed });
+        let space = FlowSpace::benchmark(Family::V4, 100_000).unwrap().with_ports(Selection::Random { seed });
         space.iter().map(|f| (f.src_port, f.dst_port)).collect::<Vec<_>>()
     };
     let ports = drawn(1);
     assert_eq!(ports, drawn(1));
     assert_ne!(ports, drawn(2));
-    let count = |of: &dyn Fn(&(u16, u16)) -> usize| {
-        let mut counts = [0u32; 16];
-        ports.iter().for_each(|flow| counts[of(flow)] += 1);
-        // Of 15 degrees of freedom; 1 in 1000 exceeds 37.7.
-        let expected = ports.len() as f64 / 16.0;
-        counts.iter().map(|c| (f64::from(*c) - expected).powi(2) / expected).sum::<f64>()
-    };
     assert!(ports.iter().all(|(src, dst)| *src >= 1024 && (1..=49_151).contains(dst)));
-    let chi =
-        [count(&|(src, _)| usize::from(src - 1024) / 4032), count(&|(_, dst)| usize::from(dst - 1) / 3072)];
-    assert!(chi.iter().all(|chi| *chi < 37.7), "{chi:?}");
+    let sources = chi(ports.iter().map(|(src, _)| u64::from(src - 1024)), 64_512);
+    let destinations = chi(ports.iter().map(|(_, dst)| u64::from(dst - 1)), 49_151);
+    assert!(sources < 37.7 && destinations < 37.7, "{sources} {destinations}");
 }
 
 #[test]
 fn spaces_with_networks_and_ports_are_read_again() {
     let ends = ("198.18.1.2".parse().unwrap(), "198.19.0.66".parse().unwrap());
     let space = FlowSpace::across(ends, RFC2544_PORTS, 256, 300).unwrap();
-    for space in [space.clone(), space.with_ports(Ports::Random { seed: 7 })] {
+    let random = space.clone().with_ports(Selection::Random { seed: 7 });
+    let hosts = random.clone().with_random_addresses(3, [250, 100]).unwrap();
+    let range = FlowSpace::benchmark(Family::V6, 300).unwrap().with_random_addresses(4, [65_534; 2]).unwrap();
+    for space in [space, random, hosts, range.mirrored()] {
         let text = serde_json::to_string(&space).unwrap();
         let again: FlowSpace = serde_json::from_str(&text).unwrap();
         assert_eq!(again, space, "{text}");
         assert!(!space.is_plain());
         assert_eq!(again.flow(299), space.flow(299));
     }
-    assert_eq!("random:7".parse(), Ok(Ports::Random { seed: 7 }));
-    assert!("every".parse::<Ports>().is_err());
+    assert_eq!("random:7".parse(), Ok(Selection::Random { seed: 7 }));
+    assert!("every".parse::<Selection>().is_err());
+}
+
+/// Chi-square of counts; of 15 degrees of freedom, 1 in 1000 exceeds 37.7.
+fn chi(numbers: impl Iterator<Item = u64>, below: u64) -> f64 {
+    let mut counts = [0u32; 16];
+    numbers.for_each(|number| counts[(number * 16 / below) as usize] += 1);
+    let all = f64::from(counts.iter().sum::<u32>());
+    let of_part = |(part, count): (u64, &u32)| {
+        let width = ((part + 1) * below).div_ceil(16) - (part * below).div_ceil(16);
+        let expected = all * width as f64 / below as f64;
+        (f64::from(*count) - expected).powi(2) / expected
+    };
+    (0..).zip(&counts).map(of_part).sum()
+}
+
+#[test]
+fn random_addresses_are_uniform_each_pair_once_and_the_same_each_time() {
+    let bits = |address: IpAddr| address_bits(address) as u64;
+    for (family, networks, hosts) in [
+        (Family::V4, 1, [62_974; 2]),
+        (Family::V6, 1, [65_534; 2]),
+        (Family::V4, 256, [65_277, 188]),
+        (Family::V6, 8, [4096, 252]),
+    ] {
+        let ends: (IpAddr, IpAddr) = match family {
+            Family::V4 => ([198, 18, 10, 1].into(), [198, 19, 0, 66].into()),
+            Family::V6 => ("2001:2:0:10::1".parse().unwrap(), "2001:2:0:8010::1".parse().unwrap()),
+        };
+        let counted = FlowSpace::across(ends, RFC2544_PORTS, networks, 51_200).unwrap();
+        let space = counted.clone().with_random_addresses(7, hosts).unwrap();
+        assert_eq!(space.len(), 51_200);
+        let flows: Vec<Flow> = space.iter().collect();
+        assert_eq!(flows.iter().collect::<HashSet<_>>().len(), 51_200, "{space}");
+        assert_eq!(
+            flows,
+            counted.clone().with_random_addresses(7, hosts).unwrap().iter().collect::<Vec<_>>()
+        );
+        assert_ne!(
+            flows[..99],
+            counted.with_random_addresses(8, hosts).unwrap().iter().take(99).collect::<Vec<_>>()
+        );
+        let step = if networks == 1 { 1 << 32 } else { space.destination().step as u64 };
+        let sources = || flows.iter().map(|flow| bits(flow.src) - bits(ends.0));
+        let destinations = || flows.iter().map(|flow| (bits(flow.dst) - bits(ends.1)) % step);
+        for (i, flow) in flows.iter().enumerate() {
+            let network = (bits(flow.dst) - bits(ends.1)) / step;
+            assert_eq!(network, if networks == 1 { 0 } else { i as u64 % u64::from(networks) });
+            assert_eq!([flow.src_port, flow.dst_port], [RFC2544_PORTS.0, RFC2544_PORTS.1]);
+        }
+        let quarter = |(host, of): (u64, u32)| host * 4 / u64::from(of);
+        let both =
+            sources().zip(destinations()).map(|(a, b)| quarter((a, hosts[0])) * 4 + quarter((b, hosts[1])));
+        let found = [
+            chi(sources(), hosts[0].into()),
+            chi(destinations(), hosts[1].into()),
+            chi(sources().map(|source| source % 16), 16),
+            chi(both, 16),
+        ];
+        assert!(found.iter().all(|chi| *chi < 37.7), "{space}: {found:?}");
+    }
+    let few = FlowSpace::benchmark(Family::V4, 2000).unwrap().with_random_addresses(1, [10, 10]);
+    assert!(few.unwrap_err().to_string().contains("more than the 100 pairs"));
+    let past = EndpointRange::new([255, 255, 255, 1].into(), [255, 255, 255, 1].into(), 1, 1).unwrap();
+    assert!(FlowSpace::new(past, past).unwrap().with_random_addresses(1, [1000, 1]).is_err());
 }
 
 proptest! {
     /// From files and agents.
     #[test]
-    fn hostile_spaces_do_not_panic(networks in any::<u32>(), flows in any::<u64>(), i in any::<u64>(), six in any::<bool>()) {
+    fn hostile_spaces_do_not_panic(networks in any::<u32>(), hosts in any::<u32>(), flows in any::<u64>(), i in any::<u64>(), six in any::<bool>()) {
         let ends = if six { ["[ffff::1]:1-[ffff::ff]:9", "[ffff::1]:1"] } else { ["255.0.0.1:1-255.0.0.9:9", "198.18.0.1:1"] };
         let text = format!(
-            r#"{{"source":"{}","destination":"{}","flows":{flows},"networks":{networks},"ports":"random"}}"#,
+            r#"{{"source":"{}","destination":"{}","flows":{flows},"networks":{networks},"hosts":{hosts},"addresses":"random","ports":"random"}}"#,
             ends[0], ends[1]
         );
         if let Ok(space) = serde_json::from_str::<FlowSpace>(&text) {

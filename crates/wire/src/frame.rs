@@ -214,10 +214,10 @@ impl FrameSpec {
             Some(VlanTag { priority, .. }) if priority > 7 => {
                 format!("{priority} is not a VLAN priority: choose 0 to 7")
             }
-            vlan if self.extensions != Extensions::None
-                && (vlan.is_some() || (*family, *transport) != (Family::V6, Transport::Udp)) =>
+            _ if self.extensions != Extensions::None
+                && (*family, *transport) != (Family::V6, Transport::Udp) =>
             {
-                "extension headers stand in IPv6 UDP frames without a VLAN tag alone".into()
+                "extension headers stand in IPv6 UDP frames alone".into()
             }
             _ if !self.l4_checksum && !optional => {
                 format!("{family}/{transport} must have its checksum; only UDP over IPv4 can do without")

@@ -4,7 +4,7 @@
 //! `unsafe`. The parts, in the order in which they build on each other:
 //!
 //! - [`checksum`], [`mac`], and [`headers`]: the numbers that stand in headers, and the headers of test frames.
-//! - [`flow`]: addresses and ports of the frames; [`order`]: the order of flows; [`lengths`]: lengths of the frames.
+//! - [`endpoints`] and [`flow`]: addresses and ports of the frames; [`order`]: the order of flows; [`lengths`]: lengths of the frames.
 //! - [`Traffic`] and [`Load`]: all of this together, with its rate and its end; [`text`]: these values in JSON.
 //! - [`signature`]: the mark of a test frame; [`frame`]: writes test frames; [`mod@recognise`]: distinguishes them from others.
 //! - [`account`]: reordering and duplicates from sequence numbers; [`mod@pcap`]: capture files.
@@ -20,6 +20,7 @@
 pub mod account;
 mod answer;
 pub mod checksum;
+pub mod endpoints;
 mod extensions;
 pub mod flow;
 pub mod frame;
@@ -30,6 +31,7 @@ pub mod order;
 pub mod pcap;
 mod pcapng;
 pub mod recognise;
+mod selection;
 pub mod signature;
 mod template;
 pub mod text;
@@ -38,10 +40,9 @@ pub mod units;
 
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
+pub use endpoints::{DEFAULT_PORT, EndpointRange, MAX_PARSED_FLOWS};
 pub use extensions::Extensions;
-pub use flow::{
-    DEFAULT_PORT, EndpointRange, Flow, FlowSpace, MAX_FLOWS, MAX_PARSED_FLOWS, Ports, RFC2544_PORTS,
-};
+pub use flow::{Flow, FlowSpace, MAX_FLOWS, RFC2544_PORTS};
 pub use frame::{FCS_LEN, Family, FrameSpec, MAX_LEN_FCS, Transport};
 pub use headers::{EtherType, VlanTag};
 pub use lengths::{FrameMix, parse_sizes};
@@ -49,6 +50,7 @@ pub use mac::{MacAddr, SourceMacs};
 pub use order::{AliasEntry, AliasTable, FlowOrder, FlowPicker, SplitMix64};
 pub use pcap::{Reader, Record, Writer};
 pub use recognise::{ForeignKind, Recognised, recognise};
+pub use selection::Selection;
 pub use signature::{MAGIC, SIGNATURE_LEN, Signature};
 pub use template::{BaseSums, FrameTemplate};
 pub use traffic::{Filter, Findings, LARGEST_BATCH, Load, MILLION, RateStep, STREAMS, Second, Traffic};

@@ -96,6 +96,24 @@ impl SplitMix64 {
 /// 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Number `i` of a random order of the numbers below `n`: each occurs once. Numbers from `n` on start over.
+pub(crate) fn permuted(seed: u64, i: u64, n: u64) -> u64 {
+    let bits = 64 - (n - 1).leading_zeros();
+    let (mask, shift) = (u64::MAX.checked_shr(64 - bits).unwrap_or(0), (bits / 2).max(1));
+    let mut number = i % n;
+    loop {
+        // Each step can be undone among the numbers of so many bits. Those from `n` on are gone through again: they lead back below it.
+        for round in 0..4 {
+            let key = mixed(seed, round);
+            number = number.wrapping_mul(key | 1).wrapping_add(key >> 32) & mask;
+            number ^= number >> shift;
+        }
+        if number < n {
+            return number;
+        }
+    }
+}
+
 /// Number `i` of the random numbers of a seed.
 pub(crate) fn mixed(seed: u64, i: u64) -> u64 {
     mix(seed.wrapping_add(i.wrapping_add(1).wrapping_mul(GOLDEN)))
@@ -249,6 +267,16 @@ mod tests {
         ] {
             assert!(bad.parse::<FlowOrder>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_random_order_has_every_number_once() {
+        for n in [1, 2, 3, 7, 64, 1000, 65_537] {
+            let all: std::collections::HashSet<u64> = (0..n).map(|i| permuted(9, i, n)).collect();
+            assert!(all.len() as u64 == n && all.iter().all(|number| *number < n), "{n}");
+        }
+        assert_eq!(permuted(9, 7, 5), permuted(9, 2, 5));
+        assert!(permuted(1, 3, u64::MAX) < u64::MAX);
     }
 
     #[test]

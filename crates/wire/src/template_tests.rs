@@ -100,7 +100,7 @@ fn any_spec() -> impl Strategy<Value = FrameSpec> {
 }
 
 fn flow(family: Family, src: u128, dst: u128, src_port: u16, dst_port: u16) -> Flow {
-    let address = |bits| crate::flow::address_from(family, bits);
+    let address = |bits| crate::endpoints::address_from(family, bits);
     Flow { src: address(src), dst: address(dst), src_port, dst_port }
 }
 

@@ -106,6 +106,13 @@ impl Traffic {
         Some(Traffic { frame, flows, ipv6: None, ..self.clone() })
     }
 
+    /// The same frames from the other end.
+    #[must_use]
+    pub fn mirrored(&self) -> Traffic {
+        let second = |of: &Second| Second { flows: of.flows.mirrored(), ..of.clone() };
+        Traffic { flows: self.flows.mirrored(), ipv6: self.ipv6.as_ref().map(second), ..self.clone() }
+    }
+
     /// Streams of each thread and direction.
     pub fn streams_each(&self) -> usize {
         if self.ipv6.is_some() { 2 } else { 1 }
@@ -155,11 +162,10 @@ impl Traffic {
                 !(1..MILLION).contains(&second.millionths)
                     || second.flows.len() != self.flows.len()
                     || (frames, self.frame.transport) != (Family::V4, Transport::Udp)
-                    || self.frame.vlan.is_some()
                     || self.broadcast_every > 0
             }) =>
             {
-                "IPv6 frames go between IPv4 frames of UDP without a VLAN tag, more than none of them and less than all, and without broadcast frames"
+                "IPv6 frames go between IPv4 frames of UDP, more than none of them and less than all, and without broadcast frames"
                     .to_string()
             }
             () if flows != frames => format!("the flows are {flows}, the frames {frames}: choose one"),

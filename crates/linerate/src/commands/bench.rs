@@ -2,8 +2,8 @@
 
 use super::run::{self, Session};
 use crate::args::{
-    CampaignArgs, Cpus, Sizes, cpu_list, directions, duration, families, mapping, names_of, own_backend,
-    sizes,
+    CampaignArgs, Cpus, Headers, Sizes, cpu_list, directions, duration, families, mapping, names_of,
+    own_backend, sizes,
 };
 use crate::input;
 use crate::output::{all_of, usage};
@@ -89,7 +89,7 @@ pub struct Bench {
     pub sizes: Sizes,
 
     /// IP version
-    #[arg(long, value_parser = families(), default_value_if("rules", ArgPredicate::IsPresent, "4"), default_value = "both")]
+    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6_share", ArgPredicate::IsPresent, "4"), ("extension_headers", ArgPredicate::IsPresent, "6")]), default_value = "both")]
     pub family: Families,
 
     /// Flows, up to 5,000,000
@@ -104,6 +104,9 @@ pub struct Bench {
     /// Order of flows: sequential, random (RFC 4814: uniform), zipf:EXPONENT
     #[arg(long, value_name = "ORDER", default_value = "sequential")]
     pub order: FlowOrder,
+
+    #[command(flatten)]
+    pub headers: Headers,
 
     /// Offered load: max, 500kpps, 1Gbit/s:l1 (with preamble and gap), 1Gbit/s:l2, 50% (of --link-speed)
     #[arg(long, value_name = "RATE", default_value = "max")]
@@ -267,20 +270,20 @@ fn compose(args: &Bench) -> Result<Composed> {
         ("--batch", "batch", json!(args.batch)),
     ];
     plan.section("", "lab", lab);
-    let families = families_of(args)?;
+    let families: Vec<String> = families_of(args)?.iter().map(ToString::to_string).collect();
     let sizes: Vec<String> = args.sizes.0.iter().map(size).collect();
-    plan.section("", "traffic", traffic(args, families, &sizes)?);
+    let mut levels = vec![("--family", "family", families), ("--sizes", "size", sizes)];
+    levels.extend(args.headers.keys());
+    plan.section("", "traffic", traffic(args, &levels)?);
     let variants = variants(args, &mut plan)?;
-    let sizes: Vec<&str> = sizes.iter().map(String::as_str).collect();
-    for (argument, name, levels) in [("--family", "family", families), ("--sizes", "size", &sizes)] {
-        if levels.len() > 1 {
-            let sets = json!(format!("traffic.{name}"));
-            let keys = [(argument, "sets", sets), (argument, "levels", json!(levels))];
-            plan.section("", &format!("factors.{name}"), keys);
-        }
+    levels.retain(|(.., levels)| levels.len() > 1);
+    for (argument, name, levels) in &levels {
+        let sets = json!(format!("traffic.{name}"));
+        let keys = [(*argument, "sets", sets), (*argument, "levels", json!(levels))];
+        plan.section("", &format!("factors.{name}"), keys);
     }
     // Each ratio that a reader will look at decides when to stop; without ratios, the share of the tester's ceiling does.
-    let interests: &[&str] = match (variants > 1, families.len() > 1) {
+    let interests: &[&str] = match (variants > 1, levels.iter().any(|(_, name, _)| *name != "size")) {
         (true, true) => &["variants", "levels"],
         (true, false) => &["variants"],
         (false, true) => &["levels"],
@@ -312,23 +315,24 @@ fn families_of(args: &Bench) -> Result<&'static [&'static str]> {
     }
 }
 
-/// The keys of the frames; several levels of a key are a factor.
-fn traffic(
+/// The keys of the frames. `levels`: those that may have several, which are a factor then, with their arguments.
+fn traffic<'l>(
     args: &Bench,
-    families: &[&str],
-    sizes: &[String],
-) -> Result<[(&'static str, &'static str, Value); 9]> {
+    levels: &'l [(&'static str, &'static str, Vec<String>)],
+) -> Result<impl Iterator<Item = (&'static str, &'l str, Value)>> {
     let transport = match args.transport {
         Transport::Udp => "UDP",
         Transport::Tcp => "TCP",
         Transport::IcmpEcho => "ICMP",
     };
     let rate = (args.rate != Rate::Max).then(|| rate::serialize(&args.rate, serde_json::value::Serializer));
-    let unchecked = args.no_udp_checksum && transport == "UDP" && families.contains(&"IPv4");
-    let only = |levels: &[&str]| json!(if let [only] = levels { Some(*only) } else { None });
-    Ok([
-        ("--family", "family", only(families)),
-        ("--sizes", "size", only(&sizes.iter().map(String::as_str).collect::<Vec<_>>())),
+    let ipv4 = levels.iter().any(|(.., values)| values.iter().any(|value| value == "IPv4"));
+    let unchecked = args.no_udp_checksum && transport == "UDP" && ipv4;
+    let only = levels.iter().map(|(argument, name, values)| match &values[..] {
+        [only] => (*argument, *name, json!(only)),
+        _ => (*argument, *name, Value::Null),
+    });
+    Ok(only.chain([
         ("--transport", "transport", json!(transport)),
         ("--flows", "flows", json!(args.flows)),
         ("--order", "order", json!(args.order.to_string())),
@@ -336,7 +340,7 @@ fn traffic(
         ("--no-udp-checksum", "checksum", json!(unchecked.then_some(false))),
         ("--stamp-every", "stamp-every", json!(args.stamp_every)),
         ("--direction", "direction", json!((args.direction != "forward").then_some(&args.direction))),
-    ])
+    ]))
 }
 
 /// One length as a plan has it, with its unit.

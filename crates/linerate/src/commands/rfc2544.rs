@@ -1,10 +1,11 @@
 //! `linerate rfc2544`: the tests of RFC 2544, and of documents after it.
 
 use super::run::{self, Session, Which, chosen, of_arguments};
-use crate::args::{CampaignArgs, Share, directions, duration, families, names_of};
+use crate::args::{CampaignArgs, Headers, Share, directions, duration, families, names_of};
 use crate::output::{result, tell, usage};
 use anyhow::Result;
 use clap::Args;
+use clap::builder::ArgPredicate;
 use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
 use linerate_measure::record::Mode;
 use linerate_plan::campaign::{Campaign, Lab};
@@ -29,7 +30,9 @@ use std::time::Duration;
   sudo linerate rfc2544 --test throughput            one test, seven frame sizes
   sudo linerate rfc2544 --test latency --size 64 --size 1518
   sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
-  sudo linerate rfc2544 --filters 25 --test throughput     a modifier: also --networks 256, --broadcast, --ports random
+  sudo linerate rfc2544 --filters 25 --test throughput     a modifier: also --networks 256, --broadcast
+  sudo linerate rfc2544 --addresses random --ports random --test throughput    1,000 random flows (RFC 4814)
+  sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput --size 128     IPv4 and IPv6 at once (RFC 5180)
   sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --size 64
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
   sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s
@@ -44,7 +47,7 @@ Exit status: 0 measured, also where a result is marked; 1 an error, or a test wi
 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan, a file or a name that `linerate plan list` shows: the tests are made of each of its cells [default: --variant]
-    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "broadcast", "bursts", "filters"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "addresses", "source_macs", "ipv6_share", "extension_headers", "broadcast", "bursts", "filters"])]
     pub plan: Option<PathBuf>,
 
     /// A test; may be repeated [default: throughput, latency, frame-loss, back-to-back, recovery; those of the plan]
@@ -60,20 +63,19 @@ pub struct Rfc2544 {
     pub size: Vec<String>,
 
     /// IP version: 4, 6 or both
-    #[arg(long, value_parser = families(), default_value = "4")]
+    #[arg(long, value_parser = families(), default_value_if("extension_headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
     pub family: Families,
 
-    /// Flows, up to 5,000,000
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
-    pub flows: u32,
+    /// Flows, up to 5,000,000 [default: 1; 1,000 with random ports or addresses]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    pub flows: Option<u32>,
 
     /// Networks that destinations are spread over at random, with a route to each (section 12: 256); as many flows at least
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub networks: u32,
 
-    /// Ports of the flows: one pair, or random (RFC 4814)
-    #[arg(long, value_parser = ["counted", "random"], default_value = "counted")]
-    pub ports: String,
+    #[command(flatten)]
+    pub headers: Headers,
 
     /// One frame in 100 is a broadcast frame (section 11.1)
     #[arg(long)]
@@ -183,7 +185,17 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
         false => args.size.iter().map(|size| bytes(size)).collect(),
     };
     let quick = if args.size.is_empty() { "levels.size = [\"64 B\", \"1518 B\"]\n" } else { "" };
-    let random = args.networks > 1 || args.ports == "random";
+    let random = args.networks > 1 || args.headers.draws();
+    let flows = args.flows.unwrap_or(if args.headers.draws() { 1000 } else { 1 });
+    let (mut headers, mut factors) = (String::new(), String::new());
+    for (_, key, levels) in args.headers.keys() {
+        match &levels[..] {
+            [only] => headers += &format!("{key} = {}\n", json!(only)),
+            _ => {
+                factors += &format!("[factors.{key}]\nsets = \"traffic.{key}\"\nlevels = {}\n", json!(levels))
+            }
+        }
+    }
     let bursts = match &args.bursts[..] {
         [] => String::new(),
         some => format!(
@@ -193,15 +205,14 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
     let mut text = format!(
         "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n\
          [lab]\nmode = \"threaded\"\n[traffic]\nformat = \"rfc2544\"\nfamily = \"{family}\"\nflows = {}\norder = \"{}\"\n\
-         networks = {}\nports = {}\nbroadcast-every = {}\ndirection = {}\n\
-         {factor}{bursts}[factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
+         networks = {}\nbroadcast-every = {}\ndirection = {}\n\
+         {headers}{factor}{factors}{bursts}[factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
          [trials]\nmeasure = \"rfc2544\"\nduration = \"60 s\"\n\
          [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"1 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
          {quick}",
-        args.flows.max(args.networks),
+        flows.max(args.networks),
         if random { "random" } else { "sequential" },
         args.networks,
-        json!(args.ports),
         if args.broadcast { 100 } else { 0 },
         json!(args.direction),
         json!(sizes),

@@ -11,7 +11,7 @@ use linerate_linux::lab::addresses;
 use linerate_linux::net::netlink::Route;
 use linerate_linux::net::registry::Registry;
 use linerate_linux::net::sysfs;
-use linerate_linux::ports::user_generator::FrameSource;
+use linerate_linux::ports::frame_source::FrameSource;
 use linerate_linux::ports::{self, Port, Target, monotonic_ns};
 use linerate_measure::audit::OFFERED_TOLERANCE;
 use linerate_plan::units::{Rate, parse_link_speed};

@@ -9,8 +9,8 @@ use linerate_linux::lab::{end_hosts, support};
 use linerate_measure::experiment::{Benchmark, Measure};
 use linerate_measure::record::{Direction, Mode, PathOf, Roles, Skipped, Slot};
 use linerate_plan::Backend;
-use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement, StampedBy};
-use linerate_plan::lab::Lab as RealLab;
+use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Origins, Requirement, Room, StampedBy};
+use linerate_plan::lab::{HostAddress, Lab as RealLab};
 use linerate_plan::names::Named;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::{Cpus, Dut, End, Settings};
@@ -73,32 +73,57 @@ pub struct Source {
     pub cpus: Vec<Vec<u32>>,
     /// Threads that share a rate, if they are not the CPUs.
     pub threads: Option<usize>,
+    /// Interfaces that send.
+    pub generators: usize,
     /// Speed in bit/s that is 100 % of line rate.
     pub speed: Option<f64>,
     /// Where the addresses of flows begin.
     pub origins: Origins,
 }
 
-/// Where the addresses of flows begin, in IPv4 and in IPv6, where the lab file names networks of its own.
-pub type Origins = [Option<(IpAddr, IpAddr)>; 2];
-
 /// Where the flows of a lab begin: as the default ones do in their networks, at .10.1 of IPv4 and 10::1 below the prefix of IPv6.
 ///
 /// # Errors
 /// A network has no room for that.
 pub fn origins(lab: &RealLab) -> Result<Origins> {
+    let ends = lab.hosts.iter().flat_map(|host| {
+        host.send.iter().chain(&host.receive).chain(host.end(End::In)).chain(host.end(End::Out))
+    });
+    let links: Vec<IpAddr> = ends.flat_map(|end| &end.addresses).map(network).collect();
     let of_family = |six: bool| {
+        let links: Vec<IpAddr> = links.iter().copied().filter(|link| link.is_ipv6() == six).collect();
         let of = |end| lab.networks(end).into_iter().find(|network| network.contains(':') == six);
         let (Some(source), Some(destination)) = (of(End::In), of(End::Out)) else { return Ok(None) };
-        anyhow::Ok(Some((first_address(source)?, first_address(destination)?)))
+        let room = |network: &str| {
+            let (first, length) = first_address(network)?;
+            // Hosts of a link's own network are asked for by ARP, and there are none.
+            let taken = links.iter().copied().filter(|link| *link > first).min();
+            anyhow::Ok(Room { first, length, taken })
+        };
+        anyhow::Ok(Some([room(source)?, room(destination)?]))
     };
     Ok([of_family(false)?, of_family(true)?])
 }
 
-fn first_address(network: &str) -> Result<IpAddr> {
+/// The first address of an interface's network.
+fn network(of: &HostAddress) -> IpAddr {
+    let (address, length) = of.prefix();
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0);
+            Ipv4Addr::from(u32::from(v4) & mask).into()
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(length.min(128))).unwrap_or(0);
+            Ipv6Addr::from(u128::from(v6) & mask).into()
+        }
+    }
+}
+
+fn first_address(network: &str) -> Result<(IpAddr, u8)> {
     let wrong = || format!("the network {network} of the lab file");
     let (address, length) = network.split_once('/').with_context(wrong)?;
-    let length: u32 = length.parse().with_context(wrong)?;
+    let length: u8 = length.parse().with_context(wrong)?;
     let (address, longest) = match address.parse::<IpAddr>().with_context(wrong)? {
         IpAddr::V4(v4) => (IpAddr::V4(Ipv4Addr::from(u32::from(v4) | 0x0a01)), 20),
         IpAddr::V6(v6) => (IpAddr::V6(Ipv6Addr::from(u128::from(v6) | (0x10 << 64) | 1)), 59),
@@ -108,7 +133,7 @@ fn first_address(network: &str) -> Result<IpAddr> {
             "the network {network} of the lab file is too small for flows: /{longest} or shorter is wanted"
         );
     }
-    Ok(address)
+    Ok((address, length))
 }
 
 /// Finds the cells that can be measured on this machine. `simulated`: the machine is not examined; `no_xdp`: the reason why XDP
@@ -118,8 +143,8 @@ fn first_address(network: &str) -> Result<IpAddr> {
 /// The plan is for a lab of hosts, or wants impossible rates or flows.
 pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Option<&str>) -> Result<Prepared> {
     let (mode, roles, cpus) = share_cpus(plan)?;
-    let source =
-        Source { cpus, threads: None, speed: plan.experiment.link_speed, origins: Origins::default() };
+    let (speed, origins) = (plan.experiment.link_speed, Origins::default());
+    let source = Source { cpus, threads: None, generators: 1, speed, origins };
     let mut prepared = Prepared::new(plan, roles, mode, &source)?;
     prepared.consent = consent;
     check_tests(plan, |test| (simulated && test == Benchmark::Reset).then(|| NOTHING_BEFALLS.into()))?;
@@ -176,11 +201,12 @@ impl Prepared {
         let traffic = &self.kinds[kind].traffic;
         let Traffic { frame, mix, .. } = traffic;
         let threads = source.threads.unwrap_or(cpus.len());
-        if threads > 1 && traffic.burst > 0 {
+        if source.generators > 1 && traffic.burst > 0 {
             bail_usage!(
-                "{}: bursts of {} frames need a generator with one thread, and {threads} would send bursts of their own",
+                "{}: bursts of {} frames come from one interface, and {} would send bursts of their own",
                 cell.name,
-                traffic.burst
+                traffic.burst,
+                source.generators
             );
         }
         let asked_fps = cell
@@ -222,7 +248,7 @@ impl Prepared {
 
     /// The number of a kind of traffic on these CPUs.
     fn kind(&mut self, kind: &Kind, cpus: &[u32], source: &Source) -> Result<usize> {
-        let traffic = kind.traffic(source.origins[usize::from(kind.family == Family::V6)])?;
+        let traffic = kind.traffic(&source.origins)?;
         self.notes.extend(kind.lengthened());
         let card_stamps = kind.stamps == StampedBy::Hardware;
         if card_stamps && self.mode != Mode::Hosts {
@@ -396,7 +422,7 @@ fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
         lacking_of_cells(plan, &unmet(&plan.requirements), (0..plan.lanes.len()).map(of_lane).collect());
     let ipv6 = Path::new("/proc/sys/net/ipv6").exists();
     for (cell, reasons) in plan.cells.iter().zip(&mut all) {
-        if plan.kinds[cell.kind].family == Family::V6 && !ipv6 {
+        if plan.kinds[cell.kind].families().any(|family| family == Family::V6) && !ipv6 {
             reasons.push("this kernel has no IPv6".into());
         }
     }

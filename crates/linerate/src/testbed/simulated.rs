@@ -36,11 +36,11 @@ impl Simulated {
     /// Frames that cannot be built.
     pub fn new(prepared: Prepared, dut: MemoryDut, timing: Timing) -> Result<Self> {
         let link = |traffic: &Traffic, way: &Direction| {
-            let (flows, first_stream) = match way {
-                Direction::Reverse => (traffic.flows.mirrored(), 1),
-                _ => (traffic.flows.clone(), 0),
+            let (traffic, first_stream) = match way {
+                Direction::Reverse => (traffic.mirrored(), traffic.streams_each() as u8),
+                _ => (traffic.clone(), 0),
             };
-            MemoryLink::new(&Traffic { campaign: 1, first_stream, flows, ..traffic.clone() })
+            MemoryLink::new(&Traffic { campaign: 1, first_stream, ..traffic })
         };
         let of_kind = |kind: &TrafficKind| {
             kind.direction.ways().iter().map(|way| link(&kind.traffic, way)).collect::<Result<_, _>>()

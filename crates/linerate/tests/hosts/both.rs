@@ -112,6 +112,32 @@ fn one_host_or_several_send_and_count_at_each_side() {
     }
 }
 
+/// IPv6 between IPv4, with random addresses, ports and Ethernet sources, in both directions.
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn versions_are_mixed_between_hosts() {
+    let lab = RealLab::with_ipv6();
+    let mix = "ipv6-share = \"30 %\"\naddresses = \"random\"\nports = \"random\"\nsource-macs = \"random\"\nsize = \"128 B\"";
+    for port in ["linerate", "af-packet"] {
+        let file = fs::read_to_string(lab.scratch.file("LAB.toml")).unwrap();
+        lab.write("LAB.toml", &file.replace("tool = \"linerate\"", &format!("tool = \"{port}\"")));
+        let ended = lab.run(&only("forwarding").replace("[traffic]", &format!("[traffic]\n{mix}")), &[]);
+        lab.write("LAB.toml", &file);
+        let trials = lab.trials();
+        assert_eq!(trials.len(), 1, "{}{}", ended.stdout, ended.stderr);
+        conserved(&trials[0]);
+        assert_eq!([0, 1].map(|way| counts(&trials[0], way)[2]), [0, 0], "{:#}", trials[0]);
+        let sent = &trials[0]["generator"];
+        let streams = sent["streams"].as_array().unwrap();
+        let ipv6 = streams.iter().filter(|stream| stream["ipv6"] == true);
+        let ipv6: u64 = ipv6.map(|stream| stream["frames"].as_u64().unwrap()).sum();
+        let asked = sent["frames"].as_u64().unwrap() * 3 / 10;
+        assert!(streams.len() == 4 && ipv6.abs_diff(asked) <= 2, "{ipv6} of {asked}: {sent:#}");
+        std::fs::remove_dir_all(lab.records()).unwrap();
+    }
+    lab.is_as_it_was();
+}
+
 /// Before anything is sent, with the reason.
 #[test]
 #[ignore = "needs root and openssh-server"]

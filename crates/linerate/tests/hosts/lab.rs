@@ -165,6 +165,40 @@ impl RealLab {
         RealLab::of(site, None, LAB)
     }
 
+    /// With routes and addresses of IPv6 as well.
+    pub fn with_ipv6() -> RealLab {
+        let mut lab = RealLab::new();
+        // Without a route, a host whose port is a socket would answer each frame with an ICMPv6 error.
+        lab.on(
+            "generator",
+            "ip addr add 2001:2:0:7f00::2/64 dev g0 nodad; ip route add 2001:2:0:8000::/49 via 2001:2:0:7f00::1
+            ip route add blackhole 2001:2:0:10::/64",
+        );
+        lab.on(
+            "receiver",
+            "ip addr add 2001:2:0:ff00::2/64 dev r0 nodad; ip route add 2001:2::/49 via 2001:2:0:ff00::1
+            ip route add blackhole 2001:2:0:8010::/64",
+        );
+        lab.on(
+            "dut",
+            "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
+            ip addr add 2001:2:0:7f00::1/64 dev in0 nodad; ip addr add 2001:2:0:ff00::1/64 dev out0 nodad
+            ip route add 2001:2::/49 via 2001:2:0:7f00::2; ip route add 2001:2:0:8000::/49 via 2001:2:0:ff00::2
+            ip neigh replace 2001:2:0:7f00::2 lladdr 02:00:00:00:00:01 dev in0 nud permanent
+            ip neigh replace 2001:2:0:ff00::2 lladdr 02:00:00:00:00:04 dev out0 nud permanent",
+        );
+        let mut file = LAB.to_string();
+        for (four, six) in [("198.18.128", "2001:2:0:7f00"), ("198.19.128", "2001:2:0:ff00")] {
+            for host in [1, 2] {
+                let address = format!("\"{four}.{host}/24\"");
+                file = file.replace(&address, &format!("{address}, \"{six}::{host}/64\""));
+            }
+        }
+        lab.write("LAB.toml", &file);
+        lab.before = lab.state();
+        lab
+    }
+
     /// With one host at both ends of the DUT.
     pub fn with_one_tester() -> RealLab {
         let site = Site::new(&["generator", "dut"]);
@@ -250,7 +284,7 @@ impl RealLab {
     fn state(&self) -> String {
         self.on(
             "dut",
-            "sysctl -n net.ipv4.ip_forward; nft list ruleset; ip -o link show in0 | sed 's/link-netns.*//'; ip route; ip neigh show dev in0",
+            "sysctl -n net.ipv4.ip_forward; nft list ruleset; ip -o link show in0 | sed 's/link-netns.*//'; ip route; ip neigh show dev in0 nud permanent",
         )
     }
 

@@ -1,9 +1,11 @@
 //! AF_PACKET: the port that always works. The generator hands frames to the driver by `sendmmsg`, past the queueing
 //! discipline; the receiver reads a ring of blocks (TPACKET_V3) that the kernel fills with frames and hands over whole.
 
+use super::frame_source::FrameSource;
+use super::pacer::Pacer;
 use super::port::{Arrival, Made, Target, clock_ns, monotonic_ns};
 use super::stamps::Asked;
-use super::user_generator::{FrameSource, Pacer, Tally, Transmit, UserGenerator};
+use super::user_generator::{Tally, Transmit, UserGenerator};
 use super::user_receiver::{Account, Kernel, Receive, Shared, UserReceiver};
 use crate::error::{Doing, Error};
 use crate::net::Netns;

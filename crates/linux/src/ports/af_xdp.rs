@@ -7,8 +7,10 @@
 mod socket;
 
 use self::socket::{Receiving, Transmitting, dropped};
+use super::frame_source::FrameSource;
+use super::pacer::Pacer;
 use super::port::{Arrival, Made, Target, monotonic_ns};
-use super::user_generator::{FrameSource, Pacer, Tally, Transmit, UserGenerator};
+use super::user_generator::{Tally, Transmit, UserGenerator};
 use super::user_receiver::{Receive, Shared, UserReceiver};
 use super::xdp_receiver::attach;
 use crate::bpf;

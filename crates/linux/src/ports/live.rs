@@ -4,8 +4,9 @@
 //! redirects leave through the port's driver. One long call per CPU (each takes 13-33 ms to set up and end), ended by a signal;
 //! the program itself stops sending at its deadline, whatever happens to this process.
 
+use super::flow_table::{Tables, fill_tables};
+use super::pacer::{Pacer, together};
 use super::port::{Port, Target, ThreadCounters, Worker, go_first, sum};
-use super::user_generator::Pacer;
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
@@ -13,11 +14,7 @@ use aya::Ebpf;
 use aya::programs::{Program, ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
-use linerate_wire::{
-    AliasTable, BaseSums, FCS_LEN, Family, Flow, FlowOrder, FrameTemplate, Load, Signature, SourceMacs,
-    SplitMix64, Traffic, Transport,
-};
-use std::net::IpAddr;
+use linerate_wire::{Family, FlowOrder, Load, SourceMacs, SplitMix64, Traffic, Transport};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -64,10 +61,22 @@ struct GeneratorState {
     bursts: u64,
     bursts_ns: u64,
     burst_began: u64,
-    pad: [u64; 4],
+    burst_frames: u64,
+    second_sequence: u64,
+    second_bytes: u64,
+    back_second_sequence: u64,
+    back_second_bytes: u64,
+    second_stream: u32,
+    back_second_stream: u32,
+    share: u32,
+    is_second: u32,
+    second_flow: u64,
+    second_random: u64,
+    second_mix: u64,
+    pad: [u64; 2],
 }
 
-const _: () = assert!(size_of::<GeneratorState>() == 320);
+const _: () = assert!(size_of::<GeneratorState>() == 384);
 
 /// A generator of XDP live frames on chosen CPUs.
 pub struct LiveFrames {
@@ -122,9 +131,6 @@ impl LiveFrames {
         }
         let tables = Tables::new(traffic)?;
         let second = traffic.second();
-        if second.is_some() && back.is_some() {
-            return Err(Error::Refused("IPv6 frames between IPv4 frames go one way".into()));
-        }
         let second =
             second.map(|traffic| Tables::new(&traffic).map(|tables| (traffic, tables))).transpose()?;
         let second = second.as_ref();
@@ -217,11 +223,17 @@ fn first_state(traffic: &Traffic, thread: usize, threads: usize) -> GeneratorSta
         FlowOrder::Sequential => 0,
         FlowOrder::Random { seed } | FlowOrder::Zipf { seed, .. } => seed,
     };
+    let flow = traffic.flows.len() * thread as u64 / threads as u64;
+    let random = SplitMix64::new(seed.wrapping_add(thread as u64)).next_u64();
     GeneratorState {
-        flow: traffic.flows.len() * thread as u64 / threads as u64,
-        random: SplitMix64::new(seed.wrapping_add(thread as u64)).next_u64(),
+        flow,
+        random,
+        second_flow: flow,
+        second_random: random,
         stream: traffic.stream(thread).into(),
-        back_stream: traffic.stream(threads + thread).into(),
+        second_stream: traffic.stream(threads + thread).into(),
+        back_stream: traffic.stream(traffic.streams_each() * threads + thread).into(),
+        back_second_stream: traffic.stream(3 * threads + thread).into(),
         unicasts: u64::from(traffic.broadcast_every).saturating_sub(1),
         ..GeneratorState::default()
     }
@@ -236,9 +248,9 @@ fn program_name(traffic: &Traffic) -> String {
     };
     let vlan = if traffic.frame.vlan.is_some() { "_vlan" } else { "" };
     match traffic.frame.extensions.len() {
-        _ if traffic.ipv6.is_some() => "gen_mixed_udp".into(),
+        _ if traffic.ipv6.is_some() => format!("gen_mixed_udp{vlan}"),
         0 => format!("gen_{family}_{transport}{vlan}"),
-        bytes => format!("gen_{family}_{transport}_extended{bytes}"),
+        bytes => format!("gen_{family}_{transport}{vlan}_extended{bytes}"),
     }
 }
 
@@ -254,6 +266,10 @@ fn load(
         FlowOrder::Random { .. } => (1, 1),
         FlowOrder::Zipf { .. } => (2, flows),
     };
+    let seed = match traffic.source_macs {
+        SourceMacs::Own => None,
+        SourceMacs::Random { seed } => Some(seed),
+    };
     let numbers = [
         ("FLOWS", flows),
         ("ORDER", order),
@@ -262,8 +278,8 @@ fn load(
         ("SIGNED", u32::from(traffic.frame.signed)),
         ("BOTH", both.into()),
         ("BROADCAST_EVERY", traffic.broadcast_every),
-        ("BURST", traffic.burst * if both { 2 } else { 1 }),
-        ("SOURCE_MACS", u32::from(traffic.source_macs != SourceMacs::Own)),
+        ("BURST", u32::from(traffic.burst > 0)),
+        ("SOURCE_MACS", if seed.is_some() { traffic.flows.interface().into() } else { 0 }),
         ("IPV6_SHARE", traffic.ipv6.as_ref().map_or(0, |second| second.millionths)),
     ];
     let each = traffic.streams_each() as u32;
@@ -274,35 +290,10 @@ fn load(
         ("lengths", lengths * each),
         ("ports", ports),
     ];
-    let seed = match traffic.source_macs {
-        SourceMacs::Own => 0,
-        SourceMacs::Random { seed } => seed,
-    };
-    let seed = seed.to_le_bytes();
+    let seed = seed.unwrap_or(0).to_le_bytes();
     let mut bytes = vec![("TEMPLATE", &tables.template[..]), ("SOURCE_MACS_SEED", &seed[..])];
     bytes.extend(second.map(|second| ("TEMPLATE6", &second.template[..])));
     bpf::GENERATOR.load(&numbers, &bytes, &elements)
-}
-
-/// Fills the look-up tables; the mappings are dropped at once, the program keeps the maps. With millions of flows, one table in
-/// this process's memory at a time is enough.
-fn fill_tables(ebpf: &mut Ebpf, all: &[(&Traffic, &Tables)]) -> Result<(), Error> {
-    let [(traffic, _), ..] = all else { return Ok(()) };
-    let count = all.iter().map(|(traffic, _)| traffic.flows.len() as usize).sum();
-    let flows: MappedArray<FlowEntry> = MappedArray::take(ebpf, "flows", count)?;
-    let entries =
-        all.iter().flat_map(|(traffic, tables)| traffic.flows.iter().map(|flow| tables.flow_entry(&flow)));
-    for (i, entry) in entries.enumerate() {
-        flows.set(i, entry?);
-    }
-    drop(flows);
-    let lengths: Vec<LengthEntry> = all.iter().flat_map(|(_, tables)| tables.lengths.clone()).collect();
-    MappedArray::take(ebpf, "lengths", lengths.len())?.fill(&lengths);
-    if let FlowOrder::Zipf { exponent, .. } = traffic.order {
-        let aliases = AliasTable::zipf(traffic.flows.len() as u32, exponent);
-        MappedArray::take(ebpf, "aliases", aliases.entries().len())?.fill(aliases.entries());
-    }
-    Ok(())
 }
 
 impl Port for LiveFrames {
@@ -321,56 +312,48 @@ impl Port for LiveFrames {
         let back = self.back.get(self.aim);
         // Rate and number of frames are those of each direction.
         let ways = if back.is_some() { 2 } else { 1 };
-        let load = &load.times(ways);
+        let load = &together(&load.times(ways), &self.traffic, self.cpus.len());
         // One thread's frames take turns: an odd distance stamps those of both directions.
         let takes_turns = back.is_some() || self.traffic.ipv6.is_some();
         let stamp_every = self.traffic.stamp_every_of(load) | u32::from(takes_turns);
         for (thread, cpu) in self.cpus.iter().enumerate() {
-            let pacer = Pacer::new(load, thread, self.cpus.len()).in_bursts(load, &self.traffic, ways);
+            let of_all = (thread, self.cpus.len());
+            let pacer = Pacer::new(load, thread, of_all.1).in_bursts(load, &self.traffic, ways, of_all);
             let Pacer { rate_mfps, frames_left, step, burst, .. } = pacer;
             let (step_ns, step_mfps) = step.unwrap_or((u64::MAX, 0));
+            // Numbers of streams, flows and random numbers go on; what belongs to a load begins again.
             let known = self.states.get(*cpu as usize);
-            let GeneratorState {
-                sequence,
-                flow,
-                random,
-                mix,
-                bytes,
-                stream,
-                refused,
-                broadcasts,
-                unicasts,
-                ..
-            } = known;
-            let GeneratorState { back_sequence, back_bytes, back_stream, .. } = known;
             let state = GeneratorState {
                 duration_ns: load.duration_ns,
+                deadline_ns: 0,
                 frames_left,
                 rate_mfps,
+                credit: 0,
+                last_ns: 0,
+                first_ns: 0,
+                stall_ns: 0,
+                finished: 0,
+                stamp_in: 0,
                 target: self.aim as u32,
                 macs: addresses(&target),
                 back_macs: back.map_or([0; 12], addresses),
                 back_target: (self.targets.len() + self.aim) as u32,
+                back: 0,
+                back_flow: 0,
                 not_before: load.not_before_ns,
                 stamp_every,
                 step_ns,
                 step_mfps,
                 burst_left: if burst.is_some() { 0 } else { u64::MAX },
+                burst_next: 0,
                 burst_period: burst.map_or(0, |burst| burst.period),
-                // These go on.
-                sequence,
-                flow,
-                random,
-                mix,
-                bytes,
-                stream,
-                refused,
-                back_sequence,
-                back_bytes,
-                back_stream,
-                broadcasts,
-                unicasts,
-                ..GeneratorState::default()
+                burst_frames: burst.map_or(0, |burst| burst.frames),
+                bursts: 0,
+                bursts_ns: 0,
+                burst_began: 0,
+                share: 0,
+                is_second: 0,
+                ..known
             };
             self.states.set(*cpu as usize, state);
         }
@@ -382,20 +365,23 @@ impl Port for LiveFrames {
     }
 
     fn threads(&self) -> Vec<ThreadCounters> {
-        let thread = |((now, base), cpu): ((GeneratorState, &GeneratorState), &u32)| {
+        let (both, second) = (!self.back.is_empty(), self.traffic.ipv6.is_some());
+        let thread = |(nth, ((now, base), cpu)): (usize, ((GeneratorState, &GeneratorState), &u32))| {
+            let bytes_of = |frames: u64, counted: u64| match self.traffic.mix.pattern.len() {
+                1 => frames * self.frame.len() as u64,
+                _ => counted,
+            };
             let frames = now.sequence - base.sequence;
             let forward = ThreadCounters {
                 cpu: *cpu,
                 queue: *cpu,
                 stream: now.stream as u16,
                 frames,
-                bytes: match self.traffic.mix.pattern.len() {
-                    1 => frames * self.frame.len() as u64,
-                    _ => now.bytes - base.bytes,
-                },
+                bytes: bytes_of(frames, now.bytes - base.bytes),
                 refused: now.refused - base.refused,
                 broadcasts: now.broadcasts - base.broadcasts,
-                bursts: (now.bursts, now.bursts_ns),
+                // All threads send a part of each burst.
+                bursts: if nth == 0 { (now.bursts, now.bursts_ns) } else { (0, 0) },
                 next_sequence: now.sequence,
                 first_ns: now.first_ns,
                 last_ns: now.last_ns,
@@ -404,22 +390,28 @@ impl Port for LiveFrames {
                 reverse: false,
                 ipv6: false,
             };
-            let second = self.traffic.ipv6.is_some();
-            let reverse = (second || !self.back.is_empty()).then(|| ThreadCounters {
+            let reverse = ThreadCounters {
                 stream: now.back_stream as u16,
                 frames: now.back_sequence - base.back_sequence,
                 bytes: now.back_bytes - base.back_bytes,
                 refused: 0,
-                bursts: if second { (0, 0) } else { forward.bursts },
                 next_sequence: now.back_sequence,
-                reverse: !second,
-                ipv6: second,
+                reverse: true,
                 ..forward
-            });
-            [Some(forward), reverse]
+            };
+            let of_second = |way: ThreadCounters, stream: u32, [now, base]: [u64; 2], bytes: u64| {
+                ThreadCounters { bytes, ..way.of_second(stream as u16, now - base, now) }
+            };
+            let numbers = [now.second_sequence, base.second_sequence];
+            let bytes = now.second_bytes - base.second_bytes;
+            let forward6 = of_second(forward, now.second_stream, numbers, bytes);
+            let numbers = [now.back_second_sequence, base.back_second_sequence];
+            let bytes = now.back_second_bytes - base.back_second_bytes;
+            let reverse6 = of_second(reverse, now.back_second_stream, numbers, bytes);
+            [(true, forward), (second, forward6), (both, reverse), (both && second, reverse6)]
         };
-        let threads = self.current().into_iter().zip(&self.base).zip(&self.cpus);
-        threads.flat_map(thread).flatten().collect()
+        let threads = self.current().into_iter().zip(&self.base).zip(&self.cpus).enumerate();
+        threads.flat_map(thread).filter(|(there, _)| *there).map(|(_, counters)| counters).collect()
     }
 
     fn directions(&self) -> Vec<PortCounters> {
@@ -430,7 +422,9 @@ impl Port for LiveFrames {
 
     fn frames_each(&self) -> Option<[u64; 2]> {
         let each = |(now, base): (GeneratorState, &GeneratorState)| {
-            [now.sequence - base.sequence, now.back_sequence - base.back_sequence]
+            let forward = now.sequence - base.sequence + now.second_sequence - base.second_sequence;
+            let back = now.back_sequence - base.back_sequence;
+            [forward, back + now.back_second_sequence - base.back_second_sequence]
         };
         let sum = |all: [u64; 2], one: [u64; 2]| [all[0] + one[0], all[1] + one[1]];
         (!self.back.is_empty())
@@ -498,135 +492,4 @@ fn run_once(program: &Xdp, frame: &[u8], batch: u32) -> Result<(), Error> {
         }
         Err(error) => Err(bpf::program_error("generator", &error)),
     }
-}
-
-/// One flow; `struct flow` in generator.bpf.c. Multi-byte fields are in wire order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-struct FlowEntry {
-    source: [u8; 4],
-    destination: [u8; 4],
-    source_port: [u8; 2],
-    destination_port: [u8; 2],
-    ip_check: [u8; 2],
-    l4_sum: [u8; 2],
-}
-
-/// One step of a frame-length pattern; `struct length` in generator.bpf.c.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-struct LengthEntry {
-    frame: u16,
-    ip_length: [u8; 2],
-    l4_length: [u8; 2],
-    ip_delta: [u8; 2],
-    l4_delta: u32,
-    spare: u32,
-}
-
-/// One's complement sum of an address or any other even-sized field, as 16-bit words in wire order.
-fn sum_of(bytes: &[u8]) -> u32 {
-    bytes.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum()
-}
-
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
-}
-
-/// Everything that the eBPF program needs to build this traffic's frames.
-struct Tables {
-    /// The longest frame, whole: the input of BPF_PROG_RUN.
-    frame: Vec<u8>,
-    /// Its headers, for the program's TEMPLATE.
-    template: [u8; 112],
-    /// Frame lengths.
-    lengths: Vec<LengthEntry>,
-    base: BaseSums,
-    l2_len: usize,
-}
-
-impl Tables {
-    /// Prepares the tables.
-    ///
-    /// # Errors
-    /// A frame length that these headers do not fit.
-    fn new(traffic: &Traffic) -> Result<Self, Error> {
-        let (spec, pattern, longest) = (&traffic.frame, &traffic.mix.pattern, traffic.mix.max_len_fcs());
-        let base = FrameTemplate::new(spec, pattern.first().copied().unwrap_or(longest))?.base_sums();
-        let mut frame = vec![0; usize::from(longest) - FCS_LEN];
-        let signature = Signature { stream: traffic.stream(0), sequence: 0, time_ns: 0 };
-        let signature = spec.signed.then_some(&signature);
-        FrameTemplate::new(spec, longest)?.fill(&mut frame, &traffic.flows.flow(0), signature);
-        // With one length, the template carries it; otherwise the program writes the length fields.
-        let mut template = [0; 112];
-        template[..spec.header_len()].copy_from_slice(&frame[..spec.header_len()]);
-        let lengths =
-            pattern.iter().map(|len| length_entry(traffic, *len, &base)).collect::<Result<_, _>>()?;
-        Ok(Tables { frame, template, lengths, base, l2_len: spec.l2_len() })
-    }
-
-    /// The table entry of one flow.
-    ///
-    /// # Errors
-    /// An IPv6 address that differs from the others in more than its low 32 bits.
-    fn flow_entry(&self, flow: &Flow) -> Result<FlowEntry, Error> {
-        let (source, source_sum) = self.low_bits(flow.src, 8)?;
-        let (destination, destination_sum) = self.low_bits(flow.dst, 24)?;
-        let (source_port, destination_port) = (flow.src_port.to_be_bytes(), flow.dst_port.to_be_bytes());
-        let addresses = u64::from(source_sum) + u64::from(destination_sum);
-        let ip_check = !fold(u64::from(self.base.ip) + addresses);
-        let ports = sum_of(&source_port) + sum_of(&destination_port);
-        let l4_sum = fold(
-            u64::from(self.base.l4)
-                + u64::from(ports)
-                + if self.base.l4_covers_addresses { addresses } else { 0 },
-        );
-        Ok(FlowEntry {
-            source,
-            destination,
-            source_port,
-            destination_port,
-            ip_check: ip_check.to_be_bytes(),
-            l4_sum: l4_sum.to_be_bytes(),
-        })
-    }
-
-    /// The varying low 32 bits of an address, and the one's complement sum of all of it; `at` is its offset in the
-    /// IPv6 header, where the template has the first flow's.
-    fn low_bits(&self, address: IpAddr, at: usize) -> Result<([u8; 4], u32), Error> {
-        match address {
-            IpAddr::V4(a) => Ok((a.octets(), sum_of(&a.octets()))),
-            IpAddr::V6(a) => {
-                let octets = a.octets();
-                let start = self.l2_len + at;
-                if octets[..12] != self.frame[start..start + 12] {
-                    return Err(Error::Refused(format!(
-                        "{a} differs from the first address in its upper 96 bits: the generator varies the lower 32"
-                    )));
-                }
-                Ok(([octets[12], octets[13], octets[14], octets[15]], sum_of(&octets)))
-            }
-        }
-    }
-}
-
-fn length_entry(traffic: &Traffic, len_fcs: u16, base: &BaseSums) -> Result<LengthEntry, Error> {
-    let sums = FrameTemplate::new(&traffic.frame, len_fcs)?.base_sums();
-    let frame = len_fcs - FCS_LEN as u16;
-    let ip = frame - traffic.frame.l2_len() as u16;
-    let l4 = ip - traffic.frame.l3_len() as u16;
-    let ip_length = if traffic.frame.family == Family::V4 { ip } else { l4 };
-    // In one's complement arithmetic, subtracting is adding the complement.
-    let difference = |new: u32, old: u32| fold(u64::from(new) + u64::from(!fold(old.into())));
-    Ok(LengthEntry {
-        frame,
-        ip_length: ip_length.to_be_bytes(),
-        l4_length: l4.to_be_bytes(),
-        ip_delta: difference(sums.ip, base.ip).to_be_bytes(),
-        l4_delta: u32::from(difference(sums.l4, base.l4).to_be()),
-        spare: 0,
-    })
 }

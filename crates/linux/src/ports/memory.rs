@@ -4,7 +4,8 @@
 //! Frames are built, signed, stamped, recognised and accounted for as on a real link. Time is simulated: a trial takes only the
 //! CPU time that its frames need, and its result does not depend on how busy the machine is.
 
-use super::user_generator::{Due, FrameSource, Pacer};
+use super::frame_source::FrameSource;
+use super::pacer::{Due, Pacer};
 use super::user_receiver::Account;
 use crate::error::Error;
 use crate::trial::Outcome;
@@ -134,8 +135,12 @@ impl MemoryLink {
         self.pacer = Pacer::new(&paced, 0, 1);
         if load.rate.is_some() {
             let burst_fps = self.traffic.burst_fps.or(Some(fastest));
-            self.pacer =
-                self.pacer.clone().in_bursts(&load, &Traffic { burst_fps, ..self.traffic.clone() }, 1);
+            self.pacer = self.pacer.clone().in_bursts(
+                &load,
+                &Traffic { burst_fps, ..self.traffic.clone() },
+                1,
+                (0, 1),
+            );
         }
         let load = paced;
         let began_ns = self.now_ns;

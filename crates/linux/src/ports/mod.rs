@@ -6,8 +6,11 @@ mod af_xdp;
 pub mod answer;
 pub mod ends;
 mod findings;
+mod flow_table;
+pub mod frame_source;
 pub mod live;
 pub mod memory;
+mod pacer;
 mod port;
 pub mod stamps;
 pub mod user_generator;
@@ -72,8 +75,8 @@ pub fn both_ways(backend: Backend, sides: [(&Netns, &[Target]); 2], traffic: &Tr
             Ok(Box::new(both.map_err(Error::naming_privileges)?))
         }
         Backend::AfPacket => {
-            let first_stream = traffic.first_stream.wrapping_add(cpus.len() as u8);
-            let answers = Traffic { first_stream, flows: traffic.flows.mirrored(), ..traffic.clone() };
+            let first_stream = traffic.first_stream.wrapping_add((cpus.len() * traffic.streams_each()) as u8);
+            let answers = Traffic { first_stream, ..traffic.mirrored() };
             let forward = generator(backend, inside, targets, traffic, cpus)?;
             let reverse = generator(backend, outside, back, &answers, cpus)?;
             Ok(Box::new(ends::Ends::new(vec![forward, reverse])))

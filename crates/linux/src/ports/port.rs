@@ -57,6 +57,24 @@ pub struct ThreadCounters {
     pub ipv6: bool,
 }
 
+impl ThreadCounters {
+    /// Those of this thread's IPv6 frames between others; what the frames share counts once.
+    pub(super) fn of_second(self, stream: u16, frames: u64, next_sequence: u64) -> ThreadCounters {
+        let (broadcasts, bursts) = (0, (0, 0));
+        ThreadCounters {
+            stream,
+            frames,
+            next_sequence,
+            broadcasts,
+            bursts,
+            bytes: 0,
+            refused: 0,
+            ipv6: true,
+            ..self
+        }
+    }
+}
+
 /// A place where frames leave or arrive: a generator or a receiver.
 pub trait Port: Send {
     /// How frames leave or arrive.

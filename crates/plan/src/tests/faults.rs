@@ -11,7 +11,7 @@ fn fault(lines: &str, says: &str) -> Diagnostic {
 
 /// Lines, a part of the message, and a part of the help.
 #[rustfmt::skip]
-const BAD: [(&str, &str, &str); 85] = [
+const BAD: [(&str, &str, &str); 86] = [
     // Names.
     ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
     ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
@@ -56,7 +56,8 @@ const BAD: [(&str, &str, &str); 85] = [
     ("lab.mode = \"end-hosts\"\ntraffic.direction = \"both\"\n[variants.a]", "no such direction", "end hosts"),
     ("traffic.burst = 64\n[variants.a]", "bursts at the highest rate", "rate ="),
     ("lab.mode = \"end-hosts\"\ntraffic.burst = 64\n[variants.a]", "no such burst", "end hosts"),
-    ("lab.file = \"x\"\ntraffic.ipv6-share = \"10 %\"\n[variants.a]", "in the embedded lab alone", "leave it out on hosts"),
+    ("traffic.ipv6-share = \"10 %\"\n[variants.a]\nrules = { tool = \"nftables\", filter = \"stateful\" }", "through connection tracking", "leave it out for stateful"),
+    ("traffic.addresses = \"any\"\n[variants.a]", "choice of ports or addresses", ""),
     ("traffic.ipv6-share = \"100 %\"\n[variants.a]", "less than all", ""),
     ("traffic = { ipv6-share = \"10 %\", transport = \"TCP\" }\n[variants.a]", "IPv4 frames of UDP", ""),
     ("traffic.extension-headers = \"chain\"\n[variants.a]", "in IPv6 UDP frames", ""),

@@ -17,7 +17,7 @@ use linerate_measure::record::{Clocks, CpuShare, Direction, Stamped};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use linerate_stats::histogram::Histogram;
-use linerate_wire::{Filter, FlowOrder, Load, MacAddr, RateStep, STREAMS, Traffic, Transport};
+use linerate_wire::{Filter, FlowOrder, Load, MILLION, MacAddr, RateStep, STREAMS, Traffic, Transport};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -540,8 +540,9 @@ impl RealLab {
         for (traffic, direction) in kinds {
             let ways = direction.ways().len();
             let traffic = Traffic { campaign, first_stream: first as u8, ..traffic };
+            let threads: usize = cabling.ways[..ways].iter().map(|way| threads(&way.senders)).sum();
+            first += threads * traffic.streams_each();
             all.push(Kind { traffic, ways, prepared: false });
-            first += cabling.ways[..ways].iter().map(|way| threads(&way.senders)).sum::<usize>();
         }
         if first > STREAMS {
             return Err(format!(
@@ -572,7 +573,13 @@ impl RealLab {
         answer: bool,
         interrupted: &AtomicBool,
     ) -> Result<[u64; 4]> {
-        // Senders share the frames, and each begins with the first flow.
+        // Senders share the frames, and each begins with the first flow. Of two IP versions, the one with fewer frames needs longer.
+        let rarer = self.kinds[kind]
+            .traffic
+            .ipv6
+            .as_ref()
+            .map_or(MILLION, |second| second.millionths.min(MILLION - second.millionths).max(1));
+        let flows = flows.saturating_mul(MILLION.into()).div_ceil(rarer.into());
         let frames = flows.saturating_mul(self.cabling.ways[way].senders.len() as u64);
         let most_ns = LEARN_WITHIN_NS + frames.saturating_mul(LEARNING_NS);
         let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
@@ -654,8 +661,9 @@ impl RealLab {
     fn streams(&self, kind: usize, way: usize, sender: usize) -> impl Iterator<Item = u8> + use<> {
         let (before, from) = self.cabling.ways[way].senders.split_at(sender);
         let others: usize = self.cabling.ways[..way].iter().map(|way| threads(&way.senders)).sum();
-        let first = usize::from(self.kinds[kind].traffic.first_stream) + others + threads(before);
-        (first..first + threads(&from[..1])).map(|stream| stream as u8)
+        let traffic = &self.kinds[kind].traffic;
+        let first = usize::from(traffic.first_stream) + (others + threads(before)) * traffic.streams_each();
+        (first..first + threads(&from[..1]) * traffic.streams_each()).map(|stream| stream as u8)
     }
 
     fn prepare(&mut self, kind: usize) -> Result<()> {
@@ -697,9 +705,9 @@ impl RealLab {
         for (number, way) in ways.iter().enumerate() {
             for (nth, sender) in way.senders.iter().enumerate() {
                 let traffic = self.kinds[kind].traffic.addressed(MacAddr::default(), sender.to);
-                let flows = if number == 0 { traffic.flows } else { traffic.flows.mirrored() };
+                let traffic = if number == 0 { traffic } else { traffic.mirrored() };
                 let first_stream = self.streams(kind, number, nth).next().unwrap_or_default();
-                let role = Role::Generator(Box::new(Traffic { first_stream, flows, ..traffic }));
+                let role = Role::Generator(Box::new(Traffic { first_stream, ..traffic }));
                 let sends = port(generator_name(kind, number, nth), &sender.card, role);
                 self.agents[sender.card.agent].prepare(sends)?;
             }

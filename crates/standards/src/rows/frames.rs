@@ -4,10 +4,11 @@ use super::row;
 use crate::Level::{Must, Should};
 use crate::Part::{All, Beside};
 use crate::Row;
-use crate::case::{Case, Outcome, holds, not_run};
+use crate::case::{self, Case, Outcome, holds, not_run};
 use linerate_measure::record::{Slot, TrialRecord};
-use linerate_wire::{Family, FlowOrder, Ports, RFC2544_PORTS, SourceMacs, Traffic};
+use linerate_wire::{Family, FlowOrder, RFC2544_PORTS, Selection, SourceMacs, Traffic};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 pub const ROWS: &[&Row] = &[
     &row("2544-8a", Should, All, "test frames exactly as appendix C has them", |case| {
@@ -172,17 +173,28 @@ pub const ROWS: &[&Row] = &[
         }
     }),
     &row("4814-4.4", Should, All, "random addresses where the DUT hashes them", |case| {
-        let networks = |traffic: &&Traffic| {
-            let networks = traffic.flows.networks().max(1) as usize;
-            let mut counts = vec![0u64; networks];
-            let drawn = traffic.flows.len().min(MOST_FLOWS);
-            (0..drawn).for_each(|i| counts[i as usize % networks] += 1);
-            let random = matches!(traffic.order, FlowOrder::Random { .. });
-            let even = is_even(&counts);
-            (!(random && even && networks > 1))
-                .then(|| format!("{} networks, {} order", networks, traffic.order))
+        let skewed = |traffic: &&Traffic| {
+            let flows = &traffic.flows;
+            let host = |address: IpAddr| match address {
+                IpAddr::V4(v4) => u64::from(u32::from(v4)),
+                IpAddr::V6(v6) => u64::from(u128::from(v6) as u32),
+            };
+            // Successive flows go to successive networks: what remains is the host.
+            let size = match (flows.networks(), flows.family()) {
+                (0 | 1, _) => u64::MAX,
+                (_, Family::V4) => 1 << 8,
+                (_, Family::V6) => 1 << 16,
+            };
+            let all = || (0..flows.len().min(MOST_FLOWS)).map(|i| flows.flow(i));
+            match flows.addresses() {
+                Selection::Counted => Some(format!("{}, {} order", flows, traffic.order)),
+                _ => uneven([
+                    all().map(|flow| host(flow.src)).collect(),
+                    all().map(|flow| host(flow.dst) % size).collect(),
+                ]),
+            }
         };
-        case.each(random(case), networks, "sets of flows, uniform over their networks")
+        case.each(drawn(case), skewed, "sets of flows with random addresses, uniform by chi-square")
     }),
     &row(
         "4814-4.5",
@@ -191,19 +203,16 @@ pub const ROWS: &[&Row] = &[
         "random ports, uniform: source 1024 to 65535, destination 1 to 49151",
         |case| {
             let skewed = |traffic: &&Traffic| {
-                let (mut sources, mut destinations) = ([0u64; 16], [0u64; 16]);
-                for i in 0..traffic.flows.len().min(MOST_FLOWS) {
-                    let flow = traffic.flows.flow(i);
-                    if flow.src_port < 1024 || !(1..=49_151).contains(&flow.dst_port) {
-                        return Some(format!("port {} or {} is outside", flow.src_port, flow.dst_port));
-                    }
-                    sources[usize::from(flow.src_port - 1024) / 4032] += 1;
-                    destinations[usize::from(flow.dst_port - 1) / 3072] += 1;
+                let flows = (0..traffic.flows.len().min(MOST_FLOWS)).map(|i| traffic.flows.flow(i));
+                let ports: Vec<[u64; 2]> =
+                    flows.map(|flow| [flow.src_port.into(), flow.dst_port.into()]).collect();
+                let outside = |[src, dst]: &&[u64; 2]| *src < 1024 || !(1..=49_151).contains(dst);
+                match ports.iter().find(outside) {
+                    Some([src, dst]) => Some(format!("port {src} or {dst} is outside")),
+                    None => uneven([0, 1].map(|end| ports.iter().map(|of| of[end]).collect())),
                 }
-                (!is_even(&sources) || !is_even(&destinations))
-                    .then(|| "they are not uniform by chi-square".into())
             };
-            case.each(random(case), skewed, "sets of flows with random ports, uniform by chi-square")
+            case.each(drawn(case), skewed, "sets of flows with random ports, uniform by chi-square")
         },
     ),
     &row(
@@ -263,16 +272,33 @@ pub const ROWS: &[&Row] = &[
 /// Flows that a check looks at.
 const MOST_FLOWS: u64 = 100_000;
 
-fn random<'c>(case: &'c Case<'_>) -> impl Iterator<Item = &'c Traffic> {
-    case.traffics().filter(|traffic| traffic.flows.ports() != Ports::Counted)
+fn drawn<'c>(case: &'c Case<'_>) -> impl Iterator<Item = &'c Traffic> {
+    case.traffics().filter(|traffic| case::is_drawn(traffic))
 }
 
-/// Whether counts are as even as chance makes them: chi-square below five standard deviations beyond its mean.
-fn is_even(counts: &[u64]) -> bool {
-    let expected = counts.iter().sum::<u64>() as f64 / counts.len().max(1) as f64;
-    let chi: f64 = counts.iter().map(|count| (*count as f64 - expected).powi(2) / expected.max(1e-9)).sum();
-    let freedom = counts.len().saturating_sub(1) as f64;
-    chi <= freedom + 5.0 * (2.0 * freedom).sqrt()
+/// Why the sources and the destinations of flows are not random and uniform, by the sixteenths of the range that they are in. Chance
+/// makes chi-square exceed its mean by five standard deviations hardly ever.
+fn uneven(ends: [Vec<u64>; 2]) -> Option<String> {
+    const PARTS: u64 = 16;
+    let skewed = |numbers: &Vec<u64>| {
+        let (first, last) = (numbers.iter().min().copied()?, numbers.iter().max().copied()?);
+        let (all, range) = (numbers.len() as f64, last - first + 1);
+        if numbers.len() < 5 * PARTS as usize || range < PARTS {
+            return Some(format!("{all} flows from {first} to {last} are too few for chi-square"));
+        }
+        let mut counts = [0u64; PARTS as usize];
+        numbers.iter().for_each(|number| counts[((number - first) * PARTS / range) as usize] += 1);
+        // Parts of a small range have not all the same size.
+        let below = |part: u64| (part * range).div_ceil(PARTS);
+        let of_part = |(part, count): (u64, &u64)| {
+            let expected = all * (below(part + 1) - below(part)) as f64 / range as f64;
+            (*count as f64 - expected).powi(2) / expected
+        };
+        let (chi, freedom) = ((0..).zip(&counts).map(of_part).sum::<f64>(), PARTS as f64 - 1.0);
+        let skewed = chi > freedom + 5.0 * (2.0 * freedom).sqrt();
+        skewed.then(|| format!("those from {first} to {last} are not uniform by chi-square"))
+    };
+    ends.iter().find_map(skewed)
 }
 
 /// Rules before the one that permits, of a slot whose DUT filters.

@@ -176,12 +176,15 @@ const CHANGES: &[(&str, &[&str], Change)] = &[
         Figures::DelayVariation(f) => f.runs.truncate(19),
         _ => unreachable!(),
     }),
-    ("4814-4.4", &["2544-12"], |m| {
-        m.campaign.slots[7].traffic.as_mut().unwrap().order = FlowOrder::Sequential
+    ("4814-4.4", &[], |m| {
+        let ends = ([198, 18, 1, 2].into(), [198, 19, 0, 66].into());
+        let counted = FlowSpace::across(ends, RFC2544_PORTS, 256, 25_600).unwrap();
+        m.campaign.slots[7].traffic.as_mut().unwrap().flows =
+            counted.with_ports(Selection::Random { seed: 1 });
     }),
-    ("4814-4.5", &["4814-4.4"], |m| {
+    ("4814-4.5", &[], |m| {
         let own = m.campaign.slots[7].traffic.as_mut().unwrap();
-        own.flows = own.flows.clone().with_ports(Ports::Counted);
+        own.flows = own.flows.clone().with_ports(Selection::Counted);
     }),
     ("2889-4", &[], |m| m.slot().transport = "TCP".into()),
     ("2889-5.1a", &[], |m| match m.figures(Benchmark::ForwardingRate) {

@@ -452,13 +452,12 @@ pub fn lane_steps(
 /// Rates or flows that cannot be.
 pub fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
     let nobody = Roles { generator: vec![], dut: vec![], receiver: vec![], control: vec![] };
-    let threads = lab.map_or(1, |lab| {
-        let sends = lab.generators().flat_map(|host| &host.send);
-        sends.map(|interface| interface.threads.unwrap_or(1) as usize).sum::<usize>().max(1)
-    });
+    let sends = lab.iter().flat_map(|lab| lab.generators()).flat_map(|host| &host.send);
+    let threads: Vec<usize> = sends.map(|interface| interface.threads.unwrap_or(1) as usize).collect();
     let source = Source {
         cpus: Vec::new(),
-        threads: Some(threads),
+        threads: Some(threads.iter().sum::<usize>().max(1)),
+        generators: threads.len(),
         speed: plan.experiment.link_speed.or(lab.and_then(|lab| lab.link_speed)),
         origins: lab.map(origins).transpose()?.unwrap_or_default(),
     };

@@ -1,79 +1,13 @@
-//! Tests of frames and pacing, on a clock that the tests move.
+//! Tests of pacing, on a clock that the tests move.
 
 use super::*;
-use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, RateStep, Recognised, Transport, recognise};
+use linerate_wire::{Family, FlowSpace, FrameMix, FrameSpec, MacAddr, RateStep, Transport};
 use std::time::Duration;
 
-fn traffic(flows: u32, order: FlowOrder) -> Traffic {
-    let from = MacAddr([2, 0, 0, 0, 0, 1]);
-    let frame = FrameSpec::new(MacAddr([0xff; 6]), from, Family::V4, Transport::Udp);
-    let traffic = Traffic::new(frame, FrameMix::single(64), FlowSpace::benchmark(Family::V4, flows).unwrap());
-    Traffic { order, campaign: 7, first_stream: 3, stamp_every: 4, ..traffic }
-}
-
-fn frames(source: &mut FrameSource, n: usize) -> Vec<(Signature, Flow, usize)> {
-    let mut buf = [0; 2000];
-    let mut one = |now| {
-        let len = source.fill(&mut buf, now);
-        let Recognised::Test { signature, flow, .. } = recognise(&buf[..len]) else {
-            panic!("not a test frame")
-        };
-        (signature, flow, len)
-    };
-    (0..n).map(|i| one(1000 + i as u64)).collect()
-}
-
-#[test]
-fn frames_carry_stream_sequence_stamp_and_length() {
-    let mut traffic = traffic(10, FlowOrder::Sequential);
-    traffic.mix = "genome:aab".parse().unwrap();
-    let mut source = FrameSource::new(&traffic, 1, 2).unwrap();
-    let all = frames(&mut source, 9);
-    assert!(all.iter().all(|(s, ..)| s.stream == 0x0704));
-    assert_eq!(all.iter().map(|(s, ..)| s.sequence).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
-    assert_eq!(all.iter().map(|(s, ..)| s.time_ns).collect::<Vec<_>>(), [1000, 0, 0, 0, 1004, 0, 0, 0, 1008]);
-    assert_eq!(all.iter().map(|a| a.2).collect::<Vec<_>>(), [60, 60, 124, 60, 60, 124, 60, 60, 124]);
-    let flows: Vec<Flow> = [5, 6, 7, 8, 9, 0, 1, 2, 3].map(|i| traffic.flows.flow(i)).to_vec();
-    assert_eq!(
-        all.iter().map(|a| a.1).collect::<Vec<_>>(),
-        flows,
-        "the second of two threads starts in the middle"
-    );
-    source.unsent(2);
-    source.begin(traffic.stamp_every);
-    let next = frames(&mut source, 1)[0];
-    assert_eq!((next.0.sequence, next.0.time_ns, source.sequence, source.longest()), (7, 1000, 8, 124));
-}
-
-#[test]
-fn threads_draw_different_flows_and_the_same_again() {
-    let order = FlowOrder::Random { seed: 5 };
-    let drawn = |thread| {
-        let mut source = FrameSource::new(&traffic(1000, order), thread, 2).unwrap();
-        frames(&mut source, 20).into_iter().map(|(_, flow, _)| flow).collect::<Vec<_>>()
-    };
-    assert_ne!(drawn(0), drawn(1));
-    assert_eq!(drawn(1), drawn(1));
-}
-
-#[test]
-fn many_flows_are_computed_as_the_table_has_them() {
-    let big = traffic(20_000, FlowOrder::Sequential);
-    let mut source = FrameSource::new(&big, 1, 2).unwrap();
-    let (_, flow, _) = frames(&mut source, 1)[0];
-    assert_eq!(flow, big.flows.flow(10_000));
-}
-
-#[test]
-fn refusals() {
-    let mut bad = traffic(1, FlowOrder::Sequential);
-    bad.mix = FrameMix::single(63);
-    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(Error::Traffic(_))));
-    bad.mix.pattern.clear();
-    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(Error::Traffic(_))));
-    let mut bad = traffic(1, FlowOrder::Sequential);
-    bad.flows = FlowSpace::benchmark(Family::V6, 1).unwrap();
-    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(Error::Traffic(_))));
+fn traffic() -> Traffic {
+    let nowhere = MacAddr::default();
+    let frame = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
+    Traffic::new(frame, FrameMix::single(64), FlowSpace::benchmark(Family::V4, 10).unwrap())
 }
 
 fn load(rate: Option<f64>, ms: u64, frames: Option<u64>) -> Load {
@@ -144,7 +78,7 @@ fn a_step_changes_the_rate_at_its_moment() {
 
 /// When frames leave, by a clock that jumps to the next one.
 fn times(load: &Load, traffic: &Traffic, ways: u32) -> (Vec<u64>, Pacer) {
-    let mut pacer = Pacer::new(load, 0, 1).in_bursts(load, traffic, ways);
+    let mut pacer = Pacer::new(load, 0, 1).in_bursts(load, traffic, ways, (0, 1));
     let (mut now, mut times) = (1_000, Vec::new());
     loop {
         match pacer.due(now, 64) {
@@ -160,7 +94,7 @@ fn times(load: &Load, traffic: &Traffic, ways: u32) -> (Vec<u64>, Pacer) {
 
 #[test]
 fn bursts_have_the_mean_rate_and_the_gap_of_their_own() {
-    let bursts = Traffic { burst: 16, burst_fps: Some(100_000.0), ..traffic(1, FlowOrder::Sequential) };
+    let bursts = Traffic { burst: 16, burst_fps: Some(100_000.0), ..traffic() };
     let (sent, pacer) = times(&load(Some(3000.0), 1000, None), &bursts, 1);
     assert_eq!(sent.len(), 188 * 16, "of 187.5 periods of 5.33 ms");
     for (number, burst) in sent.chunks(16).enumerate() {
@@ -182,12 +116,12 @@ fn bursts_have_the_mean_rate_and_the_gap_of_their_own() {
 
 #[test]
 fn a_step_changes_the_pauses_between_bursts_and_stalls_are_caught_up_with() {
-    let bursts = Traffic { burst: 10, ..traffic(1, FlowOrder::Sequential) };
+    let bursts = Traffic { burst: 10, ..traffic() };
     let step = Some(RateStep { after_ns: 500_000_000, rate: 100.0 });
     let (sent, _) = times(&Load { step, ..load(Some(1000.0), 1000, None) }, &bursts, 1);
     assert_eq!(sent.len(), 500 + 10 + 40, "the burst after the step was due before it");
     let load = load(Some(1000.0), 10_000, None);
-    let mut pacer = Pacer::new(&load, 0, 1).in_bursts(&load, &bursts, 1);
+    let mut pacer = Pacer::new(&load, 0, 1).in_bursts(&load, &bursts, 1, (0, 1));
     let mut at = |now| {
         let mut frames = 0;
         while let Due::Frames(due) = pacer.due(now, 64) {
@@ -217,4 +151,31 @@ fn a_stalled_generator_catches_up_with_a_limit() {
 fn slow_rates_survive_long_waits() {
     let mut pacer = Pacer::new(&load(Some(0.5), 10_000, None), 0, 1);
     assert_eq!(run(&mut pacer, 1, 1_000_000_000, 8), 5);
+}
+
+#[test]
+fn threads_share_each_burst() {
+    let load = Load { not_before_ns: 1000, ..load(Some(50_000.0), 100, None) };
+    let traffic = Traffic { burst: 50, burst_fps: Some(1e6), ..traffic() };
+    let mut sent = Vec::new();
+    for thread in 0..3 {
+        let mut pacer = Pacer::new(&load, thread, 3).in_bursts(&load, &traffic, 1, (thread, 3));
+        // They begin apart, and their bursts still begin together.
+        let mut now = 1000 + thread as u64 * 7000;
+        loop {
+            match pacer.due(now, 64) {
+                Due::Over => break,
+                Due::Wait(_) => {}
+                Due::Frames(n) => {
+                    pacer.spent(n);
+                    sent.extend(std::iter::repeat_n((now - 1000) / 1_000_000, n as usize));
+                }
+            }
+            now += 500;
+        }
+    }
+    let of_burst = |number: u64| sent.iter().filter(|burst| **burst == number).count();
+    assert_eq!((1..99).map(of_burst).collect::<Vec<_>>(), vec![50; 98]);
+    let alone = Pacer::new(&load, 60, 64).in_bursts(&load, &traffic, 1, (60, 64));
+    assert_eq!(alone.frames_left, 0, "more threads than frames");
 }
