@@ -13,7 +13,7 @@ pub use benchmarks::{
     Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
 };
 pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
-pub use event::{DutEvent, EventClass};
+pub use event::{DutEvent, EventClass, POWER_OFF_NS};
 pub use finding::{
     Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength, Verdict,
 };

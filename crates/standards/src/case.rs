@@ -170,6 +170,13 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// A load that is not the throughput of its slot.
+    pub fn off(&self, slot: usize, load: f64) -> Option<String> {
+        let Some(throughput) = self.throughput(slot) else { return Some("no throughput".into()) };
+        let same = (load - throughput).abs() <= 1e-6 * throughput;
+        (!same).then(|| format!("{load:.0} frames/s, and a throughput of {throughput:.0}"))
+    }
+
     pub fn traffics(&self) -> impl Iterator<Item = &'a Traffic> {
         self.slots.iter().filter_map(|slot| slot.traffic.as_deref())
     }
@@ -231,6 +238,19 @@ impl<'a> Case<'a> {
             None if all.is_empty() => not_run("it has no figures"),
             None => Outcome::Met(format!("{}: {met}", all.len())),
         }
+    }
+
+    /// The same for figures, each with its slot's, whose name comes before the reason.
+    pub fn each_of<T: 'a>(
+        &self,
+        of: impl Iterator<Item = (&'a Benchmarked, &'a T)>,
+        fails: impl Fn(&Benchmarked, &T) -> Option<String>,
+        met: &str,
+    ) -> Outcome {
+        let named = |(of, figure): &(&Benchmarked, &T)| {
+            fails(of, figure).map(|why| format!("{}: {why}", self.campaign.name_of(of.slot)))
+        };
+        self.each(of, named, met)
     }
 }
 

@@ -1,16 +1,36 @@
 //! The rows: what each document asks, and how the records answer.
 
-mod benchmarks;
+mod back_to_back;
+mod delay_variation;
+mod forwarding_rate;
+mod frame_loss;
 mod frames;
+mod latency;
+mod recovery;
+mod reset;
 mod searches;
 mod set_up;
+mod throughput;
 
 use crate::case::{Case, Outcome};
 use crate::{Level, Part, Row};
 
 /// All rows, in the order of the documents.
 pub fn all() -> impl Iterator<Item = &'static Row> {
-    let mut all: Vec<&Row> = [set_up::ROWS, frames::ROWS, benchmarks::ROWS, searches::ROWS].concat();
+    let mut all: Vec<&Row> = [
+        set_up::ROWS,
+        frames::ROWS,
+        searches::ROWS,
+        throughput::ROWS,
+        latency::ROWS,
+        frame_loss::ROWS,
+        back_to_back::ROWS,
+        recovery::ROWS,
+        reset::ROWS,
+        delay_variation::ROWS,
+        forwarding_rate::ROWS,
+    ]
+    .concat();
     // By document as they first appear; within one, by section.
     let place = |row: &Row| {
         let documents = ["2544", "6201", "6815", "9004", "9971", "8219", "4814", "5180", "2889"];
@@ -31,4 +51,30 @@ const fn row(
     check: fn(&Case<'_>) -> Outcome,
 ) -> Row {
     Row { id, level, part, asks, check }
+}
+
+/// The figures of a test, each with its slot's.
+macro_rules! figures {
+    ($name:ident, $kind:ident) => {
+        figures!($name, $kind, linerate_measure::record::$kind);
+    };
+    ($name:ident, $kind:ident, $type:ty) => {
+        fn $name<'c>(
+            case: &crate::case::Case<'c>,
+        ) -> impl Iterator<Item = (&'c linerate_measure::record::Benchmarked, &'c $type)> {
+            case.tested($kind).filter_map(|(of, tested)| match &tested.figures {
+                linerate_measure::record::Figures::$kind(figure) => Some((of, figure)),
+                _ => None,
+            })
+        }
+    };
+}
+use figures;
+
+fn close(a: f64, b: f64, relative: f64) -> bool {
+    (a - b).abs() <= relative * b.abs().max(f64::MIN_POSITIVE)
+}
+
+fn few(runs: usize, wanted: usize) -> Option<String> {
+    (runs < wanted).then(|| format!("{runs} of {wanted}"))
 }

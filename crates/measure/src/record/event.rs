@@ -16,6 +16,9 @@ pub struct DutEvent {
     pub ran: Vec<String>,
 }
 
+/// How long the power is off. The time of a reset does not include it (RFC 6201, section 4.3.1).
+pub const POWER_OFF_NS: u64 = 15_000_000_000;
+
 /// What RFC 6201 calls an event. The last two are no resets, and it has no names for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

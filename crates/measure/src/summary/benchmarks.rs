@@ -4,8 +4,8 @@ use crate::counters::Delays;
 use crate::experiment::Benchmark;
 use crate::record::{
     AtLoad, BackToBack, Benchmarked, DelayVariation, EventClass, Figures, ForwardingRate, Latency,
-    LatencyRun, Maximum, Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, TrialRecord,
-    VariationRun,
+    LatencyRun, Maximum, POWER_OFF_NS, Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput,
+    TrialRecord, VariationRun,
 };
 use crate::strategy::Benched;
 use crate::trial::Shape;
@@ -216,12 +216,9 @@ fn recovery(course: &Benched, valid: &[&TrialRecord]) -> Option<Recovery> {
     (!runs.is_empty()).then(|| Recovery { throughput, overload, reduced, mean_ns: mean(&known), runs })
 }
 
-/// How long the power is off. The time of a reset does not include it (RFC 6201, section 4.3.1).
-const POWER_OFF_NS: f64 = 15e9;
-
 fn reset(valid: &[&TrialRecord]) -> Option<Reset> {
     let event = valid.iter().find_map(|trial| trial.event.clone())?;
-    let off_ns = if event.class == EventClass::PowerInterruption { POWER_OFF_NS } else { 0.0 };
+    let off_ns = if event.class == EventClass::PowerInterruption { POWER_OFF_NS } else { 0 };
     let run = |trial: &&TrialRecord| {
         let rate = trial.rates?.offered;
         let lost = lost(trial);
@@ -230,9 +227,9 @@ fn reset(valid: &[&TrialRecord]) -> Option<Reset> {
         let last = trial.receiver.last_loss_ns.unwrap_or(0);
         Some(ResetRun {
             lost,
-            by_loss_ns: (1e9 * lost as f64 / rate - off_ns).max(0.0),
+            by_loss_ns: (1e9 * lost as f64 / rate - off_ns as f64).max(0.0),
             by_stamps_ns: longest
-                .map(|outage| outage.to_ns.saturating_sub(outage.from_ns).saturating_sub(off_ns as u64)),
+                .map(|outage| outage.to_ns.saturating_sub(outage.from_ns).saturating_sub(off_ns)),
             back: (last as f64 + 2e9 / rate) < trial.timing.load_ns() as f64,
         })
     };

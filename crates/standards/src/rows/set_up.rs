@@ -189,9 +189,6 @@ pub const ROWS: &[&Row] = &[
         }
     }),
     &row("6201-3a", Must, Test(Reset), "the same control and data plane for all DUTs", unchanged),
-    &row("6201-3b", Should, Test(Reset), "static state first", |_| {
-        Outcome::Met("routes and neighbours are static".into())
-    }),
     &row("6201-1.4a", Must, Test(Reset), "everything that influences the time is listed", configured),
     &row("6815-5", Must, All, "on an isolated network only", |case| {
         let outside = |traffic: &&linerate_wire::Traffic| {

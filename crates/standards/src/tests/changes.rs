@@ -9,7 +9,7 @@ const NEXT_HOP: &[&str] = &["2544-13a", "2544-13b", "2544-26.6a", "9004-5a"];
 
 /// For each row that can be met: one change of the records that makes it fail, and the rows that follow from the same fact.
 const CHANGES: &[(&str, &[&str], Change)] = &[
-    ("2544-6", &["2544-13b"], |m| m.campaign.asked.lab = LabKind::Simulated),
+    ("2544-6", &["2544-13b", "6201-3b"], |m| m.campaign.asked.lab = LabKind::Simulated),
     ("2544-7a", &[], |m| m.campaign.standing.clear()),
     ("2544-7b", &["6201-3a", "9004-5a"], |m| {
         let system = m.facts[3].answers.iter_mut().find(|of| of.command == "system").unwrap();
@@ -120,6 +120,11 @@ const CHANGES: &[(&str, &[&str], Change)] = &[
     ("6201-4a", &[], |m| m.trial(Benchmark::Reset).shape = Shape::Event { after_ns: 14 * S }),
     ("6201-4b", &["2544-26.6b"], |m| match m.figures(Benchmark::Reset) {
         Figures::Reset(f) => f.event.class = EventClass::Interruption,
+        _ => unreachable!(),
+    }),
+    ("6201-4b", &[], |m| m.trial(Benchmark::Reset).receiver.outages[0].to_ns = 29 * S),
+    ("6201-3b", &["2544-26.6b", "6201-4b"], |m| match m.figures(Benchmark::Reset) {
+        Figures::Reset(f) => f.event.class = EventClass::ProcessReset,
         _ => unreachable!(),
     }),
     ("9004-3a", &[], |m| {
