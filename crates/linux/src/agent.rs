@@ -63,6 +63,7 @@ pub fn serve(
     // After the worker, whose programs and threads should run as any other. This one must run when a load is to be stopped.
     // Before the generator's threads, which are at -20 themselves and have all of a CPU each: a stop must come through.
     go_first();
+    ports::connection_goes_first();
     let (lines, written) = write_on_thread(output);
     read_on_thread(input, inputs);
     let clean = Loop { session, tasks, lines, cancel }.run(&events, interrupted);

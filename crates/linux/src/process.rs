@@ -118,6 +118,8 @@ pub struct Job {
     pub file: Option<String>,
     /// It is killed when it has run this long.
     pub limit: Duration,
+    /// Should linerate be killed, it goes on.
+    outlives: bool,
 }
 
 impl Job {
@@ -130,7 +132,15 @@ impl Job {
             input: Input::default(),
             file: None,
             limit: Duration::from_secs(30),
+            outlives: false,
         }
+    }
+
+    /// Should linerate be killed, the program goes on, because only its end leaves things in order.
+    #[must_use]
+    pub fn outliving(mut self) -> Job {
+        self.outlives = true;
+        self
     }
 
     #[must_use]
@@ -211,7 +221,7 @@ impl Job {
         let program = find(name).ok_or_else(|| ProcessError::NotInstalled(name.clone()))?;
         let mut command = command(&program);
         command.args(&self.args);
-        let mut running = Running::start(command, &self.input).map_err(system)?;
+        let mut running = Running::start(command, self).map_err(system)?;
         let (mut stderr, mut ended) = (Kept::default(), None);
         let status = loop {
             running.wait().map_err(system)?;
@@ -310,16 +320,22 @@ struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command, input: &Input) -> io::Result<Running> {
+    fn start(mut command: Command, job: &Job) -> io::Result<Running> {
+        let (input, outlives) = (&job.input, job.outlives);
         command.stdin(if input.0.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        // Should linerate be killed, the program is too.
-        let die_with_us = || {
-            let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        // Should linerate be killed, nobody reads the program's output any more.
+        let prepare = move || {
+            if outlives {
+                // SAFETY: it is this child's own disposition, and no handler.
+                unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+            } else {
+                let _ = set_parent_process_death_signal(Some(Signal::KILL));
+            }
             Ok(())
         };
         // SAFETY: the closure makes one system call and neither allocates nor locks.
-        unsafe { command.pre_exec(die_with_us) };
+        unsafe { command.pre_exec(prepare) };
         let mut child = command.spawn()?;
         let pipes = [child.stdout.take().map(Into::into), child.stderr.take().map(Into::into)];
         let fed = child.stdin.take().zip(input.0.clone()).map(|(pipe, write)| {

@@ -116,25 +116,31 @@ pub fn run(
 
 /// Carries something out under a load, so long after its first frame, on a thread that is ready before. `load` gets a function to call with
 /// the moment of that frame. Returns its result, and the other's with its beginning and end, in nanoseconds since that frame; `None` if
-/// no frame left.
+/// no frame left, or the load was over before. `act` gets a function that says whether the load is over.
 pub fn under_load<T, R: Send>(
     after_ns: u64,
-    act: impl FnOnce() -> R + Send,
+    act: impl FnOnce(&dyn Fn() -> bool) -> R + Send,
     load: impl FnOnce(&dyn Fn(u64)) -> T,
 ) -> (T, Option<(R, [u64; 2])>) {
     let (tell, told) = mpsc::channel::<u64>();
+    let ended = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(move || {
             let began_ns = told.recv().ok()?;
             go_first();
-            sleep_until(began_ns.saturating_add(after_ns), LOOK, || false);
+            let over = || ended.load(Ordering::Relaxed);
+            sleep_until(began_ns.saturating_add(after_ns), LOOK, over);
+            if over() {
+                return None;
+            }
             let from_ns = monotonic_ns();
-            let result = act();
+            let result = act(&over);
             Some((result, [from_ns, monotonic_ns()].map(|ns| ns.saturating_sub(began_ns))))
         });
         let result = load(&|began_ns| {
             let _ = tell.send(began_ns);
         });
+        ended.store(true, Ordering::Relaxed);
         drop(tell);
         (result, waiting.join().unwrap_or(None))
     })
@@ -196,17 +202,40 @@ fn sample(
 }
 
 /// How often a sleeper looks whether it is over: for an interrupt…
-const LOOK: Duration = Duration::from_millis(50);
+pub const LOOK: Duration = Duration::from_millis(50);
 /// …and for the last of a number of frames.
 const LOOK_AT_COUNT: Duration = Duration::from_millis(1);
 
 /// Sleeps until a moment on CLOCK_MONOTONIC, or until it is over; `look`: how often it looks whether it is.
-pub(crate) fn sleep_until(at_ns: u64, look: Duration, over: impl Fn() -> bool) {
+pub fn sleep_until(at_ns: u64, look: Duration, over: impl Fn() -> bool) {
     while !over() {
         let now = monotonic_ns();
         if now >= at_ns {
             return;
         }
         std::thread::sleep(Duration::from_nanos(at_ns - now).min(look));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_ends_with_its_load_and_does_not_come_after_it() {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let ((), befell) = under_load(HOUR_NS, |_| (), |began| began(monotonic_ns()));
+        assert!(befell.is_none());
+        let (tell, told) = mpsc::channel();
+        let act = |over: &dyn Fn() -> bool| {
+            tell.send(()).unwrap();
+            sleep_until(monotonic_ns() + HOUR_NS, LOOK, over);
+        };
+        let load = |began: &dyn Fn(u64)| {
+            began(monotonic_ns());
+            told.recv().unwrap();
+        };
+        let ((), befell) = under_load(0, act, load);
+        assert!(befell.is_some_and(|((), [from, to])| to - from < HOUR_NS / 60));
     }
 }

@@ -311,9 +311,9 @@ impl Event {
         matches!(self.what, Befalls::Reboot | Befalls::PowerOff)
     }
 
-    /// Nanoseconds until it is undone.
+    /// Nanoseconds until it is undone. A process that was killed is started again at once.
     pub fn lasts_ns(&self) -> u64 {
-        self.for_ns.unwrap_or(EVENT_NS)
+        if self.what == Befalls::ProcessKilled { 0 } else { self.for_ns.unwrap_or(EVENT_NS) }
     }
 }
 

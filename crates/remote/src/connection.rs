@@ -8,7 +8,9 @@
 
 use crate::{Fault, Interrupt, RemoteError, Result, Target, classify, end_within, spawn_piped};
 use linerate_linux::process::pipes::{self, Outlet};
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setpriority_process, setrlimit,
+};
 use std::fs::{self, DirBuilder};
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -166,6 +168,8 @@ impl ControlMaster {
         command.process_group(0);
         let spawned = spawn_piped(&mut command).map_err(|e| RemoteError::system(&target.name, "ssh", &e))?;
         let (child, stdin, outputs) = spawned;
+        // Generators may share this machine, and signs of life must come through. Not being allowed to is no error.
+        let _ = setpriority_process(Some(Pid::from_child(&child)), -20);
         let (outlets, said) = (outputs.map(|pipe| Outlet::new(Some(pipe))), Default::default());
         let master = Master { child, _stdin: Some(stdin), outlets, said, ready: false, lost: None };
         let mut line = ControlMaster { socket, master, room: Room::new(), _folder: folder };

@@ -11,7 +11,10 @@ use linerate_hosts::counters;
 use linerate_hosts::dut_changes::{Step, Steps};
 use linerate_hosts::phases::Outcome;
 use linerate_hosts::systems::{Kernel, MOST_BYTES};
+use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::Job;
+use linerate_linux::trial::{LOOK, sleep_until};
+use linerate_measure::record::POWER_OFF_NS;
 use linerate_plan::lab::Boot;
 use linerate_plan::settings::Befalls;
 use std::net::IpAddr;
@@ -31,7 +34,7 @@ const DOWN_WITHIN: Duration = Duration::from_secs(120);
 /// How long the command that reboots may take: it often never answers.
 const COMMAND: Duration = Duration::from_secs(10);
 /// How long the program that turns the power off and on may take.
-const POWER: Duration = Duration::from_secs(60);
+const POWER: Duration = Duration::from_secs(120);
 /// Between two tries to reach a host.
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long one try may take.
@@ -185,9 +188,15 @@ impl RemoteDut {
         Ok(())
     }
 
-    /// Carries an event out, under load: makes its steps, and undoes them after their time. A boot is only ordered, and the power turned
-    /// off and on: [`RemoteDut::finish_reboot`] waits for it. Returns everything that was done.
-    pub fn befall(&mut self, what: Befalls, steps: &[Step], lasts: Duration) -> (Result<()>, Vec<String>) {
+    /// Carries an event out, under load: makes its steps, and undoes them after their time, or when the load is over. A boot is only
+    /// ordered, and the power turned off and on: [`RemoteDut::finish_reboot`] waits for it. Returns everything that was done.
+    pub fn befall(
+        &mut self,
+        what: Befalls,
+        steps: &[Step],
+        lasts_ns: u64,
+        over: impl Fn() -> bool,
+    ) -> (Result<()>, Vec<String>) {
         match what {
             Befalls::Reboot | Befalls::PowerOff if !self.has_a_kernel() => {
                 (Err(self.shares_kernel()), Vec::new())
@@ -198,20 +207,14 @@ impl RemoteDut {
                 self.going_down = Some(before);
                 (Ok(()), vec!["reboot".into()])
             }
-            Befalls::PowerOff => {
-                self.reboots += 1;
-                self.going_down = Some(mark(self.place(), self.known.kernel));
-                (self.cycle_power(), vec![self.known.power_cycle.join(" ")])
-            }
+            Befalls::PowerOff => (self.cut_power(), vec![self.known.power_cycle.join(" ")]),
             _ => {
                 let ran = steps.iter().map(|step| step.apply.shown()).collect();
                 let before = self.changes.pending().len();
                 let made = self.changes.make(steps, false, None);
-                std::thread::sleep(if self.changes.pending().len() > before {
-                    lasts
-                } else {
-                    Duration::ZERO
-                });
+                if self.changes.pending().len() > before {
+                    sleep_until(monotonic_ns().saturating_add(lasts_ns), LOOK, over);
+                }
                 (made.and(self.changes.undo_to(before).map(drop)), ran)
             }
         }
@@ -226,16 +229,39 @@ impl RemoteDut {
         self.error(Fault::Failed, "it runs on the kernel of this machine, which linerate does not boot")
     }
 
-    fn cycle_power(&self) -> Result<()> {
+    /// Turns its power off and on, as RFC 6201 has it (section 4.3.1).
+    fn cut_power(&mut self) -> Result<()> {
+        let (before, began) = (mark(self.place(), self.known.kernel), Instant::now());
+        let cycled = self.cycle_power();
+        let took = began.elapsed();
+        if cycled.is_ok() || !answers(self.place()) {
+            self.reboots += 1;
+            self.going_down = Some(before);
+        }
+        cycled.map_err(|why| self.error(Fault::Failed, why))?;
+        let least = Duration::from_nanos(POWER_OFF_NS);
+        if took >= least {
+            return Ok(());
+        }
+        let said = format!(
+            "its power-cycle program took {:.1} s, and the power must be off for {} s (RFC 6201, section 4.3.1): name a program \
+             that turns it off, waits so long, and turns it on",
+            took.as_secs_f64(),
+            least.as_secs()
+        );
+        Err(self.error(Fault::Failed, said))
+    }
+
+    /// Runs the program that turns its power off and on. One that is ended between both would leave it off: neither an interrupt nor the
+    /// end of linerate ends it.
+    fn cycle_power(&self) -> Result<(), String> {
         let [program, arguments @ ..] = &self.known.power_cycle[..] else {
-            return Err(self.error(Fault::Failed, "its lab file names no power-cycle program"));
+            return Err("its lab file names no power-cycle program".into());
         };
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let job = Job::new(program, &arguments).within(POWER);
+        let job = Job::new(program, &arguments).within(POWER).outliving();
         let run = job.run(|path| Command::new(path), None).map(drop);
-        run.map_err(|error| {
-            self.error(Fault::Failed, format!("its power could not be turned off and on: {error}"))
-        })
+        run.map_err(|error| format!("{program} could not turn its power off and on: {error}"))
     }
 
     /// Counters of its interfaces and protocols. After a load it may take a while to answer.
@@ -425,19 +451,14 @@ impl RemoteDut {
             Ok(place) => return Ok(place),
             Err(why) => why,
         };
-        match &self.known.power_cycle[..] {
-            [] => why += "; its lab file names no power-cycle program",
-            [program, arguments @ ..] => {
-                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                let job = Job::new(program, &arguments).within(POWER);
-                match job.run(|path| Command::new(path), interrupted) {
-                    Err(error) => why += &format!("; {program} could not turn its power off and on: {error}"),
-                    Ok(_) => match self.wait_answer(before, interrupted)? {
-                        Ok(place) => return Ok(place),
-                        Err(again) => why = format!("{again}; its power was turned off and on by {program}"),
-                    },
+        match self.cycle_power() {
+            Err(error) => why += &format!("; {error}"),
+            Ok(()) => match self.wait_answer(before, interrupted)? {
+                Ok(place) => return Ok(place),
+                Err(again) => {
+                    why = format!("{again}; its power was turned off and on by {}", self.known.power_cycle[0])
                 }
-            }
+            },
         }
         let console = match &self.known.console[..] {
             [] => String::new(),

@@ -39,11 +39,12 @@ pub fn event(
         }
         Befalls::ProcessKilled => {
             let name = event.process.as_deref().unwrap_or_default();
+            let find = Program::new(["pgrep", "-x", name]);
             let kill = Program::new(["pkill", "-KILL", "-x", name]);
-            list.add(format!("process {name} killed"), None, kill, Undo::Stays);
-            if let Some(line) = &event.run {
-                list.add(format!("command `{line}`"), None, shell(line), Undo::Stays);
-            }
+            // One that does not run is not started either.
+            let found = Some(Read { program: find, form: Form::Whole });
+            let started = event.run.as_ref().map_or(Undo::Stays, |line| Undo::Run(shell(line)));
+            list.add(format!("process {name}"), found, kill, started);
         }
         Befalls::Command => {
             if let (Some(run), Some(undo)) = (&event.run, &event.undo) {

@@ -292,7 +292,7 @@ impl Embedded {
                 let event = Event::of(lane)?;
                 let ran = event.words();
                 let (outcome, befell) =
-                    trial::under_load(timing.warm_up_ns + after_ns, || event.carry_out(), run);
+                    trial::under_load(timing.warm_up_ns + after_ns, |over| event.carry_out(over), run);
                 (outcome, befell.map(|(done, times)| (done.map_err(|e| e.to_string()), times, ran)))
             }
             _ => (run(&|_| {}), None),

@@ -12,7 +12,9 @@ use crate::ports::{self, Arrival, Port, Target};
 use linerate_hosts::agent::message::{self, Fault, Role};
 use linerate_hosts::stamps::{Reading, Stamps};
 use linerate_wire::MacAddr;
+use rustix::process::{Pid, setpriority_process};
 use std::fs;
+use std::iter;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -207,11 +209,7 @@ impl Connection {
     pub fn of_this_process() -> Option<Connection> {
         let own = std::env::var("SSH_CONNECTION").ok();
         own.as_deref().and_then(Connection::parse).or_else(|| {
-            let mut pid = std::process::id();
-            (0..MOST_ANCESTORS).find_map(|_| {
-                pid = parent(pid).filter(|parent| *parent > 1)?;
-                of_environment(&fs::read(format!("/proc/{pid}/environ")).ok()?)
-            })
+            ancestors().find_map(|pid| of_environment(&fs::read(format!("/proc/{pid}/environ")).ok()?))
         })
     }
 
@@ -236,9 +234,27 @@ fn of_environment(environment: &[u8]) -> Option<Connection> {
     Connection::parse(std::str::from_utf8(value).ok()?)
 }
 
-fn parent(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+/// Puts the process that carries the controller's connection before ordinary programs, with those between it and this one: generators
+/// may have all CPUs for themselves, and signs of life and stops must come through. Not being allowed to is no error.
+pub(super) fn connection_goes_first() {
+    let carries = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        ["sshd", "dropbear"].iter().any(|server| name.starts_with(server))
+    };
+    let Some(last) = ancestors().position(|pid| carries(&pid)) else { return };
+    for pid in ancestors().take(last + 1) {
+        let _ = setpriority_process(Pid::from_raw(pid as i32), -20);
+    }
+}
+
+/// The processes that started this one, the last first.
+fn ancestors() -> impl Iterator<Item = u32> {
+    let parent = |pid: &u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+        (parent > 1).then_some(parent)
+    };
+    iter::successors(parent(&std::process::id()), parent).take(MOST_ANCESTORS)
 }
 
 #[cfg(test)]
@@ -268,6 +284,6 @@ mod tests {
         let environment = b"HOME=/\0SSH_CONNECTION=192.0.2.7 1 192.0.2.1 22\0X=\xff\0";
         assert!(of_environment(environment).is_some());
         assert_eq!(of_environment(b"XSSH_CONNECTION=192.0.2.7 1 192.0.2.1 22\0"), None);
-        assert!(parent(std::process::id()).is_some());
+        assert!(ancestors().next().is_some());
     }
 }

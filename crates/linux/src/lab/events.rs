@@ -8,13 +8,12 @@ use crate::error::Error;
 use crate::net::{Netns, sysctl};
 use crate::ports::monotonic_ns;
 use crate::process::{Input, Job};
-use crate::trial::sleep_until;
+use crate::trial::{LOOK, sleep_until};
 use linerate_plan::settings::{Befalls, Command, End, Event as Planned};
 use linerate_wire::{Family, MacAddr};
 use rustix::process::{Signal, kill_process};
 use std::fmt::Write;
 use std::net::IpAddr;
-use std::time::Duration;
 
 /// An event, ready to be carried out on another thread.
 pub struct Event {
@@ -65,8 +64,7 @@ impl Event {
             }
             Befalls::Reboot | Befalls::PowerOff => return Err(refused("this machine would go down")),
         };
-        let for_ns = if planned.what == Befalls::ProcessKilled { 0 } else { planned.lasts_ns() };
-        Ok(Event { begin, end, for_ns, namespace, door: dut.door() })
+        Ok(Event { begin, end, for_ns: planned.lasts_ns(), namespace, door: dut.door() })
     }
 
     /// Whether an event takes a link down: frames that a generator sends to it then reach no counter.
@@ -86,14 +84,14 @@ impl Event {
             .collect()
     }
 
-    /// Carries it out, and undoes it after its time.
+    /// Carries it out, and undoes it after its time, or when the load is over.
     ///
     /// # Errors
     /// A part of it failed; it is undone all the same.
-    pub fn carry_out(self) -> Result<(), Error> {
+    pub fn carry_out(self, over: impl Fn() -> bool) -> Result<(), Error> {
         let begun = self.begin.iter().try_for_each(|deed| self.carry_out_one(deed));
         if !self.end.is_empty() {
-            sleep_until(monotonic_ns() + self.for_ns, Duration::MAX, || false);
+            sleep_until(monotonic_ns() + self.for_ns, LOOK, over);
         }
         // All of them, whatever becomes of the ones before.
         let ended = self.end.iter().map(|deed| self.carry_out_one(deed)).fold(Ok(()), Result::and);

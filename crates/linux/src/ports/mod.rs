@@ -26,7 +26,7 @@ use live::LiveFrames;
 use port::Made;
 use xdp_receiver::XdpReceiver;
 
-pub(crate) use port::go_first;
+pub use port::go_first;
 pub use port::{Arrival, Port, Target, ThreadCounters, monotonic_ns, pin_to_cpu};
 
 /// How one of linerate's own backends makes its ports.

@@ -224,7 +224,7 @@ pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
 
 /// Puts the calling thread before ordinary programs; Linux counts threads, so that nothing else changes. Not being allowed to is no
 /// error.
-pub(crate) fn go_first() {
+pub fn go_first() {
     let _ = rustix::process::setpriority_process(None, -20);
 }
 

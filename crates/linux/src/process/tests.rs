@@ -126,3 +126,32 @@ fn the_start_of_a_process_is_field_22() {
     assert!(started(std::process::id()).is_some());
     assert!(started(0).is_none());
 }
+
+/// The kernel takes the end of the thread that started a program for the end of linerate.
+#[test]
+fn a_program_that_outlives_linerate_goes_on_and_may_write() {
+    let file = std::env::temp_dir().join(format!("linerate-outlives-{}", std::process::id()));
+    let line = format!("sleep 0.3; echo nobody reads this; echo done >{}", file.display());
+    let ended = |job: Job| {
+        let start = move || {
+            let mut command = Command::new("sh");
+            command.args(&job.args);
+            let mut running = Running::start(command, &job).unwrap();
+            running.outlets = [None, None].map(Outlet::new);
+            let pid = running.child.id();
+            std::mem::forget(running);
+            pid
+        };
+        let pid = thread::spawn(start).join().unwrap();
+        let is_over =
+            || std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |s| s.contains(") Z "));
+        let end = Instant::now() + Duration::from_secs(20);
+        while !is_over() {
+            assert!(Instant::now() < end, "it still runs");
+            thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::remove_file(&file).is_ok()
+    };
+    assert!(!ended(shell(&line)), "others end with linerate");
+    assert!(ended(shell(&line).outliving()));
+}

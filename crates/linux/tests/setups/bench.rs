@@ -142,7 +142,7 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let (outcome, befell) = match frames.event_ns {
         Some(after_ns) => {
             let event = Event::of(lane).unwrap();
-            trial::under_load(after_ns, || event.carry_out().unwrap(), run)
+            trial::under_load(after_ns, |over| event.carry_out(over).unwrap(), run)
         }
         None => (run(&|_| {}), None),
     };

@@ -1,18 +1,19 @@
 //! The controller's side: an agent on another host (or in another namespace), reached over the two pipes of a child process.
 //!
 //! Two threads keep a connection: one reads the agent's messages, one sends heartbeats and watches for silence. So calls have
-//! time limits that hold, and callers learn at once that the agent has gone.
+//! time limits that hold, and callers learn at once that the agent has gone. Both, and all processes that carry the connection, go before
+//! ordinary programs: a busy machine must not look like a lost one.
 
 pub mod lab;
+mod trial;
 
 use crate::{Control, Fault, RemoteError, Result, end_within, spawn_piped, would_block};
-pub use lab::{Flown, Member, Ports, Trial};
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::client::Session;
 use linerate_hosts::agent::message::{Lines, Order, Port, Reply, Request};
 use linerate_hosts::clock::{Offset, Probe};
 use linerate_hosts::stamps::Stamps;
-use linerate_linux::ports::monotonic_ns;
+use linerate_linux::ports::{go_first, monotonic_ns};
 use linerate_linux::process::pipes::{self, Outlet};
 use linerate_measure::counters::PortCounters;
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+pub use trial::{Flown, Member, Ports, Trial};
 
 /// An agent that has been greeted. Dropped, it ends its load and goes.
 pub struct Agent {
@@ -300,6 +302,7 @@ impl Shared {
     }
 
     fn read(&self, mut output: impl Read) {
+        go_first();
         let (mut lines, mut piece) = (Lines::default(), vec![0; 64 << 10]);
         loop {
             let read = output.read(&mut piece);
@@ -324,6 +327,7 @@ impl Shared {
 
     /// Sends heartbeats, and watches for silence.
     fn beat(&self) {
+        go_first();
         while self.control.fd().is_some() {
             std::thread::sleep(LOOK);
             let mut session = self.lock();

@@ -3,11 +3,17 @@
 use crate::sshd::SshLab;
 use linerate_hosts::systems::Kernel;
 use linerate_plan::lab::Boot;
+use linerate_plan::settings::Befalls;
 use linerate_remote::dut::{Known, RemoteDut};
 use linerate_remote::{ExecutionTarget, Fault};
 use std::sync::Arc;
 
 fn dut(lab: &SshLab) -> RemoteDut {
+    powered(lab, "")
+}
+
+/// With this program for its power.
+fn powered(lab: &SshLab, power: &str) -> RemoteDut {
     let known = Known {
         target: lab.target("dut"),
         machine: None,
@@ -16,7 +22,7 @@ fn dut(lab: &SshLab) -> RemoteDut {
         ends: ["mgmt".into(), "lo".into()],
         may_reboot: true,
         boot: Boot::default(),
-        power_cycle: vec![],
+        power_cycle: power.split_whitespace().map(String::from).collect(),
         console: vec![],
     };
     let place = Arc::new(ExecutionTarget::connect(&known.target, None).unwrap());
@@ -55,4 +61,30 @@ fn one_that_booted_by_itself_is_not_measured_any_more() {
     let error = client.enter(|| dut.look().unwrap_err()).unwrap();
     assert_eq!(error.fault, Fault::Booted, "{error}");
     assert!(error.to_string().contains("dut: it booted in the middle of a campaign"), "{error}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn power_that_is_off_for_less_than_a_quarter_of_a_minute_is_no_power_cut() {
+    let lab = SshLab::new(&["dut"]);
+    for (program, says) in [
+        ("true", "took 0.0 s, and the power must be off for 15 s (RFC 6201, section 4.3.1)"),
+        ("false", "dut: false could not turn its power off and on"),
+    ] {
+        let befall = || {
+            let mut dut = powered(&lab, program);
+            let (done, ran) = dut.befall(Befalls::PowerOff, &[], 0, || false);
+            // One whose power was never off is not waited for.
+            (
+                done.unwrap_err().to_string(),
+                ran,
+                (program == "false").then(|| dut.finish_reboot()),
+                dut.reboots(),
+            )
+        };
+        let (said, ran, waited, reboots) = lab.enter(befall);
+        assert!(said.contains(says), "{said}");
+        assert_eq!((ran, reboots), (vec![program.to_string()], u32::from(program == "true")));
+        assert!(waited.is_none_or(|waited| waited.is_ok()));
+    }
 }

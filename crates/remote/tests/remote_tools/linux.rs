@@ -3,6 +3,7 @@
 use crate::sshd::SshLab;
 use linerate_hosts::tools::{Task, one_flow};
 use linerate_linux::net::netlink::{Route, VethEnd};
+use linerate_linux::ports::go_first;
 use linerate_measure::trial::{Timing, rates};
 use linerate_plan::Backend;
 use linerate_remote::agents::Flown;
@@ -26,6 +27,8 @@ const TIMING: Timing = Timing {
 
 /// `gen` and `rec`, and `dut`, which forwards between them.
 fn routed() -> SshLab {
+    // Users' programs keep a rate only where they have the CPUs: this thread, and all that it starts, go before others.
+    go_first();
     let lab = SshLab::new(&["gen", "dut", "rec"]);
     let end = |at: usize| Route::open(&lab.hosts[at].netns).unwrap();
     for (at, names, addresses) in [

@@ -290,7 +290,7 @@ impl Hosts {
         let steps = events[slot.lane].as_ref().map_err(|why| anyhow!("{}: {why}", event.what.name()))?;
         let (what, tester) = (event.what, &mut self.tester);
         let after_ns = request.timing.warm_up_ns + after_ns;
-        let act = || dut.befall(what, steps, Duration::from_nanos(event.lasts_ns()));
+        let act = |over: &dyn Fn() -> bool| dut.befall(what, steps, event.lasts_ns(), over);
         let (flown, befell) = under_load(after_ns, act, |began| tester.trial(slot.kind, request, began));
         let befell = befell.map(|((done, ran), times)| (done.map_err(|error| error.to_string()), times, ran));
         Ok((flown?, befell))

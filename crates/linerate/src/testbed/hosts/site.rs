@@ -329,7 +329,10 @@ impl Site {
                 return Err(format!("{} is a network namespace, which cannot be rebooted", dut.name));
             }
             if event.what == Befalls::PowerOff && dut.power_cycle.is_empty() {
-                return Err(format!("the lab file names no power-cycle program of {}", dut.name));
+                return Err(format!(
+                    "the lab file names no power-cycle program of {}: add one that turns its power off, waits 15 s, and turns it on",
+                    dut.name
+                ));
             }
             let rules = plan.rule_set(lane, Some(&target.outside.name));
             dut_changes::event(event, settings, rules.as_ref(), &plan.families(lane), target)

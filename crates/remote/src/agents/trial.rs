@@ -1,0 +1,435 @@
+//! One trial over agents: armed everywhere, let go at one moment, watched, drained and read.
+
+use super::Agent;
+use crate::Result;
+use linerate_hosts::agent::merge::{Series, merge, warm_up};
+use linerate_hosts::agent::message::{Order, Reply, Sample};
+use linerate_hosts::clock::Offset;
+use linerate_hosts::stamps::{Stamps, ages};
+use linerate_linux::ports::monotonic_ns;
+use linerate_linux::trial::Outcome;
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::{Clocks, CpuShare, Stamped};
+use linerate_measure::trial::Timing;
+use linerate_stats::histogram::Histogram;
+use linerate_wire::{Load, RateStep};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// An agent with the ports of it that take part.
+pub struct Member<'a> {
+    /// The agent.
+    pub agent: &'a Agent,
+    /// Its ports for each direction of the trial's frames.
+    pub ways: Vec<Ports>,
+}
+
+/// Ports of an agent for one direction.
+#[derive(Debug, Clone, Default)]
+pub struct Ports {
+    /// Those that send.
+    pub generators: Vec<String>,
+    /// The streams of their frames: the low bytes.
+    pub streams: Vec<u8>,
+    /// Those that count.
+    pub receivers: Vec<String>,
+}
+
+impl Member<'_> {
+    fn sends(&self) -> bool {
+        self.ways.iter().any(|ports| !ports.generators.is_empty())
+    }
+}
+
+/// A trial to be run.
+pub struct Trial<'a> {
+    /// Who takes part. Each has the same directions, and each direction as many generators.
+    pub members: &'a [Member<'a>],
+    /// Its times.
+    pub timing: Timing,
+    /// The load of each direction; each generator of it gets an even share of its rate and frames. Its duration is that of `timing`.
+    pub load: Load,
+    /// Whether receivers answer each frame.
+    pub answer: bool,
+    /// Whether ages are to be found by the stamps of cards.
+    pub card_stamps: bool,
+}
+
+/// Result of a trial.
+#[derive(Debug, Clone, Default)]
+pub struct Flown {
+    /// Samples and faults, on our clock.
+    pub outcome: Outcome,
+    /// All generators' counters together, by direction.
+    pub sent: Vec<PortCounters>,
+    /// All receivers', by direction.
+    pub received: Vec<PortCounters>,
+    /// How much later than they should each generator began, by our clock: host and port, nanoseconds. As uncertain as the comparison
+    /// of clocks (`within_ns`).
+    pub late: Vec<(String, i64)>,
+    /// The largest uncertainty of a comparison of clocks, in nanoseconds.
+    pub within_ns: u64,
+    /// How the ages of stamped frames were found, where generators and receivers are agents.
+    pub clocks: Option<Clocks>,
+    /// Whose stamps they are, where those of cards are wanted.
+    pub stamped: Option<Stamped>,
+    /// How busy each host's CPUs were.
+    pub cpus: BTreeMap<String, Vec<CpuShare>>,
+}
+
+impl Flown {
+    /// Of frames that take so many directions, without counts.
+    pub(crate) fn of_ways(ways: usize) -> Flown {
+        let none = vec![PortCounters::default(); ways];
+        Flown { sent: none.clone(), received: none, ..Flown::default() }
+    }
+
+    /// Nanoseconds between the first generator's beginning and the last one's.
+    pub fn skew_ns(&self) -> u64 {
+        let late = || self.late.iter().map(|(_, ns)| *ns);
+        late().max().zip(late().min()).map_or(0, |(last, first)| last.abs_diff(first))
+    }
+}
+
+/// From the order to go until it is time: the order must be there, and generators need some 80 ms to get ready.
+const LEAD_NS: u64 = 150_000_000;
+/// Generators go on so long after the window, so that its end is in it.
+const OVERRUN_NS: u64 = 50_000_000;
+/// How long the end of a load may be awaited after its time.
+const GRACE: Duration = Duration::from_secs(8);
+/// How often an interrupt is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+/// Answers may be under way this long.
+const ANSWER_WITHIN: Duration = Duration::from_millis(200);
+/// A sample at least every second.
+const LONGEST_SAMPLE_NS: u64 = 1_000_000_000;
+
+/// A member under way.
+#[derive(Default)]
+struct Underway {
+    load: u64,
+    offset: Offset,
+    began: BTreeMap<String, u64>,
+    samples: BTreeMap<String, Vec<Sample>>,
+    ended: Option<(Vec<String>, Vec<CpuShare>)>,
+}
+
+impl Trial<'_> {
+    /// Runs it. `began` gets the moment of the first frame, by CLOCK_MONOTONIC, once it is certain. Ends early when `interrupted`
+    /// becomes true. Whatever happens, loads that can be reached are stopped; the others end by themselves.
+    ///
+    /// # Errors
+    /// An agent is lost, or refuses.
+    pub fn run(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<Flown> {
+        self.fly(interrupted, began).inspect_err(|_| {
+            let there = self.members.iter().filter(|m| m.agent.lost().is_none());
+            there.for_each(|member| drop(member.agent.stop()));
+        })
+    }
+
+    fn fly(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<Flown> {
+        let offsets = self.compare_clocks()?;
+        let apart = self.apart(&offsets);
+        let shift_ns = apart.iter().filter_map(|pair| Some(pair.offset?.within_ns)).max().unwrap_or(0);
+        let under = |offset| Underway { offset, ..Underway::default() };
+        let mut underway: Vec<Underway> = offsets.into_iter().map(under).collect();
+        for (number, member) in self.members.iter().enumerate() {
+            let of_way = |ports: &Ports| [ports.receivers.as_slice(), &ports.generators].concat();
+            let ports = member.ways.iter().flat_map(of_way).collect();
+            let ahead_ns = apart.iter().filter(|pair| pair.receiver == number).flat_map(|pair| {
+                let ns = pair.offset.unwrap_or_default().ns + i128::from(shift_ns);
+                let ns = ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+                self.members[pair.generator].ways[pair.way].streams.iter().map(move |stream| (*stream, ns))
+            });
+            member.agent.arm(ports, self.order(member, ahead_ns.collect()))?;
+        }
+        // Receivers first: they count before the first frame can come. One that also sends gets its order before that, too: each
+        // takes a round trip at most, which is twice the error of the clocks.
+        let orders_ns: u64 = underway.iter().map(|under| 2 * under.offset.within_ns).sum();
+        let at_ns = monotonic_ns() + LEAD_NS + orders_ns;
+        for sends in [false, true] {
+            let both = self.members.iter().zip(&mut underway);
+            for (member, under) in both.filter(|(member, _)| member.sends() == sends) {
+                under.load = member.agent.go(under.offset.there(at_ns))?;
+            }
+        }
+        began(at_ns);
+        self.watch(&mut underway, interrupted)?;
+        let mut flown = Flown::default();
+        (flown.sent, flown.received) = self.drain(&underway)?;
+        for (member, under) in self.members.iter().zip(&mut underway) {
+            // All reports of the receivers' agents are here: they have been stopped.
+            while under.ended.is_none() && under.hear(member.agent, Instant::now() + GRACE)? {}
+        }
+        let mut error_ns = 0;
+        let mut apart = apart;
+        if shift_ns > 0 {
+            let later = self.apart(&self.compare_clocks()?);
+            for (before, after) in apart.iter_mut().zip(&later) {
+                if let Some(before) = &mut before.offset {
+                    before.within_ns = before.error_until(&after.offset.unwrap_or_default());
+                    error_ns = error_ns.max(before.within_ns);
+                }
+            }
+        }
+        flown.clocks = Some(Clocks { shift_ns, error_ns });
+        if self.card_stamps {
+            self.compare_stamps(&mut flown, &apart);
+            self.check_all()?;
+        }
+        self.tell(&mut flown, underway, at_ns);
+        Ok(flown)
+    }
+
+    fn compare_clocks(&self) -> Result<Vec<Offset>> {
+        self.members.iter().map(|member| member.agent.compare_clocks()).collect()
+    }
+
+    /// Puts the ages of frames that both ends' cards, or their drivers, have stamped in the place of those by the generator's program.
+    fn compare_stamps(&self, flown: &mut Flown, apart: &[Pair]) {
+        let (mut why, mut by_cards) = (Vec::new(), [true; 2]);
+        let mut read = |agent: &Agent, ports: &[String], end: usize| {
+            let read = match ports {
+                [] => Ok(BTreeMap::new()),
+                ports => agent.stamps(ports),
+            };
+            let read = read.map_err(|error| why.push(error.to_string())).unwrap_or_default();
+            by_cards[end] &= read.values().all(|stamps| stamps.card.is_some());
+            why.extend(read.values().filter_map(|stamps| stamps.why.clone()));
+            read.into_values().collect::<Vec<Stamps>>()
+        };
+        let mut of_way = |m: &Member<'_>, ports: &Ports| {
+            [read(m.agent, &ports.generators, 0), read(m.agent, &ports.receivers, 1)]
+        };
+        let stamps: Vec<Vec<[Vec<Stamps>; 2]>> =
+            self.members.iter().map(|m| m.ways.iter().map(|ports| of_way(m, ports)).collect()).collect();
+        let (mut found, mut error_ns) = (vec![Vec::new(); flown.received.len()], 0);
+        for pair in apart {
+            let (sent, received) =
+                (&stamps[pair.generator][pair.way][0], &stamps[pair.receiver][pair.way][1]);
+            for (sent, received) in sent.iter().flat_map(|sent| received.iter().map(move |r| (sent, r))) {
+                match ages(sent, received, pair.offset) {
+                    Ok((ages, error)) => {
+                        found[pair.way].extend(ages);
+                        error_ns = error_ns.max(error);
+                    }
+                    Err(set) => why.push(set),
+                }
+            }
+        }
+        let frames = found.iter().map(Vec::len).sum::<usize>() as u64;
+        if found.iter().any(Vec::is_empty) {
+            why.push("no frame was stamped at both ends: latency is by the generator's program".into());
+        } else {
+            let shifted = |age: &i128| u64::try_from((age + i128::from(error_ns)).max(0)).unwrap_or(u64::MAX);
+            for (received, found) in flown.received.iter_mut().zip(&found) {
+                received.latency = Histogram::default();
+                found.iter().map(shifted).for_each(|age| received.latency.record(age));
+            }
+            flown.clocks = Some(Clocks { shift_ns: error_ns, error_ns });
+        }
+        why.sort();
+        why.dedup();
+        flown.stamped = Some(Stamped { frames, by_cards, why });
+    }
+
+    /// How many directions the frames take.
+    fn ways(&self) -> usize {
+        self.members.first().map_or(0, |member| member.ways.len())
+    }
+
+    /// The clock of each member that sends as seen from each that receives its frames; none where one machine has both.
+    fn apart(&self, offsets: &[Offset]) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        for way in 0..self.ways() {
+            let having = |of: fn(&Ports) -> &[String]| {
+                (0..offsets.len()).filter(move |n| !of(&self.members[*n].ways[way]).is_empty())
+            };
+            for generator in having(|ports| &ports.generators) {
+                for receiver in having(|ports| &ports.receivers) {
+                    let offset = offsets[generator].from(&offsets[receiver]);
+                    // Machines that were started from one image may have the same name.
+                    let named_alike =
+                        self.members[generator].agent.shares_clock(self.members[receiver].agent);
+                    let one = generator == receiver || (named_alike && offset.may_be_none());
+                    pairs.push(Pair { way, generator, receiver, offset: (!one).then_some(offset) });
+                }
+            }
+        }
+        pairs
+    }
+
+    fn order(&self, member: &Member<'_>, ahead_ns: Vec<(u8, i64)>) -> Order {
+        let of_way = |way: usize| self.members.iter().map(|m| m.ways[way].generators.len() as u64).sum();
+        let generators: u64 = (0..self.ways()).map(of_way).max().unwrap_or(0);
+        // An agent gives every port of a load the same: shares are of whole generators.
+        let share = |n: u64| n.div_ceil(generators.max(1));
+        let each = |rate: f64| rate / generators.max(1) as f64;
+        // Receivers report for as long as the generators may take; they are stopped when all is there.
+        let spare = if member.sends() { OVERRUN_NS } else { 10 * LONGEST_SAMPLE_NS + self.timing.drain_ns };
+        let load = Load {
+            duration_ns: self.timing.load_ns() + spare,
+            frames: self.load.frames.map(share),
+            rate: self.load.rate.map(each),
+            step: self.load.step.map(|step| RateStep { rate: each(step.rate), ..step }),
+            ..self.load
+        };
+        let sample_ns = self.timing.interval_ns.clamp(1_000_000, LONGEST_SAMPLE_NS);
+        Order { load, sample_ns, answer: self.answer, ahead_ns }
+    }
+
+    /// Listens until all generators have ended.
+    fn watch(&self, underway: &mut [Underway], interrupted: &AtomicBool) -> Result<()> {
+        let until = Instant::now() + Duration::from_nanos(self.timing.load_ns() + LEAD_NS) + GRACE;
+        let mut stopped = false;
+        let senders = self.members.iter().zip(underway).filter(|(member, _)| member.sends());
+        for (member, under) in senders {
+            while under.ended.is_none() {
+                if interrupted.load(Ordering::Relaxed) && !stopped {
+                    stopped = true;
+                    self.members.iter().filter(|m| m.sends()).try_for_each(|m| m.agent.stop())?;
+                }
+                self.check_all()?;
+                if !under.hear(member.agent, Instant::now() + LOOK)? && Instant::now() > until {
+                    return Err(member.agent.failed("its load does not end, although its time is up"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One that is lost ends the trial, even while another one is read.
+    fn check_all(&self) -> Result<()> {
+        self.members.iter().try_for_each(|member| match member.agent.lost() {
+            Some(lost) => Err(member.agent.lost_while("a load was under way", &lost)),
+            None => Ok(()),
+        })
+    }
+
+    /// Waits for the last frames, and reads the counters of all: those sent and those received, by direction.
+    fn drain(&self, underway: &[Underway]) -> Result<(Vec<PortCounters>, Vec<PortCounters>)> {
+        // A receiver's agent reports until it is stopped, and answers nothing else meanwhile: its report ends, its counting goes on.
+        for member in self.members.iter().filter(|m| !m.sends()) {
+            member.agent.stop()?;
+        }
+        let mut sent = self.read(underway, |ports| &ports.generators)?;
+        let (quiet, most) = (self.timing.quiet_ns, self.timing.drain_ns);
+        let [quiet, most] = [quiet, most].map(Duration::from_nanos);
+        let all = |way: usize, now: &PortCounters| now.unique() >= sent[way].frames;
+        let received = self.settled(underway, |ports| &ports.receivers, quiet, most, all)?;
+        if self.answer {
+            let all = |way: usize, now: &PortCounters| now.answers >= received[way].unique();
+            let answers =
+                self.settled(underway, |ports| &ports.generators, ANSWER_WITHIN, Duration::MAX, all)?;
+            sent.iter_mut().zip(answers).for_each(|(sent, with)| sent.answers = with.answers);
+        }
+        Ok((sent, received))
+    }
+
+    /// Counters of ports once all directions are complete, have not changed for a while, or have been waited for long enough.
+    fn settled(
+        &self,
+        underway: &[Underway],
+        which: fn(&Ports) -> &Vec<String>,
+        quiet: Duration,
+        most: Duration,
+        is_complete: impl Fn(usize, &PortCounters) -> bool,
+    ) -> Result<Vec<PortCounters>> {
+        let (began, mut changed, mut last) = (Instant::now(), Instant::now(), Vec::new());
+        loop {
+            let all = self.read(underway, which)?;
+            let now: Vec<[u64; 2]> = all.iter().map(|now| [now.frames, now.answers]).collect();
+            if now != last {
+                (last, changed) = (now, Instant::now());
+            }
+            let complete = all.iter().enumerate().all(|(way, now)| is_complete(way, now));
+            if complete || changed.elapsed() >= quiet || began.elapsed() >= most {
+                return Ok(all);
+            }
+            std::thread::sleep((quiet / 10).min(LOOK));
+        }
+    }
+
+    /// Counters of ports by direction, with times on our clock.
+    fn read(&self, underway: &[Underway], which: fn(&Ports) -> &Vec<String>) -> Result<Vec<PortCounters>> {
+        let mut all = vec![PortCounters::default(); self.ways()];
+        for (member, under) in self.members.iter().zip(underway) {
+            let names: Vec<String> = member.ways.iter().flat_map(which).cloned().collect();
+            if names.is_empty() {
+                continue;
+            }
+            for (port, mut counters) in member.agent.counters(&names)? {
+                counters.by_clock(|ns| under.offset.here(ns.into()));
+                if let Some(way) = member.ways.iter().position(|ports| which(ports).contains(&port)) {
+                    all[way].add(counters);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn tell(&self, flown: &mut Flown, underway: Vec<Underway>, at_ns: u64) {
+        let mut of_ways = vec![[Vec::new(), Vec::new()]; self.ways()];
+        let mut first = u64::MAX;
+        for (member, under) in self.members.iter().zip(underway) {
+            let host = member.agent.host();
+            flown.within_ns = flown.within_ns.max(under.offset.within_ns);
+            for (ports, [senders, receivers]) in member.ways.iter().zip(&mut of_ways) {
+                let series = |port: &String| {
+                    let samples = under.samples.get(port).map_or(&[][..], Vec::as_slice);
+                    Series::of(samples, |ns| under.offset.here(ns.into()))
+                };
+                senders.extend(ports.generators.iter().map(series));
+                receivers.extend(ports.receivers.iter().map(series));
+                for port in &ports.generators {
+                    let Some(began) = under.began.get(port) else { continue };
+                    let began = under.offset.here((*began).into());
+                    first = first.min(began);
+                    flown.late.push((format!("{host} {port}"), began as i64 - at_ns as i64));
+                }
+            }
+            if let Some((faults, cpus)) = under.ended {
+                flown.outcome.faults.extend(faults.iter().map(|fault| format!("{host}: {fault}")));
+                flown.cpus.insert(host.into(), cpus);
+            }
+        }
+        let began = if first == u64::MAX { at_ns } else { first };
+        let (from, to) = (began + self.timing.warm_up_ns, began + self.timing.load_ns());
+        flown.outcome.began_ns = began;
+        let merged = |[senders, receivers]: &[Vec<Series>; 2]| merge(senders, receivers, began, from, to);
+        if let [forward, reverse] = &of_ways[..] {
+            flown.outcome.each = [merged(forward), merged(reverse)];
+        }
+        let all = [0, 1].map(|end| of_ways.iter().flat_map(|way| way[end].clone()).collect::<Vec<_>>());
+        flown.outcome.warm_up = warm_up(&all[0], &all[1], began, from);
+        flown.outcome.samples = merged(&all);
+    }
+}
+
+/// A member that sends, and one that receives its frames.
+struct Pair {
+    /// The number of the direction.
+    way: usize,
+    /// Numbers of the members.
+    generator: usize,
+    receiver: usize,
+    /// The generator's clock as seen from the receiver; none where one machine has both.
+    offset: Option<Offset>,
+}
+
+impl Underway {
+    /// Takes a message of the load; `false` if there was none until then.
+    fn hear(&mut self, agent: &Agent, until: Instant) -> Result<bool> {
+        let Some(reply) = agent.hear(self.load, until)? else { return Ok(false) };
+        match reply {
+            Reply::Began { port, at_ns } => {
+                self.began.insert(port, at_ns);
+            }
+            Reply::Sample(sample) => self.samples.entry(sample.port.clone()).or_default().push(sample),
+            Reply::Ended { faults, cpus } => self.ended = Some((faults, cpus)),
+            _ => {}
+        }
+        Ok(true)
+    }
+}
