@@ -13,7 +13,7 @@ use super::timetable::block_ns;
 use super::value::Tree;
 use super::{forms, lower};
 use crate::units::{MOST_PER_THREAD, Rate};
-use linerate_measure::experiment::{Measure, Method, System};
+use linerate_measure::experiment::{Benchmark, Measure, Method, System};
 use linerate_measure::record::{Direction, States};
 use linerate_search::GoalError;
 use linerate_wire::units::grouped;
@@ -130,6 +130,15 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     {
         let why = format!("bisection finds the rate of one goal, and not also {}", second.name);
         problems.fault(node.span, why, "name one in goals, or leave method out");
+    }
+    let no_event = !draft.variants.iter().any(|variant| variant.tree.get("event").is_some());
+    if let Some(named) = tree.get("tests").filter(|_| no_event && trials.tests.contains(&Benchmark::Reset)) {
+        let why = "the test reset needs an event that befalls the DUT, and no variant has one";
+        problems.fault(
+            named.span,
+            why,
+            "add event = { what = \"forwarding-off\", for = \"100 ms\" } to a variant",
+        );
     }
     if let Err(fault) = trials.check_goals() {
         let keys = match fault {
@@ -321,6 +330,17 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
     }
     if let Err(error) = kind.traffic(&Origins::default()).and_then(|traffic| traffic.check()) {
         problems.fault(span("flows"), error.to_string(), "see [traffic] in docs/plans.md");
+    }
+    if kind.networks > kind.flows {
+        let message = format!("{} flows cannot go to {} networks", kind.flows, kind.networks);
+        problems.fault(
+            span("networks"),
+            message,
+            format!("add flows = {} to [traffic], or more", kind.networks),
+        );
+    }
+    if kind.burst == 1 {
+        problems.fault(span("burst"), "one frame is no burst", "name two frames or more, or leave burst out");
     }
     let one_way = place.embedded && kind.direction == Direction::Forward;
     if kind.broadcast_every > 0 && !(one_way && lower::settings(settings).dut != Dut::Bridge) {

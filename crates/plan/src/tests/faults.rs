@@ -11,7 +11,7 @@ fn fault(lines: &str, says: &str) -> Diagnostic {
 
 /// Lines, a part of the message, and a part of the help.
 #[rustfmt::skip]
-const BAD: [(&str, &str, &str); 86] = [
+const BAD: [(&str, &str, &str); 88] = [
     // Names.
     ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
     ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
@@ -62,6 +62,8 @@ const BAD: [(&str, &str, &str); 86] = [
     ("traffic = { ipv6-share = \"10 %\", transport = \"TCP\" }\n[variants.a]", "IPv4 frames of UDP", ""),
     ("traffic.extension-headers = \"chain\"\n[variants.a]", "in IPv6 UDP frames", ""),
     ("traffic.extension-headers = \"esp\"\n[variants.a]", "is not one of", ""),
+    ("traffic = { flows = 10, networks = 256 }\n[variants.a]", "10 flows cannot go to 256 networks", "flows = 256"),
+    ("traffic = { burst = 1, rate = \"1 kpps\" }\n[variants.a]", "one frame is no burst", "two frames"),
     ("[variants.a]\nevent.what = \"reboot\"", "reboot: this machine would go down", "lab file"),
     ("[variants.a]\nevent.what = \"power-off\"", "power-off: this machine would go down", "lab file"),
     ("[variants.a]\nrules = { before = 5 }", "lacks tool and filter", "nftables"),
@@ -212,7 +214,7 @@ fn a_wrong_value_is_not_reported_as_missing_too() {
 
 /// Lines before the trials, keys of the trials, and parts of message and help.
 #[rustfmt::skip]
-const SEARCHES: [(&str, &str, &str, &str); 18] = [
+const SEARCHES: [(&str, &str, &str, &str); 19] = [
     ("", "blocks = 5\ngoals = [\"ndr\"]", "this is for measure = \"search\" alone", "measure = \"search\""),
     ("", "measure = \"search\"", "the load waits for the DUT", "mode = \"threaded\""),
     ("lab.file = \"x\"", "measure = \"search\"", "up to which load to search", "max-load"),
@@ -225,6 +227,7 @@ const SEARCHES: [(&str, &str, &str, &str); 18] = [
     ("lab.mode = \"threaded\"\ntraffic.rate = \"1 kpps\"", "measure = \"search\"", "a search chooses the load", "min-load"),
     ("", "blocks = 5\ntests = [\"latency\"]", "this is for measure = \"rfc2544\" alone", "measure = \"rfc2544\""),
     ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\ntests = [\"latenzy\"]", "latenzy", "latency"),
+    ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\ntests = [\"reset\"]", "no variant has one", "forwarding-off"),
     ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\ngoals = [\"ndr\"]", "this is for measure = \"search\" alone", "search"),
     ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\nblocks = 5", "a search ends by itself", "leave it out"),
     ("", "measure = \"rfc2544\"", "the load waits for the DUT", "threaded"),
