@@ -360,6 +360,16 @@ inline_always int write_frame(struct xdp_md *ctx, struct state *s, const int v6,
 	}
 	if (length && proto == PROTO_UDP)
 		*(u16 *)(data + l4 + 4) = length->l4_length;
+	if (IPV6_SHARE && !v6) {
+		/* The page may have had an IPv6 frame, whose longer header lay over the first octets of the data: they count from 0 */
+		u32 *counted = (u32 *)(data + (SIGNED ? room : sig));
+
+		if ((u8 *)(counted + 5) > end)
+			return XDP_DROP;
+#pragma clang loop unroll(full)
+		for (i = 0; i < 5; i++)
+			counted[i] = 0x03020100 + i * 0x04040404;
+	}
 
 	l4_sum = flow->l4_sum;
 	if (second)

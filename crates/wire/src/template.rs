@@ -97,7 +97,8 @@ impl FrameTemplate {
     ///
     /// DF is set unless fragments are allowed, and the identification 0 (IPv4), TTL is as specified, the length fields fill the frame, and all checksums are
     /// right. Behind the signature, or behind the headers without one, the payload counts 0, 1, ... 255, 0, ... (neither all
-    /// zeros nor all ones, and counting as in RFC 2544 C.2.6.4). A signed template without a signature writes the default one; an
+    /// zeros nor all ones, and counting as in RFC 2544 C.2.6.4). IPv6 frames begin with the number that IPv4 frames have at the same
+    /// place, so that a buffer can take either. A signed template without a signature writes the default one; an
     /// unsigned template ignores it.
     ///
     /// # Panics
@@ -193,7 +194,8 @@ fn static_bytes(spec: &FrameSpec, len: usize) -> Vec<u8> {
         payload[..4].copy_from_slice(&MAGIC);
         payload = &mut payload[SIGNATURE_LEN..];
     }
-    for (i, byte) in payload.iter_mut().enumerate() {
+    let first = spec.l3_len() - 20;
+    for (i, byte) in (first..).zip(payload) {
         *byte = i as u8;
     }
     write_headers(spec, &mut bytes);

@@ -12,7 +12,8 @@ use smoltcp::wire::*;
 fn slow_frame(spec: &FrameSpec, len_fcs: u16, flow: &Flow, signature: &Signature) -> Vec<u8> {
     let mut frame = vec![0; usize::from(len_fcs) - FCS_LEN];
     let signature = if spec.signed { signature.encode().to_vec() } else { Vec::new() };
-    let counted = (0..=255).cycle().take(frame.len() - spec.header_len() - signature.len());
+    let counted =
+        (0..=255).cycle().skip(spec.l3_len() - 20).take(frame.len() - spec.header_len() - signature.len());
     let payload: Vec<u8> = signature.into_iter().chain(counted).collect();
 
     let mut ethernet = EthernetFrame::new_unchecked(&mut frame);
