@@ -58,9 +58,11 @@ pub fn reader(path: &Path) -> Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
 }
 
-/// The words of the system's error, without its number.
-pub fn without_number(error: &str) -> &str {
-    error.split(" (os error ").next().unwrap_or_default()
+/// A text without the numbers of the system's errors, ` (os error 2)`.
+pub fn without_number(error: &str) -> String {
+    let mut parts = error.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
 /// The text of a rule file.
@@ -68,7 +70,7 @@ pub fn without_number(error: &str) -> &str {
 /// # Errors
 /// The reason why the file has no text.
 pub fn rules(path: &Path) -> Result<String, String> {
-    let bytes = files::read(path, MOST_BYTES).map_err(|e| without_number(&e.to_string()).to_owned())?;
+    let bytes = files::read(path, MOST_BYTES).map_err(|e| without_number(&e.to_string()))?;
     if bytes.len() > MOST_BYTES {
         return Err(format!("it has more than {MOST_BYTES} bytes"));
     }

@@ -67,8 +67,8 @@ fn told(error: &anyhow::Error) -> String {
     for cause in error.chain().map(ToString::to_string) {
         let words = input::without_number(&cause);
         if text.is_empty() {
-            text = words.into();
-        } else if !text.contains(words) {
+            text = words;
+        } else if !text.contains(&words) {
             text = format!("{text}: {words}");
         }
     }

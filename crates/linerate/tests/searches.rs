@@ -86,15 +86,16 @@ fn takes_minutes_delay_variation_is_that_of_known_delays() {
     }
 }
 
-/// A queue of Q frames, drained at R, is full after the load's time T at R + Q / T. The burst that follows a
-/// stall of the machine fits into it: into a queue of 1,000 frames it did not, and some searches found 2 to 4 % less.
+/// A queue of Q frames, drained at R, is full after the load's time T at R + Q / T. A veth's ring of 256 frames holds those of 23 ms at
+/// this rate, and at ten times the rate those of 2.3 ms: where a virtual machine stops for longer, some searches then found 2 to 4 % less.
+/// The queue is drained between trials.
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_a_rate_that_is_known_is_found() {
-    const PASSES: f64 = 60_000.0 + 8000.0 / LOAD_SECONDS;
+    const PASSES: f64 = 10_000.0 + 200.0 / LOAD_SECONDS;
     let mut off: Vec<f64> = Vec::new();
     for _ in 0..20 {
-        let line = "--variant known-queue=8000@60000 --goal 0:100ms:2100ms:0.5 --width 0.3% --max 200kpps";
+        let line = "--variant known-queue=200@10000 --goal 0:100ms:2100ms:0.5 --width 0.3% --max 20kpps";
         off.push(number(&searched(line)["conditional"]) / PASSES - 1.0);
     }
     assert!(off.iter().all(|off| off.abs() <= 0.005), "{off:?}");

@@ -546,7 +546,7 @@ fn modifiers_of_rfc_2544_are_in_the_frames_and_in_the_dut() {
         serde_json::from_str(&std::fs::read_to_string(format!("{out}/campaign.json")).unwrap()).unwrap();
     let slot = campaign["slots"].as_array().unwrap().iter().find(|slot| !slot["ceiling"].is_null()).unwrap();
     let traffic = &slot["traffic"];
-    assert_eq!((&slot["flows"], &slot["order"]), (&256.into(), &"random".into()), "{slot:#}");
+    assert_eq!((&slot["flows"], &slot["order"]), (&1000.into(), &"random".into()), "{slot:#}");
     assert_eq!(traffic["broadcast_every"], 100, "{traffic:#}");
     let found = linerate_line(&format!("conformance {out}")).run().fails(3, &[]).stdout;
     let words = found.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -38,7 +38,7 @@ const REFUSED: [(&str, &[&str]); 50] = [
     ("search --min 2Mpps --max 1Mpps", &["2000000 frames/s", "must be above 0 and below the highest"]),
     ("search --width 0%", &["width 0 is not above 0"]),
     ("search --loss-curve --step 0%", &["step 0 is not from 0.001 to 0.5"]),
-    ("search --max 5pps", &["--min, min-load", "below the highest, 5 frames/s"]),
+    ("search --max 5pps", &["not above the lowest load", "name a lower one with --min"]),
     ("rfc2544 --test throughput --verify 2", &["--verify is for --search bisection"]),
     ("search --min 1pps --duration 100ms", &["less than one frame", "longer trials"]),
     ("search --max 1Gbit/s:l1", &["--max", "500kpps"]),

@@ -454,14 +454,15 @@ impl Campaign {
     /// Calls each cell by its variant and its frames alone: `nft-stateful IPv6 84 B`.
     pub fn name_by_frames(&mut self) {
         for cell in &mut self.cells {
-            let Kind { size, family, ipv6_share, extension_headers, .. } = &self.kinds[cell.kind];
+            let Kind { size, family, ipv6_share, extension_headers, burst, .. } = &self.kinds[cell.kind];
             let unit = if size.pattern.len() == 1 { " B" } else { "" };
             let with = match (*ipv6_share > 0.0, extension_headers) {
                 (true, _) => format!(" with {} % IPv6", (ipv6_share * 1e6).round() / 1e4),
                 (_, Extensions::None) => String::new(),
                 (_, headers) => format!(" with {headers}"),
             };
-            cell.name = format!("{} {family}{with} {size}{unit}", cell.variant);
+            let bursts = if *burst > 0 { format!(" in bursts of {burst}") } else { String::new() };
+            cell.name = format!("{} {family}{with} {size}{unit}{bursts}", cell.variant);
         }
         unique_names(&mut self.cells);
     }

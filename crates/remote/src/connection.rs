@@ -169,7 +169,7 @@ impl ControlMaster {
         let spawned = spawn_piped(&mut command).map_err(|e| RemoteError::system(&target.name, "ssh", &e))?;
         let (child, stdin, outputs) = spawned;
         // Generators may share this machine, and signs of life must come through. Not being allowed to is no error.
-        let _ = setpriority_process(Some(Pid::from_child(&child)), -20);
+        let _ = setpriority_process(Some(Pid::from_child(&child)), -10);
         let (outlets, said) = (outputs.map(|pipe| Outlet::new(Some(pipe))), Default::default());
         let master = Master { child, _stdin: Some(stdin), outlets, said, ready: false, lost: None };
         let mut line = ControlMaster { socket, master, room: Room::new(), _folder: folder };

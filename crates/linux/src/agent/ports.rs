@@ -234,7 +234,7 @@ fn of_environment(environment: &[u8]) -> Option<Connection> {
     Connection::parse(std::str::from_utf8(value).ok()?)
 }
 
-/// Puts the process that carries the controller's connection before ordinary programs, with those between it and this one: generators
+/// Puts the process that carries the controller's connection before ordinary programs, and behind generators, with those between it and this one: generators
 /// may have all CPUs for themselves, and signs of life and stops must come through. Not being allowed to is no error.
 pub(super) fn connection_goes_first() {
     let carries = |pid: &u32| {
@@ -243,7 +243,7 @@ pub(super) fn connection_goes_first() {
     };
     let Some(last) = ancestors().position(|pid| carries(&pid)) else { return };
     for pid in ancestors().take(last + 1) {
-        let _ = setpriority_process(Pid::from_raw(pid as i32), -20);
+        let _ = setpriority_process(Pid::from_raw(pid as i32), -10);
     }
 }
 

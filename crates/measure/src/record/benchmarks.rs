@@ -75,16 +75,16 @@ impl Why {
                 "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession; ask for less with --link-speed, or use a faster generator"
             }
             (Why::NoThroughput, Benchmark::Throughput) => {
-                "not even the lowest load passes without loss: see whether the DUT forwards these frames"
+                "not even the lowest load passes without loss: see whether the DUT forwards these frames, and whether its queues hold a burst if they come in bursts"
             }
             (Why::NoThroughput, _) => {
                 "not even the lowest load passes without loss, so there is no throughput to test at: see whether the DUT forwards these frames"
             }
             (Why::AtMaximum, Benchmark::Recovery) => {
-                "the highest load loses nothing: no load is too high for this DUT; a faster tester would be needed"
+                "the highest load loses nothing: no load is too high for this DUT; a faster link or tester would be needed"
             }
             (Why::AtMaximum, _) => {
-                "the highest load loses nothing: no burst is too long for this DUT (RFC 9004, section 6.1); a faster tester would be needed"
+                "the highest load loses nothing: no burst is too long for this DUT (RFC 9004, section 6.1); a faster link or tester would be needed"
             }
             (Why::NoEvent, _) => "the plan has no event: name one with --event",
             (Why::Silent, _) => SILENT,

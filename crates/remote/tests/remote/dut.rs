@@ -68,7 +68,7 @@ fn one_that_booted_by_itself_is_not_measured_any_more() {
 fn power_that_is_off_for_less_than_a_quarter_of_a_minute_is_no_power_cut() {
     let lab = SshLab::new(&["dut"]);
     for (program, says) in [
-        ("true", "took 0.0 s, and the power must be off for 15 s (RFC 6201, section 4.3.1)"),
+        ("true", " s, and the power must be off for 15 s (RFC 6201, section 4.3.1)"),
         ("false", "dut: false could not turn its power off and on"),
     ] {
         let befall = || {

@@ -3,6 +3,7 @@
 use super::super::numbers::{
     count, grouped, number, percent, rate, rate_unit, seconds, share, span, time, words,
 };
+use super::measured::modifiers;
 use super::{Shown, searches};
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Cell, Document, Table, Tone};
@@ -87,8 +88,13 @@ fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
                 grouped(maximum.fps as u64)
             ),
         });
+        let unit = if of.lengths_fcs.len() == 1 { " B" } else { "" };
+        let mut with = modifiers(of);
+        if !with.is_empty() {
+            with.insert_str(0, " with ");
+        }
         page.answer(format!(
-            "{}: throughput {}{} frames/s{} of {} B{}; {limit}; {} {}{mark}",
+            "{}: throughput {}{} frames/s{} of {}{unit}{}; {limit}; {} {}{with}{mark}",
             shown.name(slot.slot),
             if at_least { "at least " } else { "" },
             grouped(fps as u64),
@@ -186,7 +192,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
             if let Some(goal) = shown.summary.searches.iter().find_map(|search| search.goals.first()) {
                 page.note(format!(
                     "Throughput is the highest load without loss, the upper bound the lowest with loss; {}.",
-                    searches::terms(&goal.goal)
+                    searches::terms(&goal.goal, &shown.planned.experiment.trials)
                 ));
             }
             bursts(page, shown, found, (scale, unit));
@@ -216,7 +222,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("IPDV", "median", figure!(DelayVariation, f, signed(f.ipdv_ns[1])))
                 .column("IPDV", "largest", figure!(DelayVariation, f, signed(f.ipdv_ns[2])));
             page.table(table);
-            page.note("PDV: 99.9th percentile of the delays less the least. IPDV: differences of successive frames; pairs with a lost frame between them are left out. Medians over the runs.");
+            page.note("PDV: 99.9th percentile of the delays less the least; delays are counted in steps of 3 %, so that it can be 3 % of the delay too large. IPDV: differences of successive frames; pairs with a lost frame between them are left out. Medians over the runs.");
         }
         Benchmark::FrameLoss => {
             let most = found.iter().filter(|result| result.tested.figures != Figures::None);

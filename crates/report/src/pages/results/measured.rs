@@ -5,6 +5,7 @@ use super::{Shown, lab};
 use crate::document::{Block, Document, Tone};
 use linerate_measure::record::{Direction, HostFacts, Mode, Slot, States, Summary};
 use linerate_plan::settings::cpu_list;
+use linerate_wire::{Extensions, Selection, SourceMacs};
 
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
@@ -112,6 +113,8 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
     let unit = |slot: &Slot| if slot.lengths_fcs.len() == 1 { " B" } else { "" };
     let flows = slots.iter().filter_map(|slot| slot.flows);
     let both = slots.iter().any(|slot| slot.direction == Direction::Both);
+    let modified = slots.iter().map(modifiers).filter(|text| !text.is_empty());
+    let modified = Some(each(modified)).filter(|text| !text.is_empty());
     let directions = slots.iter().map(|slot| slot.direction.to_string());
     let directions = both.then(|| each(directions) + " (rates of each direction)");
     [
@@ -123,9 +126,29 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         rate,
     ]
     .into_iter()
+    .chain(modified)
     .chain(directions)
     .collect::<Vec<_>>()
     .join("; ")
+}
+
+/// The properties that set a slot's frames apart from plain ones: networks, random ports, a share of IPv6 frames. Older records do not tell.
+pub fn modifiers(slot: &Slot) -> String {
+    let Some(traffic) = &slot.traffic else { return String::new() };
+    let (flows, headers) = (&traffic.flows, traffic.frame.extensions);
+    let random = |selection: Selection| selection != Selection::Counted;
+    let all = [
+        traffic.ipv6.as_ref().map(|second| format!("{} % IPv6", f64::from(second.millionths) / 1e4)),
+        (headers != Extensions::None).then(|| format!("IPv6 extension headers: {headers}")),
+        (flows.networks() > 1).then(|| format!("{} networks", flows.networks())),
+        random(flows.addresses()).then(|| "random addresses".into()),
+        random(flows.ports()).then(|| "random ports".into()),
+        (traffic.source_macs != SourceMacs::Own).then(|| "random Ethernet sources".into()),
+        (traffic.broadcast_every > 0)
+            .then(|| format!("1 broadcast frame in {}, counted apart", traffic.broadcast_every)),
+        (traffic.burst > 0).then(|| format!("bursts of {}", traffic.burst)),
+    ];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Each of several once.

@@ -3,6 +3,7 @@
 use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::{Shown, pictures};
 use crate::document::{Cell, Document, Table, Tone};
+use linerate_measure::experiment::{Method, Trials};
 use linerate_measure::record::{Direction, Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
 
@@ -47,10 +48,17 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
             "",
             |(_, goal)| if goal.outcome.irregular.is_some() { "irregular" } else { "regular" },
         );
-    page.section("Rates that meet the goals (RFC 9971)", table);
+    page.section(
+        match shown.planned.experiment.trials.method {
+            Method::Mlrsearch => "Rates that meet the goals (RFC 9971)",
+            Method::Bisection => "Rates that meet the goals, by bisection",
+        },
+        table,
+    );
     pictures::series(page, shown);
+    let trials = &shown.planned.experiment.trials;
     let named = searches.iter().flat_map(|search| &search.goals).fold(Vec::new(), |mut all, goal| {
-        let text = format!("{}: {}", goal.name, terms(&goal.goal));
+        let text = format!("{}: {}", goal.name, terms(&goal.goal, trials));
         if !all.contains(&text) {
             all.push(text);
         }
@@ -83,8 +91,15 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
             words(below.load, 4)
         ),
         _ if search.is_silent() => format!("{who}: {NOTHING_PASSES}."),
-        _ if search.ended.is_none() => format!("{who}: {}.", search.stopped(shown.summary.stopped)),
-        _ => format!("{who}: no two successive trials without loss."),
+        _ if search.ended == Some(Ended::Known) => format!("{who}: no two successive trials without loss."),
+        _ => {
+            let last = falling.last().map_or(search.limits.max, |load| load.load);
+            let stopped = search.stopped(shown.summary.stopped);
+            format!(
+                "{who}: incomplete, nothing is known below {} frames a second; {stopped}.",
+                words(last, 4)
+            )
+        }
     }
 }
 
@@ -113,14 +128,22 @@ fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
     }
 }
 
-/// A goal in words.
-pub fn terms(goal: &Goal) -> String {
+/// A goal in words. In a bisection, one trial decides about a load, or the last of several.
+pub fn terms(goal: &Goal, trials: &Trials) -> String {
     let seconds = |ns: u64| {
         let s = ns as f64 / 1e9;
         if s < 1.0 { format!("{:.0} ms", 1e3 * s) } else { format!("{s} s") }
     };
     let loss =
         if goal.loss > 0.0 { format!("at most {} % loss", percent(goal.loss)) } else { "no loss".into() };
+    let apart = format!("bounds {} % of the upper one apart", percent(goal.width));
+    if trials.method == Method::Bisection {
+        let further = match trials.verify {
+            0 => String::new(),
+            n => format!(", or in one of {n} further ones"),
+        };
+        return format!("{loss} in one trial of {}{further}; {apart}", seconds(goal.final_ns));
+    }
     let exceed = match goal.exceed_ratio() {
         0.0 => "in every trial".into(),
         ratio => format!("in {} % of the time", percent(1.0 - ratio)),
@@ -131,10 +154,9 @@ pub fn terms(goal: &Goal) -> String {
         String::new()
     };
     format!(
-        "{loss} {exceed}; trials of {}{first}, {} for each load; bounds {} % of the upper one apart",
+        "{loss} {exceed}; trials of {}{first}, {} for each load; {apart}",
         seconds(goal.final_ns),
-        seconds(goal.sum_ns),
-        percent(goal.width)
+        seconds(goal.sum_ns)
     )
 }
 
@@ -189,7 +211,7 @@ fn so_far(search: &Searched, goal: &SearchedGoal) -> String {
 
 /// How far apart searches end by chance, if that is more than the bounds are.
 fn chance(search: &Searched, goal: &SearchedGoal, apart: f64) -> String {
-    let said = "; but trials vary by chance, and another search could end";
+    let said = "; but by these trials, another search could end";
     match goal.interval {
         [Some(low), Some(high)] if high - low <= 2.0 * apart => String::new(),
         [Some(low), Some(high)] => {
@@ -242,20 +264,23 @@ fn gap(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
         let goal = search.goals.iter().find(|goal| (goal.goal.loss == 0.0) == lossless)?;
         goal.outcome.conditional.map(|rate| (rate, &goal.name))
     };
-    let Some(((without, strict), (with, loose))) = rate(true).zip(rate(false)) else { return };
-    if with > WIDE * without {
-        let stalls = match search.stalls {
-            Some(stalls) if stalls > 0.0 => {
-                format!(" The tester alone, at half of its rate, lost frames {stalls:.1} times a second.")
-            }
-            _ => String::new(),
-        };
-        page.note(format!(
-            "{}: {loose} is {:.1} times {strict}. So wide a gap is noise, not capacity: the DUT, or this machine, stops now and then and loses a few frames at any load.{stalls}",
-            shown.name(search.slot),
-            with / without
-        ));
-    }
+    let Some((with, loose)) = rate(false) else { return };
+    let Some(strict) = search.goals.iter().find(|goal| goal.goal.loss == 0.0) else { return };
+    let apart = match strict.outcome.conditional {
+        Some(without) if with <= WIDE * without => return,
+        Some(without) => format!("{:.1} times {}", with / without, strict.name),
+        None => format!("{}, and no load meets {}", words(with, 4), strict.name),
+    };
+    let stalls = match search.stalls {
+        Some(stalls) if stalls > 0.0 => {
+            format!(" The tester alone, at half of its rate, lost frames {stalls:.1} times a second.")
+        }
+        _ => String::new(),
+    };
+    page.note(format!(
+        "{}: {loose} is {apart}. So wide a gap is not a lack of capacity: a few frames are lost at any load, by stops of the DUT or of this machine, by chance, or one in so many.{stalls}",
+        shown.name(search.slot)
+    ));
 }
 
 /// The loss at each load, with a bar.
@@ -272,5 +297,13 @@ fn loads(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
         .column("loss %", "largest", |load| share(load.most))
         .column("", "", |load| bar(load.loss));
     page.section(format!("Loss at each load: {}", shown.name(search.slot)), table);
+    let asked = shown.planned.experiment.trials.max_fps.filter(|asked| *asked > 1.001 * search.limits.max);
+    if let Some(asked) = asked {
+        page.note(format!(
+            "The highest load is {}, not the {} that were asked for: the links, or the tester beside the busy DUT, carry no more.",
+            words(search.limits.max, 4),
+            words(asked, 4)
+        ));
+    }
     pictures::losses(page, shown, search);
 }
