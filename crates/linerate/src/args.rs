@@ -13,6 +13,7 @@ use linerate_plan::{parse_cpus, parse_duration_ns};
 use linerate_remote::Approach;
 use linerate_report::format::{FORMATS, Format};
 use linerate_wire::{Extensions, FrameMix, Selection, SourceMacs, parse_sizes};
+use serde_json::json;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -242,6 +243,21 @@ impl Headers {
             ),
         ];
         keys.into_iter().filter(|(.., values)| !values.is_empty())
+    }
+
+    /// Lines of a plan: those of [traffic], and the factors.
+    pub fn lines(&self) -> [String; 2] {
+        let [mut keys, mut factors] = [const { String::new() }; 2];
+        for (_, key, levels) in self.keys() {
+            match &levels[..] {
+                [only] => keys += &format!("{key} = {}\n", json!(only)),
+                _ => {
+                    factors +=
+                        &format!("[factors.{key}]\nsets = \"traffic.{key}\"\nlevels = {}\n", json!(levels))
+                }
+            }
+        }
+        [keys, factors]
     }
 }
 

@@ -11,13 +11,16 @@ use linerate_linux::telemetry::{drops, locks, profile, stages};
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{
-    Campaign, Events, HostFacts, LabKind, Mode, Slot, SlotFacts, SlotProfile, Staged, Stopped, Summary,
-    TrialRecord, VERSION, Waits, Warning,
+    Campaign, Events, HostFacts, LabKind, Mode, Planned, Slot, SlotFacts, SlotProfile, Staged, Stopped,
+    Summary, TrialRecord, VERSION, Waits, Warning,
 };
-use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, replay};
+use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, estimate, replay};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{Shape, parts, rates};
+use linerate_plan::campaign::Campaign as Plan;
+use linerate_plan::timetable::taking;
 use linerate_profile::{Profile, Sampled};
+use linerate_report::pages;
 use linerate_wire::Traffic;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +30,8 @@ use std::time::{Duration, Instant};
 const PROFILED: u64 = 4;
 /// Load of a trial whose frames are timed, or whose events are counted, in nanoseconds.
 const OBSERVED_NS: u64 = 500_000_000;
+/// How often the time of a search is estimated again.
+const AGAIN: Duration = Duration::from_secs(5);
 /// Functions of a profile that the summary keeps. The file of its stacks has all.
 const MOST_FUNCTIONS: usize = 200;
 
@@ -136,6 +141,9 @@ impl Conductor<'_> {
         strategy: &mut dyn Strategy,
         progress: &Progress,
     ) -> (Stopped, Option<anyhow::Error>) {
+        let planned = self.campaign.planned.as_deref();
+        let searching = planned.filter(|of| of.experiment.trials.measure != Measure::Rate);
+        let (mut stalls, mut estimated) = (None, None);
         loop {
             if interrupted() {
                 return (Stopped::Interrupted, None);
@@ -148,6 +156,16 @@ impl Conductor<'_> {
                 Ok(request) => request,
                 Err(stopped) => return (stopped, None),
             };
+            if let Some(planned) = searching {
+                if stalls.is_none() {
+                    stalls = pages::stalls(&planned.experiment.trials, &strategy.searches());
+                    stalls.iter().for_each(|stalls| progress.tell(stalls));
+                }
+                if progress.is_shown() && estimated.is_none_or(|at| elapsed >= at + AGAIN) {
+                    estimated = Some(elapsed);
+                    self.left(planned, elapsed).into_iter().for_each(|left| progress.lasts(elapsed + left));
+                }
+            }
             let title = self.campaign.name_of(request.slot);
             let known = strategy.progress().map_or(String::new(), |known| format!("; {known}"));
             progress.say(format!("block {}: {title}{known}", request.block + 1));
@@ -163,6 +181,15 @@ impl Conductor<'_> {
                 Err(error) => return (Stopped::Failed, Some(error)),
             }
         }
+    }
+
+    /// The time of all trials to come, of a search or of RFC 2544's tests; within the budget.
+    fn left(&self, planned: &Planned, elapsed: Duration) -> Option<Duration> {
+        let took = taking(&Plan::joined(&planned.experiment, planned.plan.clone()).ok()?);
+        let all = estimate(Design::of(self.campaign)?, &self.observed, took);
+        let left = Duration::from_nanos(all.iter().map(|test| test.ns).sum());
+        let budget = planned.experiment.trials.time_ns().map(Duration::from_nanos);
+        Some(budget.map_or(left, |budget| left.min(budget.saturating_sub(elapsed))))
     }
 
     /// Whether a trial is none of RFC 2544's, in a campaign that has those: the tester alone.

@@ -1,6 +1,6 @@
 //! A progress line: on terminals only, and never on standard output.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_linux::netbenches::Progress as Seen;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,10 +29,26 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A line for a campaign of about `budget`.
-    pub fn new(budget: Duration) -> Self {
-        let bar = ProgressBar::new(budget.as_millis() as u64);
-        shown(bar, "{bar:24} {elapsed:>3} of at most {prefix}  {msg}", &format!("{} s", budget.as_secs()))
+    /// A line for a campaign of so much time, or about so much.
+    pub fn new(total: Duration, is_exact: bool) -> Self {
+        let template = match is_exact {
+            true => "{bar:24} {elapsed:>3} of at most {prefix}  {msg}",
+            false => "{bar:24} {elapsed:>3} of about {prefix}  {msg}",
+        };
+        let progress = shown(ProgressBar::no_length(), template, "");
+        progress.lasts(total);
+        progress
+    }
+
+    /// Corrects the time of the whole.
+    pub fn lasts(&self, total: Duration) {
+        self.bar.set_length(total.as_millis() as u64);
+        self.bar.set_prefix(format!("{:#}", HumanDuration(total)));
+    }
+
+    /// Whether somebody sees it.
+    pub fn is_shown(&self) -> bool {
+        !self.bar.is_hidden()
     }
 
     /// A line for bytes: of `total`, or of an unknown number.
@@ -74,6 +90,13 @@ impl Progress {
         }
         self.bar.set_message(text.into());
         self.bar.tick();
+    }
+
+    /// Tells something that stays on the screen.
+    pub fn tell(&self, text: &str) {
+        if !SILENT.load(Ordering::Relaxed) {
+            self.aside(|| crate::output::tell(text));
+        }
     }
 
     /// Prints something else, with the line out of the way.

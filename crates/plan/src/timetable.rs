@@ -4,7 +4,7 @@ use super::campaign::{Campaign, Lab};
 use super::settings::{Dut, Settings};
 use linerate_measure::experiment::{Measure, Reboot};
 use linerate_measure::record::Mode;
-use linerate_measure::strategy::{Estimated, estimate};
+use linerate_measure::strategy::{Estimated, TrialRequest, estimate};
 use serde::Serialize;
 
 const MS: u64 = 1_000_000;
@@ -121,19 +121,24 @@ impl Timetable {
 
 /// How long each of RFC 2544's tests takes, or a search.
 pub fn tests(campaign: &Campaign) -> Vec<Estimated> {
+    estimate(campaign.design(0), &[], taking(campaign))
+}
+
+/// The time of a trial of a search, or of RFC 2544's tests, with all around it, in nanoseconds.
+pub fn taking(campaign: &Campaign) -> impl Fn(&TrialRequest) -> u64 + use<> {
     let timing = campaign.timing();
-    let trials = &campaign.experiment.trials;
+    let (pause_ns, measure) = (campaign.experiment.trials.pause_ns, campaign.experiment.trials.measure);
     let cells = (campaign.cells.len() as u64).max(1);
     // Reboots and changes of the host between two trials are part of a block.
-    let around = (block_ns(campaign) / cells).saturating_sub(timing.load_ns() + trials.pause_ns);
-    estimate(campaign.design(0), |request| {
+    let around = (block_ns(campaign) / cells).saturating_sub(timing.load_ns() + pause_ns);
+    move |request| {
         let trial_ns = timing.lasting(request.duration_ns).load_ns() + around;
         // The tester alone needs none of RFC 2544's waits.
-        match (trials.measure, request.benchmark) {
+        match (measure, request.benchmark) {
             (Measure::Rfc2544, None) => trial_ns,
-            _ => trial_ns + trials.pause_ns + timing.least_drain_ns + timing.settle_ns,
+            _ => trial_ns + pause_ns + timing.least_drain_ns + timing.settle_ns,
         }
-    })
+    }
 }
 
 /// Time of a trial beyond its load and its pauses.

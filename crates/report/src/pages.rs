@@ -56,6 +56,7 @@ pub use plan::{
     diagnostics, estimate, estimate_line, going_on, plan, plan_line, plan_list, rehearsal, too_short,
 };
 pub use reproduction::reproduction;
+pub use results::stalls;
 pub(crate) use results::{Shown, changes, decisive};
 pub use search_check::search_check;
 pub use trials::trials;

@@ -143,7 +143,7 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
     if args.announce {
         tell("looking at this machine's kernel");
     }
-    let progress = Progress::new(args.duration);
+    let progress = Progress::new(args.duration, true);
     let began = Instant::now();
     while began.elapsed() < args.duration && !interrupt::interrupted() {
         std::thread::sleep(LOOK.min(args.duration));

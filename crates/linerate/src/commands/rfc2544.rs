@@ -85,9 +85,9 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub bursts: Vec<u32>,
 
-    /// A DUT with so many filters, of which the last lets the frames through and the others match none (section 11.4: 1 and 25)
-    #[arg(long, value_name = "N", conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub filters: Option<u32>,
+    /// DUTs with so many filters each (section 11.4: 1,25): the last one lets the frames through, the others match no frame
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub filters: Vec<u32>,
 
     /// Which way frames go: forward, from the inside of the DUT to its outside; both, as much in the other direction at the same time
     /// (section 14). Loads are those of each direction
@@ -187,15 +187,7 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
     let quick = if args.size.is_empty() { "levels.size = [\"64 B\", \"1518 B\"]\n" } else { "" };
     let random = args.networks > 1 || args.headers.draws();
     let flows = args.flows.unwrap_or(if args.headers.draws() { 1000 } else { 1 });
-    let (mut headers, mut factors) = (String::new(), String::new());
-    for (_, key, levels) in args.headers.keys() {
-        match &levels[..] {
-            [only] => headers += &format!("{key} = {}\n", json!(only)),
-            _ => {
-                factors += &format!("[factors.{key}]\nsets = \"traffic.{key}\"\nlevels = {}\n", json!(levels))
-            }
-        }
-    }
+    let [headers, factors] = args.headers.lines();
     let bursts = match &args.bursts[..] {
         [] => String::new(),
         some => format!(
@@ -225,14 +217,15 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
     for name in args.variants.iter().map(|variant| &variant.name) {
         text += &variant(name, format!("from = {}", json!(name)));
     }
-    text += &match args.filters {
-        Some(filters) => variant(
+    for filters in &args.filters {
+        text += &variant(
             &format!("filters-{filters}"),
             format!("rules = {{ tool = \"nftables\", filter = \"stateless\", before = {} }}", filters - 1),
-        ),
-        None if args.variants.is_empty() => variant("forwarding", "from = \"forwarding\"".into()),
-        None => String::new(),
-    };
+        );
+    }
+    if args.variants.is_empty() && args.filters.is_empty() {
+        text += &variant("forwarding", "from = \"forwarding\"".into());
+    }
     of_arguments(&text, args.which.quick)
 }
 

@@ -319,7 +319,9 @@ impl Session {
     /// # Errors
     /// The reason why it could not measure.
     pub fn measure(self, args: &CampaignArgs, name: String, base: &Path) -> Result<Option<Measured>> {
-        let progress = Progress::new(Duration::from_nanos(Timetable::new(&self.prepared.plan).trials_ns));
+        let plan = &self.prepared.plan;
+        let is_exact = plan.experiment.trials.measure == Measure::Rate;
+        let progress = Progress::new(Duration::from_nanos(Timetable::new(plan).trials_ns), is_exact);
         let Session { file, mut prepared, facts, simulated, site, earlier, _reserved } = self;
         let profile_ns = prepared.plan.collect.profile_ns.or(args.profile.then_some(PROFILE_NS));
         // Records first: where they cannot be written, nothing is set up for nothing.

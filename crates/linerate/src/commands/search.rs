@@ -1,12 +1,13 @@
 //! `linerate search`: the highest load that meets a goal, such as no loss.
 
 use super::run::{self, Session, Which, chosen, of_arguments};
-use crate::args::{CampaignArgs, Share, directions, duration, families, names_of};
+use crate::args::{CampaignArgs, Headers, Share, directions, duration, families, names_of};
 use crate::input;
 use crate::output::{result, usage};
 use crate::progress::Progress;
 use anyhow::{Context, Result};
 use clap::Args;
+use clap::builder::ArgPredicate;
 use linerate_measure::experiment::{Measure, Method, Trials, WantedGoal};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::LEAST_FPS;
@@ -52,7 +53,7 @@ Exit status: 0 searched, also where a result is irregular; 1 an error, or a goal
 3 --check found a difference; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
     /// A plan, a file or a name that `linerate plan list` shows: each of its cells is searched [default: --variant]
-    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "ports", "addresses", "source_macs", "ipv6_share", "extension_headers"])]
     pub plan: Option<PathBuf>,
 
     /// Variant of the DUT (`linerate bench --help` lists them); may be repeated [default: forwarding]
@@ -64,7 +65,7 @@ pub struct Search {
     pub size: String,
 
     /// IP version: 4, 6 or both
-    #[arg(long, value_parser = families(), default_value = "4")]
+    #[arg(long, value_parser = families(), default_value_if("extension_headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
     pub family: Families,
 
     /// Flows, up to 5,000,000
@@ -75,6 +76,9 @@ pub struct Search {
     /// Loads are those of each direction
     #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
     pub direction: String,
+
+    #[command(flatten)]
+    pub headers: Headers,
 
     /// What to search for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED; may be repeated [default: ndr and pdr; ndr for bisection]
     #[arg(long = "goal", value_name = "GOAL", value_parser = wanted)]
@@ -169,10 +173,11 @@ fn own(args: &Search) -> Result<Campaign> {
     let bytes = args.size.parse::<u32>().map_or(args.size.clone(), |bytes| format!("{bytes} B"));
     let names: Vec<&str> = args.variants.iter().map(|variant| variant.name.as_str()).collect();
     let names = if names.is_empty() { vec!["forwarding"] } else { names };
+    let [headers, factors] = args.headers.lines();
     let mut text = format!(
         "title = \"linerate search\"\nquestion = \"What is the highest load that meets the goals?\"\n\
          [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nsize = {}\nflows = {}\ndirection = {}\n\
-         {factor}[trials]\nduration = \"1 s\"\nblocks = 10\n",
+         {headers}{factor}{factors}[trials]\nduration = \"1 s\"\nblocks = 10\n",
         json!(bytes),
         args.flows,
         json!(args.direction),

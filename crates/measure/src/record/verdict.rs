@@ -71,6 +71,11 @@ impl Searched {
         self.goals.first()?.outcome.lower
     }
 
+    /// The share of trials of this length, in nanoseconds, that a stall disturbs, if stalls are independent of each other.
+    pub fn disturbed(&self, trial_ns: u64) -> f64 {
+        1.0 - (-self.stalls.unwrap_or(0.0) * trial_ns as f64 / 1e9).exp()
+    }
+
     /// Whether trials were made, and not one frame came through in any.
     pub fn is_silent(&self) -> bool {
         !self.loads.is_empty() && self.loads.iter().all(|load| load.loss >= 1.0)

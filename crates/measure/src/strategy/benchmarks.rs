@@ -390,24 +390,36 @@ const SUPPOSED_QUEUE: u64 = 1000;
 /// Trials that are counted at most.
 const MOST_TRIALS: usize = 1_000_000;
 
-/// How many trials the tests, or a search, take against a DUT that forwards 60 % of the highest load, and how long. `took`: the time
-/// of a trial.
-pub fn estimate(design: Design, took: impl Fn(&TrialRequest) -> u64) -> Vec<Estimated> {
+/// How many further trials the tests, or searches, take, and how long: against DUTs whose highest rate has been seen in the past
+/// trials, or that forward 60 % of the highest load. `took`: the time of a trial.
+pub fn estimate(design: Design, past: &[Observed], took: impl Fn(&TrialRequest) -> u64) -> Vec<Estimated> {
     let mut all: Vec<Estimated> = Vec::new();
     let trials = Trials { budget_ns: None, extended_ns: None, ..design.trials };
-    let tester: Vec<bool> = design.slots.iter().map(|slot| slot.tester).collect();
+    let slots = design.slots.iter().map(|slot| (slot.tester, slot.direction.ways().len() as f64));
+    let slots: Vec<(bool, f64)> = slots.collect();
+    let mut seen = vec![0.0f64; slots.len()];
     let mut strategy = super::strategy(Design { trials, ..design });
+    let mut past = past.iter();
     for _ in 0..MOST_TRIALS {
         let Ok(request) = strategy.next(&History { elapsed_ns: 0, trials: &[] }) else { break };
+        let (tester, ways) = slots[request.slot];
+        if let Some(trial) = past.next() {
+            seen[request.slot] = seen[request.slot].max(trial.received.unwrap_or(0.0) / ways);
+            strategy.observe(trial);
+            continue;
+        }
         let at = all.iter().position(|known| known.test == request.benchmark).unwrap_or_else(|| {
             all.push(Estimated { test: request.benchmark, trials: 0, ns: 0 });
             all.len() - 1
         });
         all[at].trials += 1;
         all[at].ns = all[at].ns.saturating_add(took(&request));
-        let limit = SUPPOSED_SHARE * strategy.highest(request.slot).unwrap_or(SUPPOSED_FPS);
+        let limit = match seen[request.slot] {
+            0.0 => SUPPOSED_SHARE * strategy.highest(request.slot).unwrap_or(SUPPOSED_FPS),
+            seen => seen,
+        };
         let offered = request.load.unwrap_or(SUPPOSED_FPS);
-        let received = if tester[request.slot] { offered } else { offered.min(limit) };
+        let received = if tester { offered } else { offered.min(limit) };
         let loses = match request.shape {
             Shape::Burst { frames } => frames > SUPPOSED_QUEUE,
             _ => received < offered,
@@ -415,9 +427,9 @@ pub fn estimate(design: Design, took: impl Fn(&TrialRequest) -> u64) -> Vec<Esti
         strategy.observe(&Observed {
             request,
             valid: true,
-            received: Some(received),
-            handled: Some(received),
-            offered: Some(offered),
+            received: Some(ways * received),
+            handled: Some(ways * received),
+            offered: Some(ways * offered),
             loss_ratio: if loses { (1.0 - received / offered).max(0.01) } else { 0.0 },
         });
     }

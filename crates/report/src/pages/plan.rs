@@ -1,13 +1,14 @@
 //! Pages of `linerate plan`: faults with their lines, plans by name, and the steps of a plan: cells, duration, changes of the system, and
 //! expectations.
 
-use super::numbers::{count, counted, grouped, lengths, some, together};
+use super::numbers::{count, counted, grouped, lengths, percent, some, together, words};
+use super::results::terms;
 use crate::document::{Document, Table, Tone};
 use crate::format::ascii;
 use linerate_hosts::rehearsal::Part;
-use linerate_measure::experiment::{Benchmark, Experiment, Interest, Measure, Reboot};
+use linerate_measure::experiment::{Benchmark, CURVE_STEP, Experiment, Interest, Measure, Reboot, Trials};
 use linerate_measure::record::Mode;
-use linerate_measure::strategy::Estimated;
+use linerate_measure::strategy::{Estimated, LEAST_FPS};
 use linerate_plan::campaign::{Campaign, Kind, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::keys::COLLECTORS;
@@ -125,7 +126,7 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
 pub fn estimate_line(times: &Timetable, tests: &[Estimated]) -> String {
     let name = |test: &Estimated| test.test.map_or("the tester alone", Benchmark::name);
     let each: Vec<String> = tests.iter().map(|test| format!("{} {}", name(test), span(test.ns))).collect();
-    format!("about {} in all: {}", span(times.total_ns), each.join(", "))
+    format!("about {} in all: {}", span(times.set_up_ns + times.needed_ns), each.join(", "))
 }
 
 /// What to know before a search, or tests, whose budget is shorter than they take.
@@ -292,6 +293,7 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
         let [most, all] = [times.blocks, times.trials].map(grouped);
         fact(page, "blocks", format!("{most} at most, {bound}: {all} trials"));
     }
+    searched_for(page, trials);
     if let Some(until) = trials.until {
         let deciding = campaign.experiment.comparisons.iter().filter(|c| c.decides).count();
         let percent = (until * 1e6).round() / 1e4;
@@ -308,6 +310,34 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
         let more = if block.len() > 40 { " ..." } else { "" };
         let name = format!("{} {}", if randomised { "block" } else { "cell" }, at + 1);
         page.item(&format!("{name:10}"), format!("cells {shown}{more}"), Tone::Note);
+    }
+}
+
+/// The goals of a search and the loads that it may use, or RFC 2544's tests.
+fn searched_for(page: &mut Document, trials: &Trials) {
+    let least = trials.min_fps.unwrap_or(LEAST_FPS);
+    let most = match trials.max_fps {
+        Some(max) => format!("{} frames/s", words(max, 4)),
+        None => "the highest load that the tester keeps".into(),
+    };
+    match trials.measure {
+        Measure::Rate => {}
+        Measure::LossCurve => {
+            let step = percent(trials.step.unwrap_or(CURVE_STEP));
+            fact(page, "loads", format!("{most}, and lower ones in steps of {step} % of it"));
+        }
+        Measure::Rfc2544 => {
+            let titles: Vec<&str> = trials.tests.iter().map(|test| test.title()).collect();
+            fact(page, "tests", titles.join("; "));
+        }
+        Measure::Search => {
+            for (wanted, goal) in trials.goals.iter().zip(trials.search_goals(trials.duration_ns)) {
+                let shorter =
+                    if wanted.times_ns.is_none() { "; shorter trials where the machine stalls" } else { "" };
+                fact(page, "goal", format!("{}: {}{shorter}", wanted.name, terms(&goal, trials)));
+            }
+            fact(page, "loads", format!("from {} frames/s to {most}", words(least, 4)));
+        }
     }
 }
 

@@ -17,6 +17,8 @@ mod telemetry;
 mod versions;
 
 pub(super) use benchmarks::departures;
+pub use searches::stalls;
+pub(super) use searches::terms;
 pub(crate) use tables::decisive;
 
 use super::Records;

@@ -197,12 +197,48 @@ fn a_load_below_one_frame_a_trial_is_refused() {
 
 #[test]
 fn the_time_of_all_tests_is_known_in_advance() {
-    let all = estimate(tests(&[Throughput, Latency], MINUTE), |request| request.duration_ns + 11 * SECOND);
+    let took = |request: &TrialRequest| request.duration_ns + 11 * SECOND;
+    let all = estimate(tests(&[Throughput, Latency], MINUTE), &[], took);
     let of = |test| *all.iter().find(|known| known.test == test).unwrap();
     assert_eq!((of(Some(Latency)).trials, of(Some(Latency)).ns), (40, 40 * 131 * SECOND));
     // By the notes of the reference: seven trials of 1 to 60 s for each size.
     assert!((10..20).contains(&of(Some(Throughput)).trials), "{all:?}");
     assert_eq!(of(None).trials, 23);
+}
+
+/// After each of its trials, and whichever way the frames go.
+#[test]
+fn the_time_left_is_that_of_the_trials_to_come() {
+    let took = |request: &TrialRequest| request.duration_ns + 11 * SECOND;
+    for direction in [Direction::Forward, Direction::Both] {
+        let mut design = tests(&[Throughput, Latency], MINUTE);
+        design.slots.iter_mut().for_each(|slot| slot.direction = direction);
+        let ways = direction.ways().len() as f64;
+        let mut it = Rfc2544::new(design.clone());
+        let (mut past, mut left) = (Vec::new(), Vec::new());
+        while let Ok(request) = it.next(&at(0)) {
+            left.push(estimate(design.clone(), &past, took).iter().map(|test| test.ns).sum::<u64>());
+            let offered = request.load.unwrap_or(CEILING / ways);
+            let received = if request.slot == 0 { offered } else { offered.min(4e5) };
+            let trial = Observed {
+                loss_ratio: 1.0 - received / offered,
+                offered: Some(ways * offered),
+                ..observed(request, Some(ways * received))
+            };
+            it.observe(&trial);
+            past.push(trial);
+        }
+        // Once both DUTs have shown their rates, the estimate is exact.
+        let shows = |slot| move |trial: &Observed| trial.request.slot == slot && trial.loss_ratio > 0.0;
+        let known =
+            [1, 2].map(|slot| past.iter().position(shows(slot)).unwrap() + 1).into_iter().max().unwrap();
+        let mut to_come = 0;
+        for (trial, left) in past.iter().zip(&left).skip(known).rev() {
+            to_come += took(&trial.request);
+            assert_eq!(to_come, *left, "{direction:?}: {}", trial.request);
+        }
+        assert!(past.len() > known + 20, "{direction:?}: {known} of {}", past.len());
+    }
 }
 
 #[test]

@@ -118,6 +118,7 @@ fn stalls_make_trials_shorter() {
     let request = it.next(&at(0)).unwrap();
     // ln 2 stalls in 250 ms are 2.77 a second; 1 s / 2.77 / 1.5.
     assert_eq!((request.slot, request.duration_ns), (1, 240_000_000));
+    assert_eq!(it.searches()[0].disturbed(250_000_000), 0.5);
 }
 
 #[test]

@@ -38,6 +38,9 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     page.say(&departs);
     single(page, shown, if departs.contains("not RFC 2544") { "; not RFC 2544" } else { "" });
     page.note(medium(all));
+    if let Some(stalls) = searches::stalls(&experiment.trials, &shown.summary.searches) {
+        page.note(format!("On this machine, {stalls}"));
+    }
     if shown.campaign.slots.iter().any(|slot| slot.direction == Direction::Both) {
         page.note("Frames go both ways: loads, rates and lengths of bursts are those of each direction, and all are equal (RFC 2544, section 14); numbers of frames are those of both.");
     }

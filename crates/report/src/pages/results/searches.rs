@@ -28,6 +28,9 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
         }
         gap(page, shown, search);
     }
+    if let Some(stalls) = stalls(&shown.planned.experiment.trials, searches) {
+        page.note(format!("On this machine, {stalls}"));
+    }
     let (scale, unit) = unit(shown);
     let digits = 4;
     let rows = searches.iter().flat_map(|search| search.goals.iter().map(move |goal| (search, goal)));
@@ -128,12 +131,13 @@ fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
     }
 }
 
+fn seconds(ns: u64) -> String {
+    let s = ns as f64 / 1e9;
+    if s < 1.0 { format!("{:.0} ms", 1e3 * s) } else { format!("{s} s") }
+}
+
 /// A goal in words. In a bisection, one trial decides about a load, or the last of several.
 pub fn terms(goal: &Goal, trials: &Trials) -> String {
-    let seconds = |ns: u64| {
-        let s = ns as f64 / 1e9;
-        if s < 1.0 { format!("{:.0} ms", 1e3 * s) } else { format!("{s} s") }
-    };
     let loss =
         if goal.loss > 0.0 { format!("at most {} % loss", percent(goal.loss)) } else { "no loss".into() };
     let apart = format!("bounds {} % of the upper one apart", percent(goal.width));
@@ -271,16 +275,44 @@ fn gap(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
         Some(without) => format!("{:.1} times {}", with / without, strict.name),
         None => format!("{}, and no load meets {}", words(with, 4), strict.name),
     };
-    let stalls = match search.stalls {
-        Some(stalls) if stalls > 0.0 => {
-            format!(" The tester alone, at half of its rate, lost frames {stalls:.1} times a second.")
-        }
-        _ => String::new(),
-    };
     page.note(format!(
-        "{}: {loose} is {apart}. So wide a gap is not a lack of capacity: a few frames are lost at any load, by stops of the DUT or of this machine, by chance, or one in so many.{stalls}",
+        "{}: {loose} is {apart}. So wide a gap is not a lack of capacity: a few frames are lost at any load, by stops of the DUT or of this machine, by chance, or one in so many.",
         shown.name(search.slot)
     ));
+}
+
+/// How often the tester alone stalled, the trials that suit the machine, and whether goals without loss make sense on it. `None`: it
+/// never stalled, or was not measured.
+pub fn stalls(trials: &Trials, searches: &[Searched]) -> Option<String> {
+    let (search, rate) = searches.iter().find_map(|search| Some((search, search.stalls?)))?;
+    if rate == 0.0 {
+        return None;
+    }
+    let names = |goals: &[&SearchedGoal]| {
+        goals.iter().map(|goal| goal.name.as_str()).collect::<Vec<_>>().join(" and ")
+    };
+    let mut text = format!("the tester alone lost frames {rate:.1} times a second at half of its rate.");
+    let shorter: Vec<_> =
+        search.goals.iter().filter(|goal| goal.goal.final_ns < trials.duration_ns).collect();
+    if let Some(first) = shorter.first() {
+        let [short, asked] = [first.goal.final_ns, trials.duration_ns].map(seconds);
+        text += &format!(" Trials of {} therefore last {short} instead of {asked}.", names(&shorter));
+    }
+    let (strict, loose): (Vec<_>, Vec<_>) = search.goals.iter().partition(|goal| goal.goal.loss == 0.0);
+    let disturbed = |goal: &SearchedGoal| search.disturbed(goal.goal.final_ns);
+    if let Some(goal) = strict.into_iter().find(|goal| disturbed(goal) > goal.goal.exceed_ratio().max(0.5)) {
+        let loose = match loose.is_empty() {
+            true => "a search for pdr (linerate search --goal pdr)".into(),
+            false => names(&loose),
+        };
+        text += &format!(
+            " Stalls disturb {:.0} % of all trials of {}, so {} is a rate of this machine: only {loose} makes sense here, unless the DUT is much slower than the tester.",
+            100.0 * disturbed(goal),
+            seconds(goal.goal.final_ns),
+            goal.name,
+        );
+    }
+    Some(text)
 }
 
 /// The loss at each load, with a bar.

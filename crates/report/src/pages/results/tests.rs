@@ -5,7 +5,7 @@ use super::super::tests::{campaign as bench, host, planned, slot, trial};
 use crate::pages::Style;
 use expect_test::expect_file;
 use linerate_measure::audit::{Evidence, audit};
-use linerate_measure::experiment::System;
+use linerate_measure::experiment::{System, Trials};
 use linerate_measure::record::{Campaign, Mode, Searched, SearchedGoal, Skipped, Slot, Stopped, TrialRecord};
 use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
@@ -145,6 +145,37 @@ fn what_spoils_a_figure_stands_beside_it() {
         "ndr: at least 100.0 thousand frames a second ({spoiled}); the time ran out, so the result is irregular."
     );
     assert!(searched.contains(&sentence), "{searched}");
+}
+
+/// Before a search's first trial of the DUT, and on its page.
+#[test]
+fn stalls_that_make_a_goal_without_loss_meaningless_are_named() {
+    let outcome =
+        Outcome { lower: None, upper: None, conditional: None, irregular: Some(Irregular::MinLoad) };
+    let goal = |name: &str, loss, ms: u64| SearchedGoal {
+        name: name.into(),
+        goal: Goal { loss, exceed: 500_000_000, ..Goal::new(0.0, 0, ms * 1_000_000, ms * 1_000_000) },
+        outcome,
+        interval: [None; 2],
+    };
+    let said = |stalls, goals| {
+        let limits = Limits::new(1e3, 1e6).unwrap();
+        let search = Searched { slot: 1, goals, limits, stalls, loads: Vec::new(), ended: None };
+        let trials = Trials { duration_ns: 1_000_000_000, ..Trials::default() };
+        super::stalls(&trials, &[search]).unwrap_or_default()
+    };
+    assert_eq!(said(None, vec![goal("ndr", 0.0, 1000)]), "");
+    assert_eq!(said(Some(0.0), vec![goal("ndr", 0.0, 1000)]), "");
+    let shorter = "the tester alone lost frames 2.8 times a second at half of its rate. Trials of ndr and pdr therefore last 240 ms instead of 1 s.";
+    assert_eq!(said(Some(2.77), vec![goal("ndr", 0.0, 240), goal("pdr", 0.005, 240)]), shorter);
+    let only = said(Some(40.0), vec![goal("ndr", 0.0, 50), goal("pdr", 0.005, 50)]);
+    let why = "Stalls disturb 86 % of all trials of 50 ms, so ndr is a rate of this machine: only pdr makes sense here";
+    assert!(only.contains(why), "{only}");
+    let fixed = said(Some(0.2), vec![goal("rfc2544", 0.0, 60_000)]);
+    assert!(
+        fixed.contains("100 % of all trials of 60 s") && fixed.contains("only a search for pdr"),
+        "{fixed}"
+    );
 }
 
 #[test]
