@@ -21,7 +21,7 @@ use std::time::Duration;
 /// How a result is printed.
 #[derive(Debug, Clone, Args)]
 pub struct Printed {
-    /// How to print the result. json gives the whole record, the others what a person reads
+    /// Form of the result: json is the whole record, the others are pages to read
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: &'static dyn Format,
 
@@ -123,7 +123,7 @@ impl Ssh {
 /// How a campaign is carried out, whatever its plan.
 #[derive(Debug, Default, Clone, Args)]
 pub struct CampaignArgs {
-    /// Time for all trials, instead of the plan's
+    /// Time for all trials, instead of the plan's: 30s, 10min
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
 
@@ -139,17 +139,17 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Allow changes of settings of the whole host during the campaign, if it needs them
+    /// Allow the campaign to change settings of the whole host; they are restored afterwards
     #[arg(long)]
     pub allow_host_changes: bool,
 
-    /// Afterwards, look at the kernel under the load of each cell, for 3 s each: which functions take the time of a frame, how
-    /// long frames are in the stack, drops and waits for locks, and why it is not faster. These trials take no part in the rates
+    /// Afterwards, sample the kernel under the load of each cell, for 3 s each: the functions that take a frame's time, the time of
+    /// frames in the stack, drops, waits for locks, and the causes of the limit. Rates do not include these trials
     #[arg(long, conflicts_with = "simulate")]
     pub profile: bool,
 
-    /// Leave the embedded lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it). `tune`: leave the changes
-    /// that help on the router of a real lab (`linerate revert` takes them back)
+    /// Leave the embedded lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it). With `tune` and a real lab:
+    /// leave the changes that help on the router (`linerate revert` takes them back)
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 
@@ -172,9 +172,9 @@ pub struct CampaignArgs {
     #[arg(short, long, conflicts_with_all = ["json", "format"])]
     pub quiet: bool,
 
-    /// Simulate the DUT in memory instead of building a lab: ok, or loss=N,duplication=N,delay=T,rate=R,queue=N,outage=T@T (for
-    /// a time, from a moment of the load on). Needs no privileges;
-    /// the figures are not of this machine
+    /// Simulate the DUT in memory instead of building a lab: ok, or a list such as rate=10kpps,queue=512 of loss=N (every N-th frame),
+    /// duplication=N, delay=T, rate=R, queue=N and outage=T@T (length, and time from the begin of the load). Needs no privileges, and
+    /// says nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,
 }
@@ -195,27 +195,29 @@ impl FromStr for Share {
     }
 }
 
-/// Headers and endpoints of the frames, as plans have them in [traffic].
+/// Headers and endpoints of the frames; each option is a key of a plan's [traffic].
 #[derive(Debug, Args)]
 pub struct Headers {
-    /// Ports of the flows: counted, or random (RFC 4814, section 4.5), the same in each trial; random:SEED chooses others
+    /// UDP or TCP ports of the flows: counted (one after the other), or random (RFC 4814, section 4.5). Random ports are the same in each
+    /// trial; random:SEED draws others
     #[arg(long, value_name = "PORTS", default_value = "counted")]
     pub ports: Selection,
 
-    /// Hosts of the source network and of each destination network: counted, or random (RFC 4814, section 4.4), the same in each trial
+    /// Host addresses of the flows, in the source network and each destination network: counted, or random (RFC 4814, section 4.4). Random
+    /// addresses are the same in each trial; random:SEED draws others
     #[arg(long, value_name = "ADDRESSES", default_value = "counted")]
     pub addresses: Selection,
 
-    /// Ethernet sources: own, that of the generator's interface; random, one for each flow (RFC 4814, section 4.2)
+    /// Ethernet source addresses: own (the generator's interface), or random (one for each flow; RFC 4814, section 4.2)
     #[arg(long, value_name = "MACS", default_value = "own")]
     pub source_macs: SourceMacs,
 
-    /// Shares of IPv6 frames between the IPv4 frames, each measured by itself (RFC 5180, section 7: 10%,50%,90%). Implies --family 4
+    /// Mix IPv6 frames with the IPv4 frames: their shares, each measured separately (RFC 5180, section 7: 10%,50%,90%). Implies --family 4
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ipv6_share: Vec<Share>,
 
-    /// IPv6 extension headers of UDP frames, each measured by itself (RFC 5180, section 5.3): none, hop-by-hop, destination-options,
-    /// routing, fragment, chain. Implies --family 6
+    /// IPv6 extension headers of the UDP frames, each measured separately (RFC 5180, section 5.3): none, hop-by-hop, destination-options,
+    /// routing, fragment, chain (several headers, 40 bytes). Implies --family 6
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub extension_headers: Vec<Extensions>,
 }
@@ -226,7 +228,7 @@ impl Headers {
         [self.ports, self.addresses].iter().any(|selection| *selection != Selection::Counted)
     }
 
-    /// Options that are given, with their keys of [traffic] and the values: several are the levels of a factor.
+    /// The options that were given: option, key of [traffic], values. Several values are the levels of a factor.
     pub fn keys(&self) -> impl Iterator<Item = (&'static str, &'static str, Vec<String>)> {
         let other = |text: String, usual: &str| if text == usual { Vec::new() } else { vec![text] };
         // Shares are millionths.
@@ -272,7 +274,7 @@ pub fn families() -> impl TypedValueParser<Value = Families> {
     })
 }
 
-/// Which way frames go, as plans name it.
+/// The directions, as plans name them.
 pub fn directions() -> PossibleValuesParser {
     PossibleValuesParser::new(DIRECTIONS.map(|(name, about)| PossibleValue::new(name).help(about)))
 }

@@ -64,7 +64,7 @@ impl Finished {
 }
 
 /// Runs the campaign to its end. `earlier`: the trials recorded before resuming. If it fails in the middle, the result has the
-/// error and all trials until then. `profile_ns`: each slot that has trials is sampled under so much load, in further trials.
+/// error and all trials until then. `profile_ns`: length of the load under which each slot is sampled, in further trials.
 ///
 /// # Errors
 /// The records cannot be written at all, or the earlier trials do not belong to this campaign.
@@ -84,8 +84,7 @@ pub fn run(
     }
     let trials = earlier.unwrap_or_default();
     let design = Design::of(campaign).context("the campaign has no plan")?;
-    let (mut strategy, observed) =
-        replay(design, &trials).context("going on where the campaign was stopped")?;
+    let (mut strategy, observed) = replay(design, &trials).context("continuing the stopped campaign")?;
     let before = Duration::from_nanos(trials.last().map_or(0, TrialRecord::ended_ns));
     let began = Instant::now();
     let facts = store.facts()?;
@@ -192,7 +191,7 @@ impl Conductor<'_> {
         Some(budget.map_or(left, |budget| left.min(budget.saturating_sub(elapsed))))
     }
 
-    /// Whether a trial is none of RFC 2544's, in a campaign that has those: the tester alone.
+    /// Whether a trial is the tester alone, in a campaign with tests of RFC 2544.
     fn without_waits(&self, request: &TrialRequest) -> bool {
         let trials = self.campaign.planned.as_ref().map(|planned| &planned.experiment.trials);
         request.benchmark.is_none() && trials.is_some_and(|trials| trials.measure == Measure::Rfc2544)

@@ -42,16 +42,16 @@ pub enum Command {
     /// expects. Each variant gets a DUT of its own in an embedded lab. Short trials of all variants alternate, in blocks of random
     /// order, until the intervals are narrow enough or the time is used up. --resume continues a campaign that was stopped.
     Run(run::Run),
-    /// Search for the highest rate without loss (NDR) or with little loss (PDR), as RFC 9971 has it
+    /// Search for the highest rate without loss (NDR) or with little loss (PDR), by MLRsearch (RFC 9971)
     ///
-    /// Finds the highest load that meets each goal, with a lower and an upper bound, by MLRsearch: a few trials at many loads, many at the
-    /// loads that decide. First it measures the tester alone: its rate bounds the loads, and stalls of this machine bound the length of
-    /// trials. Several variants are searched in turns, trial by trial.
+    /// Finds the highest load that meets each goal, with a lower and an upper bound. MLRsearch runs few trials at most loads, and many at
+    /// the loads that decide. First linerate measures the tester alone: its rate limits the loads, and stalls of this machine limit the
+    /// length of trials. Several variants take turns, trial by trial.
     Search(Box<search::Search>),
     /// Measure by RFC 2544: throughput, latency, frame loss rate, back-to-back frames, system recovery and reset
     ///
-    /// Each test alone or all of them, with the sizes, times, repeats and waits of the RFC. RFC 9004 corrects back-to-back frames, RFC 8219
-    /// adds delay variation, RFC 6201 the methods of reset, RFC 2889 the forwarding rate.
+    /// Carries out each test alone or all of them, with the sizes, times, repeats and waits of the RFC. Later RFCs add corrections of
+    /// back-to-back frames (9004), methods of reset (6201), delay variation (8219) and the forwarding rate (2889).
     Rfc2544(Box<rfc2544::Rfc2544>),
     /// Experiments as files: list them, check them, or see what they will do
     ///
@@ -125,9 +125,9 @@ pub enum Command {
     /// its mechanism, the commands that change it and undo the change, and the gain to expect. A cause that could not be looked for
     /// is listed as not examined.
     Explain(explain::Explain),
-    /// Say which requirements of RFC 2544 and of later documents a campaign met
+    /// Say which requirements of RFC 2544 and later RFCs a campaign met
     ///
-    /// Checks each requirement against the records of a campaign and gives its evidence. What each test may claim follows from it.
+    /// Checks each requirement against the records of a campaign and gives the evidence. The result decides what each test may claim.
     Conformance(conformance::Conformance),
     /// Show what matters for forwarding in a host's configuration
     ///

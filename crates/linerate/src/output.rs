@@ -136,7 +136,7 @@ pub fn result<R: Serialize>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the tests of a campaign may claim, if it made tests of a standard.
+/// The claims of a campaign's tests, if it made tests of a standard.
 fn claims(directory: &Path, campaign: &Campaign) -> Option<String> {
     let planned = campaign.planned.as_ref()?;
     if planned.experiment.trials.measure == Measure::Rate {

@@ -162,9 +162,7 @@ fn takes_minutes_a_link_that_goes_down_is_named() {
     for trials in [SEARCH, tested] {
         let ended = changing(trials, "ip link set dev {out} down");
         assert!(
-            ended.stdout.contains(
-                "in three trials in succession, after others had passed: the DUT or a link went down"
-            ),
+            ended.stdout.contains("and then none in three successive trials: the DUT or a link went down"),
             "{ended:?}"
         );
         assert!(!ended.stdout.contains(" regular"), "{ended:?}");

@@ -99,7 +99,7 @@ pub struct Evidence {
     pub connections: Option<Connections>,
     /// A failure while the trial ran: an interface that went down, a generator that ended early.
     pub faults: Vec<String>,
-    /// Each direction by itself, where frames went both ways: the counts above are those of both together.
+    /// The evidence of each direction, if frames went in both; the counts above cover both directions.
     pub ways: Vec<(Direction, Evidence)>,
 }
 
@@ -137,7 +137,7 @@ impl Audit {
     }
 }
 
-/// Audits one trial. Each direction has its own checks: a frame lost in one cannot be made up for by one too many in the other.
+/// Audits one trial. Each direction has its own checks, so a surplus in one direction cannot hide a loss in the other.
 pub fn audit(e: &Evidence) -> Audit {
     // A fault explains the findings of other checks, so it comes first.
     let fault = |f: &String| Check { name: NO_FAULT.into(), ok: false, found: f.clone() };
@@ -163,7 +163,7 @@ pub fn audit(e: &Evidence) -> Audit {
     Audit { valid: checks.iter().all(|c| c.ok), unlocated, checks }
 }
 
-/// The checks of one generator and one receiver, and the frames that nobody accounts for.
+/// The checks of one generator and one receiver, and the number of frames unaccounted for.
 fn counts(e: &Evidence) -> (Vec<Check>, i64) {
     let located: u64 = e.losses.iter().map(|l| l.frames).sum();
     let passed = e.receiver.passed_broadcasts(&e.generator);
@@ -181,7 +181,7 @@ fn counts(e: &Evidence) -> (Vec<Check>, i64) {
     (checks, unlocated)
 }
 
-/// A receiver has the streams of its own direction alone.
+/// A receiver has only the streams of its own direction.
 fn no_frames_of_the_other(e: &Evidence) -> Check {
     let own = |stream: u16| e.generator.streams.iter().any(|sent| sent.stream == stream);
     let others = e.receiver.streams.iter().filter(|received| !own(received.stream));
@@ -208,12 +208,12 @@ fn conservation(e: &Evidence, located: u64, unlocated: i64) -> Check {
     let others =
         unlocated < 0 && e.receiver.streams.is_empty() && unlocated.unsigned_abs() <= most_of_others(e);
     if others {
-        found += ", which are others' frames as far as this receiver can tell";
+        found += ", probably frames of other hosts, which this receiver cannot tell apart";
     }
     Check { name: "conservation".into(), ok: (unlocated == 0 || others) && too_late == 0, found }
 }
 
-/// How many frames of other machines take nothing from a trial.
+/// Foreign frames that a trial may contain.
 fn most_of_others(e: &Evidence) -> u64 {
     if e.others { OTHERS_FRAMES + e.generator.frames / OTHERS_SHARE } else { 0 }
 }
@@ -227,7 +227,7 @@ fn something_sent(e: &Evidence) -> Check {
 fn has_window(e: &Evidence) -> Option<Check> {
     let found = match e.rates {
         Some(rates) => format!("{:.3} s", rates.seconds),
-        None => "no time passed between the first sample and the last: this machine's clock stands still or jumps (another clock source may not), or linerate was kept from running for the whole trial".into(),
+        None => "no time passed between the first sample and the last: this machine's clock stands still or jumps (try another clock source), or linerate could not run during the whole trial".into(),
     };
     let burst = matches!(e.shape, Shape::Burst { .. });
     let sent = e.faults.is_empty() && e.generator.frames > 0 && !burst;
@@ -247,7 +247,7 @@ fn offered_as_asked(part: &Part, Evidence { generator, burst, .. }: &Evidence) -
     Some(Check { name: "offered as asked".into(), ok, found })
 }
 
-/// A burst has the frames that it was to have.
+/// The burst has the requested number of frames.
 fn whole_burst(e: &Evidence) -> Option<Check> {
     let Shape::Burst { frames } = e.shape else { return None };
     let (sent, ns) = (e.generator.frames, e.generator.active_ns);
@@ -255,7 +255,7 @@ fn whole_burst(e: &Evidence) -> Option<Check> {
     Some(Check { name: "whole burst".into(), ok: sent == frames, found })
 }
 
-/// All frames but those of a burst at the load's end came in whole bursts, and faster than the load as a whole.
+/// All frames came in whole bursts, except for a burst that the end of the load cut, and faster than the mean load.
 fn repeated_bursts(e: &Evidence) -> Option<Check> {
     let (burst, sent) = (u64::from(e.burst), e.generator.frames + e.generator.broadcasts);
     let asked = e.parts.first().filter(|_| burst > 0)?.asked;
@@ -271,7 +271,7 @@ fn repeated_bursts(e: &Evidence) -> Option<Check> {
     Some(Check { name: "repeated bursts".into(), ok, found })
 }
 
-/// Each thread sends both versions in turn, so that it is off by a frame at most.
+/// Each thread sends both IP versions in turn, so its share is exact to one frame.
 fn mixed_as_asked(e: &Evidence) -> Option<Check> {
     let threads = e.generator.streams.iter().filter(|stream| stream.ipv6).count();
     let (sent, _) = e.generator.ipv6(&e.receiver);
@@ -281,7 +281,7 @@ fn mixed_as_asked(e: &Evidence) -> Option<Check> {
     (e.ipv6 > 0).then(|| Check { name: "IPv6 share as asked".into(), ok, found })
 }
 
-/// Frames/s within bursts of so many frames: so many of them took this time together. `None` where that is no time.
+/// Frames/s within bursts: `bursts` of `burst` frames took `bursts_ns` together. `None`: a single frame, or no time.
 pub fn burst_rate(burst: u64, bursts: u64, bursts_ns: u64) -> Option<f64> {
     let gaps = (burst.saturating_sub(1) * bursts) as f64;
     (bursts_ns > 0 && gaps > 0.0).then(|| gaps * 1e9 / bursts_ns as f64)
@@ -307,10 +307,10 @@ fn tester_lost_nothing(e: &Evidence) -> Check {
     Check { name: "the tester lost nothing".into(), ok: lost.is_empty() || e.calibration, found }
 }
 
-/// Connections that were established before the trial are so after it: none has expired and come back as a new one.
+/// Connections that were established before the trial still are: none has expired and been opened again.
 fn established(c: Connections) -> Option<Check> {
     let unanswered = c.unanswered.filter(|_| c.states == States::Established)?;
-    let found = format!("{unanswered} of {} connections have never been answered", c.tracked.unwrap_or(0));
+    let found = format!("{unanswered} of {} connections were never answered", c.tracked.unwrap_or(0));
     Some(Check { name: "connections are established".into(), ok: unanswered == 0, found })
 }
 

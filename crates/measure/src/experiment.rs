@@ -189,8 +189,7 @@ pub struct Expectation {
     pub because: String,
     /// The expected result.
     pub claim: Claim,
-    /// The cells it is about, each with the one that it is compared with (none for rates). Empty where the quick form or this system
-    /// has none of them.
+    /// Its cells, each with the cell that it is compared with (`None` for rates). Empty if the quick form or this system lacks them.
     pub pairs: Vec<(usize, Option<usize>)>,
     /// Line of the plan.
     pub line: usize,
@@ -261,7 +260,7 @@ pub struct Trials {
     /// Time for all trials at most, in nanoseconds.
     #[serde(alias = "budget")]
     pub budget_ns: Option<u64>,
-    /// Time for all trials in place of the budget, of a search that went on after it.
+    /// Time for all trials after a search or tests were continued with a larger budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extended_ns: Option<u64>,
     pub order: Order,
@@ -274,40 +273,40 @@ pub struct Trials {
     pub pause_ns: u64,
     /// Stop once the 95 % interval of every comparison that decides is narrower than this share (0.02 = 2 %).
     pub until: Option<f64>,
-    /// What is measured of each cell.
+    /// The figure of each cell.
     pub measure: Measure,
     /// Goals of a search, with one duration of full trials.
     pub goals: Vec<WantedGoal>,
     pub method: Method,
-    /// Step of a loss curve, as a share of the highest load; [`CURVE_STEP`] where none is asked for.
+    /// Step of a loss curve, as a share of the highest load; default [`CURVE_STEP`].
     pub step: Option<f64>,
-    /// Distance of a search's bounds, relative to the upper one; [`SEARCH_WIDTH`] where none is asked for.
+    /// Largest distance of a search's bounds at the end, relative to the upper bound; default [`SEARCH_WIDTH`].
     pub width: Option<f64>,
-    /// The loads that a search uses at least and at most, in frames/s.
+    /// The lowest and the highest load of a search, in frames/s.
     #[serde(alias = "min-load")]
     pub min_fps: Option<f64>,
     #[serde(alias = "max-load")]
     pub max_fps: Option<f64>,
     /// The tests of [`Measure::Rfc2544`], in their order.
     pub tests: Vec<Benchmark>,
-    /// Runs of each test that has several; [`Benchmark::repeats`] where none are asked for.
+    /// Runs of each repeated test; default [`Benchmark::repeats`].
     pub repeats: Option<u32>,
-    /// Further trials of a burst with loss before it counts as too long.
+    /// Further trials with loss before a burst counts as too long, or, in a bisection, a load as too high.
     pub verify: u32,
-    /// The wait for the last frames of a trial, and the rest after it, in nanoseconds, where they are not the lab's.
+    /// The wait for the last frames of a trial, and the rest after it, in nanoseconds; `None`: the lab's.
     #[serde(alias = "drain")]
     pub drain_ns: Option<u64>,
     #[serde(alias = "settle")]
     pub settle_ns: Option<u64>,
 }
 
-/// Distance of a search's bounds, relative to the upper one, where none is asked for.
+/// Default of [`Trials::width`].
 pub const SEARCH_WIDTH: f64 = 0.005;
 
-/// Step of a loss curve, as a share of the highest load, where none is asked for: the largest that RFC 2544, section 26.3 allows.
+/// Default of [`Trials::step`]: the largest step that RFC 2544, section 26.3 allows.
 pub const CURVE_STEP: f64 = 0.1;
 
-/// A test of RFC 2544, or of a document that came after it. A campaign may carry out several.
+/// A test of RFC 2544 or a later RFC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Benchmark {
@@ -330,7 +329,7 @@ pub enum Benchmark {
 }
 
 impl Benchmark {
-    /// All of them, in the order of RFC 2544, and those of other documents after them.
+    /// All tests: those of RFC 2544 in its order, then those of later RFCs.
     pub const ALL: [Benchmark; 8] = [
         Benchmark::Throughput,
         Benchmark::Latency,
@@ -342,8 +341,7 @@ impl Benchmark {
         Benchmark::ForwardingRate,
     ];
 
-    /// Its runs where no number is asked for: of latency 20 at least (RFC 2544, section 26.2; RFC 8219, section 7), of back-to-back frames 50
-    /// (section 26.4).
+    /// Its default number of runs: latency at least 20 (RFC 2544, section 26.2; RFC 8219, section 7), back-to-back frames 50 (section 26.4).
     pub fn repeats(self) -> u32 {
         match self {
             Benchmark::Latency | Benchmark::DelayVariation => 20,
@@ -353,7 +351,7 @@ impl Benchmark {
         }
     }
 
-    /// Whether it is made at the throughput of its frames, or judged by it.
+    /// Whether it needs the throughput of its frames.
     pub fn needs_throughput(self) -> bool {
         !matches!(self, Benchmark::FrameLoss | Benchmark::ForwardingRate)
     }
@@ -382,8 +380,8 @@ impl Trials {
         }
     }
 
-    /// The load of a trial of a test, in nanoseconds, where it does not follow from a burst: the duration is that of throughput and of
-    /// frame loss, 60 s by RFC 2544, and the others have the same share of it as there.
+    /// The length of the load of a trial, in nanoseconds; for back-to-back frames, of the longest burst. RFC 2544 has 60 s for
+    /// throughput and frame loss; all other tests keep their proportion to it.
     pub fn load_ns(&self, test: Benchmark) -> u64 {
         let duration = self.duration_ns;
         match test {
@@ -395,7 +393,7 @@ impl Trials {
         }
     }
 
-    /// The part of that load before frames are tagged, the rate falls, or the event begins.
+    /// The part of that length before frames are tagged, the rate falls, or the event begins.
     pub fn before_ns(&self, test: Benchmark) -> u64 {
         match test {
             Benchmark::Latency | Benchmark::Recovery => self.duration_ns,
@@ -405,7 +403,7 @@ impl Trials {
         }
     }
 
-    /// The sections of RFC 2544 that these trials do not keep to, of frames of so many lengths.
+    /// The sections of RFC 2544 that these trials depart from. `sizes`: number of frame lengths.
     pub fn departures(&self, sizes: usize) -> Vec<&'static str> {
         const S: u64 = 1_000_000_000;
         let tests = |test: Benchmark| self.tests.contains(&test);
@@ -429,7 +427,7 @@ impl Trials {
     }
 }
 
-/// What is measured of each cell.
+/// The figure that a campaign measures of each cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -440,18 +438,18 @@ pub enum Measure {
     Search,
     /// The loss at falling loads, until two successive trials lose nothing.
     LossCurve,
-    /// The tests of RFC 2544, and of documents after it.
+    /// The tests of RFC 2544 and later RFCs.
     Rfc2544,
 }
 
-/// How a rate is searched for.
+/// The search method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// MLRsearch (RFC 9971).
     #[default]
     Mlrsearch,
-    /// Bisection, one trial for each load.
+    /// Bisection, one trial at each load.
     Bisection,
 }
 
@@ -462,10 +460,10 @@ pub struct WantedGoal {
     pub name: String,
     /// The highest loss ratio of a good trial.
     pub loss: f64,
-    /// The share of the time in which trials may lose more, in billionths.
+    /// The largest share of the time in bad trials, in billionths.
     pub exceed: u32,
-    /// Durations of first trials, of full trials and of all trials at a load, in nanoseconds. `None`: as long as [`Trials::duration_ns`],
-    /// or shorter where the machine stalls often.
+    /// Durations of first trials, of full trials and of all trials at a load, in nanoseconds. `None`: [`Trials::duration_ns`], or shorter
+    /// if the machine stalls often.
     pub times_ns: Option<[u64; 3]>,
 }
 

@@ -353,7 +353,7 @@ pub struct TrialRecord {
     /// Those of the load before it, which are in no figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warm_up: Vec<Sample>,
-    /// Each direction by itself, where frames went both ways: everything else is of both together.
+    /// The results of each direction, if frames went in both; all other fields cover both directions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<DirectionCounts>,
     /// The connections that the DUT tracked when the trial was over, if it keeps states and can be asked.
@@ -380,7 +380,7 @@ pub struct TrialRecord {
 /// The comparison of the generators' clocks with the receiver's, before the load and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clocks {
-    /// The receiver's `latency` is larger than the latency by so many nanoseconds, so that no value is below 0.
+    /// Nanoseconds that are added to each value of the receiver's `latency`, so that none is below 0.
     pub shift_ns: u64,
     /// By how much more or less at most, in nanoseconds; 0 where one clock stamps and receives.
     pub error_ns: u64,
@@ -410,7 +410,7 @@ impl Stamped {
     }
 }
 
-/// The frames of one direction in a trial whose frames went both ways.
+/// The frames of one direction in a trial with both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionCounts {
     pub direction: Direction,

@@ -1,5 +1,5 @@
-//! Which trial comes next, and when enough is known. Sans-I/O: all of it follows from the design and the trials before, so a campaign can
-//! be replayed from its records, and resumed where it was stopped.
+//! The choice of the next trial, and of the end. Sans-I/O: both follow from the design and the earlier trials, so a campaign can be
+//! replayed from its records, and resumed.
 
 mod benchmarks;
 mod blocks;
@@ -52,16 +52,16 @@ pub struct DesignSlot {
     pub tester: bool,
     /// Mean length of its frames in bytes, with FCS.
     pub len_fcs: f64,
-    /// Whether no slot has shorter frames that differs from it in nothing else.
+    /// Whether its frames are the shortest among the slots that differ only in frame length.
     pub shortest: bool,
-    /// Whether the plan has an event that befalls its DUT.
+    /// Whether the plan has an event for its DUT.
     pub event: bool,
-    /// Which way its frames go: a load is that of each direction.
+    /// Direction of its frames; a load is that of each direction.
     pub direction: Direction,
 }
 
 impl Trials {
-    /// Time for all trials, of a search that may have gone on after its budget.
+    /// Time for all trials, in nanoseconds: the budget, or the larger one with which a search continued.
     pub fn time_ns(&self) -> Option<u64> {
         self.extended_ns.or(self.budget_ns)
     }
@@ -111,12 +111,12 @@ impl Design {
         Design { slots, comparisons, trials, seed, link_speed }
     }
 
-    /// Frames/s that the links carry of a slot's frames.
+    /// Line rate of a slot's frames, in frames/s.
     fn line_rate(&self, slot: usize) -> Option<f64> {
         self.link_speed.map(|speed| line_rate(speed, self.slots[slot].len_fcs))
     }
 
-    /// A trial with rates of each direction, as its load is, on average.
+    /// The trial with the mean rates of its directions, in the unit of its load.
     fn of_each(&self, trial: &Observed) -> Observed {
         let ways = self.slots.get(trial.request.slot).map_or(1, |slot| slot.direction.ways().len());
         let each = |rates: f64| rates / ways as f64;

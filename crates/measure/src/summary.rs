@@ -191,14 +191,14 @@ fn row(
     }
 }
 
-/// The median offered load. A window begins and ends between frames that were sent and have not come yet, so that at some thousand
-/// frames/s more may seem to arrive than were sent: then the counts of the whole trials say how much was sent.
+/// The median offered load. A window begins and ends while frames are under way, so at some thousand frames/s more frames may seem to
+/// arrive than were sent; then the counts of the whole trials give the load.
 fn offered_with(offered: &[f64], received: f64, lost: f64, duplicates: u64) -> f64 {
     let offered = median(offered).unwrap_or(0.0);
     if offered < received && lost < 1.0 && duplicates == 0 { received / (1.0 - lost) } else { offered }
 }
 
-/// The trials' figures of one direction; `None` where frames went one way only.
+/// The trials' figures of one direction; `None` if frames went in only one direction.
 fn of_direction(direction: Direction, valid: &[&TrialRecord]) -> Option<DirectionRow> {
     let all = || valid.iter().flat_map(|t| &t.directions).filter(|way| way.direction == direction);
     all().next()?;
@@ -325,7 +325,7 @@ fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> V
     out
 }
 
-/// A warning, and why the rate is not the DUT's own, if it is not.
+/// A warning, and [`Warning::spoils`].
 type Said = (String, Option<String>);
 
 /// XDP does its work inside the kernel: user time on the lab's CPUs is that of other programs, and it is charged to the DUT.
@@ -396,13 +396,13 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
     plain.into_iter().map(|text| (text, None)).chain(out).collect()
 }
 
-/// From when on not one frame came through, although some did before.
+/// Since when no frame came through, although some did before.
 fn silent_since(trials: &[&TrialRecord]) -> Option<String> {
     let last = trials.iter().rposition(|trial| trial.receiver.unique() > 0)?;
     let silent = &trials[last + 1..];
     (silent.len() >= 3).then(|| {
         format!(
-            "not one frame came through in the last {} trials, from second {:.0} of the campaign on: the DUT or a link went down",
+            "no frame came through in the last {} trials, from second {:.0} of the campaign on: the DUT or a link went down",
             silent.len(),
             silent[0].began_ns as f64 / 1e9
         )
@@ -422,12 +422,12 @@ fn grown_loss(trials: &[&TrialRecord]) -> Option<String> {
         higher.len() >= 3 && *loss > 1.5 * median(&higher).unwrap_or(1.0)
     };
     last.iter().all(more).then(|| {
-        "the last trials lost larger shares than earlier ones at higher loads: the loss has grown with time"
+        "the last trials lost larger shares than earlier trials at higher loads: the loss has grown with time"
             .into()
     })
 }
 
-/// The DUT lets frames pass one way and not the other.
+/// The DUT passes frames in only one direction.
 fn one_way_only(row: &Row, trials: &[&TrialRecord]) -> Option<Said> {
     let passes = |way: &DirectionRow| way.loss_ratio < 1.0;
     let none = row.directions.iter().find(|way| !passes(way))?.direction;
@@ -438,12 +438,12 @@ fn one_way_only(row: &Row, trials: &[&TrialRecord]) -> Option<Said> {
     let end = if none == Direction::Reverse { "outside" } else { "inside" };
     let passed = format!("no frame came through in the {none} direction");
     let why = format!(
-        "the DUT takes none from its {end} that open a connection, or none at all; the rate is that of one direction"
+        "the DUT drops frames that open a connection from its {end}, or all frames from there; the rate is that of the other direction"
     );
     Some((format!("{passed}{place}: {why}"), Some(passed)))
 }
 
-/// Frames of connections that are to be new opened none: there are fewer flows than frames in a trial.
+/// With new states, frames that opened no connection: a trial has more frames than flows.
 fn few_new(c: Connections, last: &TrialRecord) -> Option<Said> {
     let frames = last.receiver.unique();
     let share = c.tracked? as f64 / frames.max(1) as f64;
@@ -473,7 +473,7 @@ fn unmeasured(
     slots.filter_map(of_slot).collect()
 }
 
-/// Goals without a rate, and tests without a figure that could have one.
+/// Goals without a rate, and tests without a result, except those that the highest load makes impossible.
 fn without_result(
     campaign: &Campaign,
     searches: &[Searched],
@@ -491,7 +491,7 @@ fn without_result(
             let why = tested.why.filter(|why| *why != Why::AtMaximum)?;
             Some(lacking(
                 slot,
-                format!("has no result of {}: {}", tested.test.title(), why.words(tested.test)),
+                format!("has no result for {}: {}", tested.test.title(), why.words(tested.test)),
             ))
         };
         return none.filter_map(lacking).collect();
@@ -500,7 +500,7 @@ fn without_result(
         let none = search.goals.iter().filter(|goal| goal.outcome.lower.is_none());
         none.map(|goal| {
             let why = match goal.outcome.irregular {
-                Some(Irregular::MinLoad) => "not even the lowest load meets it",
+                Some(Irregular::MinLoad) => "even the lowest load misses it",
                 _ => search.stopped(stopped),
             };
             (search.slot, format!("has no rate for the goal {}: {why}", goal.name))
@@ -532,7 +532,7 @@ fn why(
     let first = || of_slot.iter().find_map(|t| t.audit.failures().next()).unwrap_or_default();
     match (row.valid_trials, row.trials) {
         (0, 0) if cut_short => None,
-        (0, 0) => Some("could not be measured: the time was over before its first trial".into()),
+        (0, 0) => Some("could not be measured: the time ran out before its first trial".into()),
         (0, 1) => Some(format!("could not be measured: its only trial failed its audit ({})", first())),
         (0, n) => {
             Some(format!("could not be measured: all {n} trials failed their audit (the first: {})", first()))

@@ -17,7 +17,7 @@ const SURVIVES: f64 = 0.1;
 const CONFIRMED: f64 = 0.05;
 /// Runs of a confirmation, at least: with fewer, the spread between runs is not known.
 const CONFIRMING: usize = 16;
-/// All combinations are measured of so many survivors; of more, a screening design.
+/// Most survivors of which all combinations are measured; more take a screening design.
 const CROSSED: usize = 4;
 /// Set-ups of one combination at most.
 const COPIES: usize = 4;
@@ -119,12 +119,12 @@ pub struct Interaction {
     pub measured: Measured,
 }
 
-/// The runs of a screening of so many changes.
+/// The runs of a screening, by the number of changes.
 pub fn screening_runs(changes: usize) -> Runs {
     screening::screening(changes)
 }
 
-/// The runs that confirm so many survivors.
+/// The runs that confirm survivors, by their number.
 pub fn confirming_runs(survivors: usize) -> Runs {
     if survivors > CROSSED {
         return screening::screening(survivors);

@@ -99,12 +99,12 @@ pub struct Kind {
     pub transport: Transport,
     /// Flows.
     pub flows: u32,
-    /// In which order they are sent.
+    /// The order of the flows.
     #[serde(with = "text_form")]
     pub order: FlowOrder,
     /// Addresses, ports and flags of the frames.
     pub format: Format,
-    /// Networks that the destinations are spread over, one flow after the other; 1: no such.
+    /// Number of destination networks, to which flows go in turn.
     pub networks: u32,
     /// The ports of the flows.
     #[serde(with = "text_form")]
@@ -112,14 +112,14 @@ pub struct Kind {
     /// Their addresses.
     #[serde(with = "text_form")]
     pub addresses: Selection,
-    /// Whether the UDP checksum is computed; the others always are.
+    /// Whether the UDP checksum is computed; other checksums always are.
     pub checksum: bool,
-    /// One frame in so many goes to the Ethernet broadcast address; 0: none.
+    /// One frame in this many goes to the Ethernet broadcast address; 0: no frame.
     #[serde(alias = "broadcast-every")]
     pub broadcast_every: u32,
     /// Frames of each burst; 0: evenly spaced.
     pub burst: u32,
-    /// Share of IPv6 frames between those of `family`, IPv4.
+    /// Share of IPv6 frames, mixed with frames of `family`, IPv4.
     #[serde(alias = "ipv6-share")]
     pub ipv6_share: f64,
     /// IPv6 extension headers.
@@ -131,9 +131,9 @@ pub struct Kind {
     /// One frame in this many carries a time stamp.
     #[serde(alias = "stamp-every")]
     pub stamp_every: u32,
-    /// What stamps them.
+    /// Where these frames are stamped.
     pub stamps: StampedBy,
-    /// Which way they go through the DUT. The load is that of each direction.
+    /// Direction through the DUT. The load is that of each direction.
     pub direction: Direction,
 }
 
@@ -170,7 +170,7 @@ pub struct Room {
     pub first: IpAddr,
     /// The length of their network's prefix.
     pub length: u8,
-    /// The first address behind them that is one of a link.
+    /// The first address after them that belongs to a link.
     pub taken: Option<IpAddr>,
 }
 
@@ -238,9 +238,9 @@ impl Kind {
         [Some(self.family), (self.ipv6_share > 0.0).then_some(Family::V6)].into_iter().flatten()
     }
 
-    /// Room for sources and destinations. Counted ones of RFC 2544 begin with node 2 of the first network of each side (appendix
-    /// C.2.2.2), which is the tester itself in the embedded lab; destinations in several networks with node 66, clear of the links' own
-    /// addresses; all others as in the published studies.
+    /// Room for sources and destinations. In RFC 2544's format, counted addresses begin with node 2 of the first network of each side
+    /// (appendix C.2.2.2), in the embedded lab the tester itself. Destinations in several networks begin with node 66, clear of the links'
+    /// own addresses. All other addresses are those of the published studies.
     fn ends(&self, family: Family, origins: &Origins) -> [Room; 2] {
         let several = self.networks > 1;
         let near = self.addresses == Selection::Counted && (several || self.format == Format::Rfc2544);
@@ -314,7 +314,7 @@ pub enum Format {
     Rfc2544,
 }
 
-/// What stamps frames.
+/// The place where frames are stamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StampedBy {

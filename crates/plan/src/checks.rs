@@ -22,7 +22,7 @@ use linerate_wire::{Extensions, Family, FrameMix, Selection, SourceMacs, Transpo
 pub(super) use settings::{rule_file, settings};
 
 const DAY: u64 = 86_400_000_000_000;
-/// A campaign takes a year at most.
+/// The longest campaign: a year.
 const LONGEST: u64 = 366 * DAY;
 
 /// Place of a cell, for its faults.
@@ -71,11 +71,11 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     if tree.get("blocks").is_none() && tree.get("budget").is_none() && tree.text("measure") != Some("rfc2544")
     {
         let help = "add blocks = 100, or budget = \"60 s\"";
-        problems.fault(trials.key_span, "nothing says when the trials end", help);
+        problems.fault(trials.key_span, "the plan does not say when the trials end", help);
     }
 }
 
-/// Whether the keys of a search and of a rate are kept apart, and the goals go together.
+/// Faults of searches: keys of another measure, goals that do not fit together.
 fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let measure = tree.get("measure").and_then(|node| Some((node, node.text()?)));
     let is = |name: &str| measure.is_some_and(|(_, text)| text == name);
@@ -90,7 +90,7 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     ];
     for (allowed, keys, name) in only {
         for entry in keys.iter().filter(|_| !allowed).filter_map(|key| tree.entry(key)) {
-            let why = format!("this is for measure = \"{name}\" alone");
+            let why = format!("this key needs measure = \"{name}\"");
             problems.fault(entry.key_span, why, format!("add measure = \"{name}\""));
         }
     }
@@ -114,11 +114,13 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     }
     let lab = draft.tree.table("lab");
     if draft.is_embedded() && lab.and_then(|lab| lab.text("mode")) != Some("threaded") {
-        let why = "inline, the load waits for the DUT: nothing is lost, and there is nothing to search for";
+        let why =
+            "in an inline lab the load waits for the DUT and no frame is lost: a search needs an open loop";
         problems.fault(measure.span, why, "add mode = \"threaded\" to [lab]");
     }
     if !draft.is_embedded() && !tests && tree.get("max-load").is_none() {
-        let why = "nothing says up to which load to search: hosts are not measured without a DUT";
+        let why =
+            "the highest load is missing: on hosts, linerate does not measure the tester without the DUT";
         problems.fault(measure.span, why, "add max-load, at most the rate of the generator");
     }
     let trials = lower::trials(&draft.tree, false);
@@ -128,12 +130,12 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     if let (Method::Bisection, [_, second, ..], Some(node)) =
         (trials.method, &trials.goals[..], tree.get("method"))
     {
-        let why = format!("bisection finds the rate of one goal, and not also {}", second.name);
+        let why = format!("bisection searches for one goal, not also for {}", second.name);
         problems.fault(node.span, why, "name one in goals, or leave method out");
     }
     let no_event = !draft.variants.iter().any(|variant| variant.tree.get("event").is_some());
     if let Some(named) = tree.get("tests").filter(|_| no_event && trials.tests.contains(&Benchmark::Reset)) {
-        let why = "the test reset needs an event that befalls the DUT, and no variant has one";
+        let why = "the test reset needs an event, and no variant has one";
         problems.fault(
             named.span,
             why,
@@ -268,7 +270,7 @@ pub(super) fn times(draft: &Draft, quick: bool, campaign: &Campaign, problems: &
     );
 }
 
-/// End hosts choose their segments themselves: iperf3 has so many connections, as fast as they can.
+/// End hosts choose their segments themselves; only the number of iperf3's connections can be set.
 fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
     const MOST: u64 = 128;
     let (kind, _) = lower::traffic(traffic);
@@ -288,7 +290,7 @@ fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
             _ => true,
         };
         if !fits {
-            let message = format!("end hosts have no such {}", entry.key);
+            let message = format!("end hosts cannot have this {}", entry.key);
             let help = format!(
                 "between end hosts run 1 to {MOST} flows of TCP in IPv4 with full segments, as fast as they can"
             );
@@ -340,21 +342,29 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
         );
     }
     if kind.burst == 1 {
-        problems.fault(span("burst"), "one frame is no burst", "name two frames or more, or leave burst out");
+        problems.fault(
+            span("burst"),
+            "a burst needs two frames or more",
+            "use 2 or more, or leave burst out",
+        );
     }
     let one_way = place.embedded && kind.direction == Direction::Forward;
     if kind.broadcast_every > 0 && !(one_way && lower::settings(settings).dut != Dut::Bridge) {
-        let message = "broadcast frames are counted in the embedded lab alone, one way, and not through a bridge, which floods them";
-        problems.fault(span("broadcast-every"), message, "leave it out on hosts, both ways, and for bridges");
+        let message = "broadcast frames can be counted only in the embedded lab, in one direction, and not through a bridge, which floods them";
+        problems.fault(
+            span("broadcast-every"),
+            message,
+            "leave it out on hosts, with direction = \"both\", and for bridges",
+        );
     }
     if kind.ipv6_share > 0.0 && lower::settings(settings).tracks() {
-        let message = "IPv6 frames do not go between IPv4 frames through connection tracking, which would have to learn both";
+        let message = "IPv6 frames cannot be mixed with IPv4 frames through connection tracking, which would have to learn both";
         problems.fault(span("ipv6-share"), message, "leave it out for stateful rules");
     }
     let trials = place.draft.tree.table("trials");
     let is_rate = trials.and_then(|trials| trials.text("measure")).is_none_or(|measure| measure == "rate");
     if kind.burst > 0 && is_rate && rate == Rate::Max {
-        let message = "bursts at the highest rate have no pause between them";
+        let message = "bursts at the rate \"max\" would have no pauses between them";
         problems.fault(span("burst"), message, "add rate = \"100 kpps\" to [traffic], or leave bursts out");
     }
     let sets_family = |(factor, _): &(usize, usize)| {
@@ -366,7 +376,7 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
     }
 }
 
-/// Whether frames can go both ways: each one from the outside answers one from the inside.
+/// Whether frames can go in both directions: each frame from the outside answers one from the inside.
 fn both_ways(
     place: &Place<'_>,
     settings: &Settings,
@@ -376,26 +386,26 @@ fn both_ways(
 ) {
     let port = place.draft.tree.table("lab").and_then(|lab| lab.text("port"));
     let translates = settings.rules.as_ref().is_some_and(|rules| rules.kind == rules::Kind::Nat);
-    let forward = "leave direction out, or say \"forward\"";
+    let forward = "leave direction out, or use \"forward\"";
     let faults = [
         (
             !place.embedded && settings.tracks() && settings.states == States::New,
-            "no frame of a host waits for the one that it answers, so some from the outside would come before their connection is opened",
-            "use states = \"established\", or the embedded lab, where each frame from the outside follows the one that it answers",
+            "on hosts a frame does not wait for the frame that it answers, so frames from the outside could come before their connection is open",
+            "use states = \"established\", or the embedded lab, where each frame from the outside follows the frame that it answers",
         ),
         (
             kind.transport != Transport::Udp,
-            "frames go both ways as UDP alone: a SYN or an echo request answers nothing",
+            "both directions need UDP: a SYN or an echo request answers nothing",
             "use transport = \"UDP\", or direction = \"forward\"",
         ),
         (
             port == Some(Backend::AfXdp.name()),
-            "af-xdp cannot send and receive at one interface, as both directions need: a queue has one such socket",
+            "both directions need ports that send and receive at one interface: with af-xdp a queue has only one socket",
             "use port = \"xdp\" or \"af-packet\"",
         ),
         (
             settings.states == States::OneWay,
-            "connections do not stay one-way where frames from the outside answer those from the inside",
+            "connections cannot stay one-way when frames from the outside answer those from the inside",
             "use states = \"established\" or \"new\"",
         ),
         (
@@ -405,7 +415,7 @@ fn both_ways(
         ),
         (
             translates,
-            "the frames from the outside do not know the translated addresses, and answer the old ones",
+            "frames from the outside would have to go to the translated addresses, but answer the original ones",
             forward,
         ),
     ];
@@ -414,7 +424,7 @@ fn both_ways(
     }
 }
 
-/// Generator threads that a cell has at most.
+/// Most generator threads of a cell.
 fn threads(place: &Place<'_>, settings: &Tree) -> usize {
     let lab =
         place.draft.tree.table("lab").and_then(|l| l.read::<Vec<u32>>("generator-cpus")).map(|c| c.len());

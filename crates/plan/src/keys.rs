@@ -88,7 +88,7 @@ pub(super) static TRAFFIC: Table = Table {
             .about("The order of flows: sequential, random or zipf:EXPONENT. Default: sequential."),
         key("format", Kind::Choice(&FORMATS)).about("Addresses, ports and flags. Default: studies."),
         key("networks", Kind::count(1, 256)).about(
-            "Networks that destinations are spread over; the embedded lab's DUT gets a route to each. \
+            "Number of destination networks; the embedded lab's DUT gets a route to each. \
                 Default: 1.",
         ),
         key("ports", Kind::Form(&SELECTION)).about("Ports of the flows: counted or random. Default: counted."),
@@ -97,7 +97,7 @@ pub(super) static TRAFFIC: Table = Table {
                 4.4). Default: counted.",
         ),
         key("broadcast-every", Kind::count(0, 1_000_000)).about(
-            "One frame in so many goes to the Ethernet broadcast address instead, and counts apart. \
+            "N: one frame in N goes to the Ethernet broadcast address instead, and is counted separately. \
                 Default: 0, none.",
         ),
         key("ipv6-share", Kind::Form(&PART)).about(
@@ -115,23 +115,26 @@ pub(super) static TRAFFIC: Table = Table {
         key("rate", Kind::Form(&RATE)).about("Offered load. Default: max."),
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
         key("stamp-every", Kind::count(1, 1_000_000))
-            .about("One frame in so many carries a time stamp. Default: 64."),
-        key("stamps", Kind::Choice(&STAMPS)).about("What stamps them. Default: software."),
+            .about("N: one frame in N carries a time stamp. Default: 64."),
+        key("stamps", Kind::Choice(&STAMPS)).about("Where these frames are stamped. Default: software."),
         key("direction", Kind::Choice(&DIRECTIONS)).about(
-            "Which way frames go through the DUT; the rate is that of each direction. Default: forward.",
+            "Direction of the frames through the DUT; the rate is that of each direction. Default: forward.",
         ),
     ]],
 };
 
 /// In plans.
 pub static DIRECTIONS: [(&str, &str); 2] = [
-    ("forward", "from its inside to its outside"),
-    ("both", "both at once, at equal rates: each frame from the outside answers one from the inside"),
+    ("forward", "from the inside of the DUT to its outside"),
+    (
+        "both",
+        "both directions at once, at equal rates: each frame from the outside answers one from the inside",
+    ),
 ];
 
 static EXTENSIONS: [(&str, &str); 6] = [
     ("none", "none"),
-    ("hop-by-hop", "hop-by-hop options, which every router may look at"),
+    ("hop-by-hop", "hop-by-hop options, which every router may examine"),
     ("destination-options", "destination options"),
     ("routing", "a routing header without a segment left"),
     ("fragment", "the fragment header of a whole packet"),
@@ -139,8 +142,8 @@ static EXTENSIONS: [(&str, &str); 6] = [
 ];
 
 static SOURCE_MACS: [(&str, &str); 2] = [
-    ("own", "that of the generator's interface"),
-    ("random", "one for each flow, drawn at random, the same in each trial"),
+    ("own", "the address of the generator's interface"),
+    ("random", "a random address for each flow, the same in each trial"),
 ];
 
 static FORMATS: [(&str, &str); 2] = [
@@ -152,10 +155,10 @@ static FORMATS: [(&str, &str); 2] = [
 ];
 
 static STAMPS: [(&str, &str); 2] = [
-    ("software", "the generator's program, and the receiver's kernel"),
+    ("software", "by the generator's program and the receiver's kernel"),
     (
         "hardware",
-        "the cards of hosts with the tool af-packet; where a card cannot, its driver, and the page says why",
+        "by the cards, on hosts with the tool af-packet; if a card cannot, by its driver, and the page says why",
     ),
 ];
 
@@ -200,7 +203,7 @@ pub(super) static COMPARE: Table = Table {
 static INTERESTS: [(&str, &str); 4] = [
     ("variants", "each variant with the one of `with`, at the same levels"),
     ("levels", "each level of a factor with its first, for the same variant"),
-    ("expectations", "what [[expect]] names"),
+    ("expectations", "the comparisons that [[expect]] names"),
     ("ceilings", "each variant with the tester alone"),
 ];
 
@@ -221,13 +224,13 @@ pub(super) static TRIALS: Table = Table {
         key("pause", Kind::duration(MS, H)).about("Pause before each trial, after settings were changed."),
         key("measure", Kind::Choice(&MEASURES)).about("What is measured of each cell. Default: rate."),
         key("goals", Kind::List(&Kind::Form(&GOAL))).about(
-            "search: what is searched for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr.",
+            "search: the goals: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr.",
         ),
         key("method", Kind::Choice(&METHODS)).about("search, rfc2544: how to search for a rate. Default: mlrsearch."),
         key("step", Kind::Form(&SHARE))
             .about("loss-curve, rfc2544: step between loads, as a share of the highest. Default: 10 %."),
         key("width", Kind::Form(&SHARE)).about(
-            "search, rfc2544: distance of the bounds at the end, relative to the upper one. Default: 0.5 %.",
+            "search, rfc2544: largest distance of the two bounds at the end, relative to the upper bound. Default: 0.5 %.",
         ),
         key("min-load", Kind::Form(&FRAMES)).about("search, rfc2544: the lowest load. Default: 1 kpps."),
         key("max-load", Kind::Form(&FRAMES)).about(
@@ -236,7 +239,7 @@ pub(super) static TRIALS: Table = Table {
         TESTS,
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
-            "rfc2544, and searches by bisection: further trials of a burst or load with loss before it counts as too much. Default: 0.",
+            "rfc2544, and searches by bisection: further trials with loss before a burst counts as too long, or a load as too high. Default: 0.",
         ),
         DRAIN,
         SETTLE,
@@ -246,10 +249,10 @@ pub(super) static TRIALS: Table = Table {
 const TESTS: Key = key("tests", Kind::List(&BENCHMARK))
     .about("rfc2544: the tests. Default: throughput, latency, frame-loss, back-to-back and recovery.");
 const REPEATS: Key = key("repeats", Kind::count(1, 10_000)).about(
-    "rfc2544: runs of each test that has several. Default: latency and delay-variation 20, back-to-back 50, recovery and reset 5.",
+    "rfc2544: runs of each repeated test. Default: latency and delay-variation 20, back-to-back 50, recovery and reset 5.",
 );
 const DRAIN: Key = key("drain", Kind::duration(MS, H))
-    .about("rfc2544: how long the last frames of each trial are waited for. Default: 2 s (and pause 4 s).");
+    .about("rfc2544: the wait for the last frames of each trial. Default: 2 s (and pause 4 s).");
 const SETTLE: Key =
     key("settle", Kind::duration(MS, H)).about("rfc2544: the rest after each trial. Default: 5 s.");
 
@@ -258,12 +261,15 @@ static BENCHMARK: Kind = Kind::Choice(&BENCHMARKS);
 static BENCHMARKS: [(&str, &str); 8] = [
     ("throughput", "the highest rate without loss (RFC 2544, section 26.1)"),
     ("latency", "at the throughput (section 26.2, and RFC 8219, section 7.2)"),
-    ("delay-variation", "of all frames, at the throughput (RFC 8219, section 7.3)"),
+    ("delay-variation", "PDV and IPDV of all frames, at the throughput (RFC 8219, section 7.3)"),
     ("frame-loss", "at falling loads, until two successive trials lose nothing (section 26.3)"),
     ("back-to-back", "the longest burst without loss (section 26.4, and RFC 9004)"),
-    ("recovery", "how long an overload goes on to cost frames (section 26.5)"),
+    ("recovery", "how long frames are lost after an overload (section 26.5)"),
     ("reset", "how long the plan's event stops forwarding (section 26.6, and RFC 6201)"),
-    ("forwarding-rate", "at the highest load, and the highest at any load (RFC 2889, section 5.1)"),
+    (
+        "forwarding-rate",
+        "FRMOL and MFR: at the highest load, and the highest at any load (RFC 2889, section 5.1)",
+    ),
 ];
 
 static MEASURES: [(&str, &str); 4] = [
@@ -273,17 +279,17 @@ static MEASURES: [(&str, &str); 4] = [
         "loss-curve",
         "the loss at falling loads, until two successive trials lose nothing (RFC 2544, section 26.3)",
     ),
-    ("rfc2544", "the tests of RFC 2544, and of documents after it"),
+    ("rfc2544", "the tests of RFC 2544 and later RFCs"),
 ];
 
 static METHODS: [(&str, &str); 2] = [
-    ("mlrsearch", "a few trials at many loads, many at those that decide (RFC 9971)"),
-    ("bisection", "one trial at each load, for one goal: the common habit, for comparisons"),
+    ("mlrsearch", "few trials at most loads, many at the loads that decide (RFC 9971)"),
+    ("bisection", "one trial at each load, for one goal; for comparisons"),
 ];
 
 static REBOOTS: [(&str, &str); 3] = [
     ("never", "never"),
-    ("when-needed", "when what comes next needs other settings that take effect at boot"),
+    ("when-needed", "when the next trial needs other settings that take effect at boot"),
     ("each-trial", "before each trial"),
 ];
 

@@ -38,17 +38,17 @@ pub enum Dut {
     Xdp,
     /// Passes exactly this many frames a second on each CPU: a known answer.
     KnownRate(u32),
-    /// Loses exactly every so-many-th frame.
+    /// Loses exactly every N-th frame.
     KnownLoss(u32),
-    /// Sends exactly every so-many-th frame twice.
+    /// Sends exactly every N-th frame twice.
     KnownDuplication(u32),
-    /// Holds every frame up for this many nanoseconds.
+    /// Delays every frame by this many nanoseconds.
     KnownDelay(u64),
-    /// Holds frames up for these many nanoseconds in turn.
+    /// Delays frames by these many nanoseconds in turn.
     KnownDelays([u32; 2]),
-    /// A queue of so many frames, drained at so many a second: a longer burst loses its rest.
+    /// A queue of `frames`, drained at `rate` frames/s, that drops the frames for which it has no room.
     KnownQueue { frames: u32, rate: u32 },
-    /// Drops everything for so long, from a moment of each load on.
+    /// Drops every frame for `ns`, from `after_ns` after the first frame of each load.
     KnownOutage { ns: u64, after_ns: u64 },
 }
 
@@ -69,13 +69,16 @@ pub(crate) const DUTS: [(&str, &str); 16] = [
     ),
     ("known-loss=N", "loses exactly every N-th frame"),
     ("known-duplication=N", "sends exactly every N-th frame twice"),
-    ("known-delay=T", "holds every frame up for T, up to 200us"),
-    ("known-delays=T/T", "holds frames up for the one and the other time in turn, up to 200us"),
+    ("known-delay=T", "delays every frame by T, up to 200us"),
+    ("known-delays=T/T", "delays frames by the first and the second time in turn, up to 200us"),
     (
         "known-queue=N@N",
-        "a queue of N frames that is drained at N frames a second on each CPU, and loses the others",
+        "a queue of N frames on each CPU, drained at N frames/s, that drops the frames for which it has no room",
     ),
-    ("known-outage=T@T", "drops everything for a time, from the second time after a load's first frame on"),
+    (
+        "known-outage=T@T",
+        "drops every frame for the first time, from the second time after the first frame of each load",
+    ),
 ];
 
 impl fmt::Display for Dut {
@@ -284,15 +287,15 @@ pub struct Command {
     pub within_ns: Option<u64>,
 }
 
-/// Something that befalls the device under test while a load runs, and that it recovers from.
+/// An event that interrupts the device under test while a load runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Event {
     pub what: Befalls,
-    /// How long it lasts, in nanoseconds, until it is undone.
+    /// Nanoseconds until it is undone; `None`: [`Event::lasts_ns`].
     #[serde(alias = "for")]
     pub for_ns: Option<u64>,
-    /// The interface that goes down; that towards the generator where none is named.
+    /// The interface that goes down; `None`: the one towards the generator.
     pub end: Option<End>,
     /// The process that is killed.
     pub process: Option<String>,
@@ -302,7 +305,7 @@ pub struct Event {
     pub undo: Option<String>,
 }
 
-/// How long an event lasts without an answer of the plan.
+/// How long an event lasts, in nanoseconds, unless the plan says otherwise.
 const EVENT_NS: u64 = 100_000_000;
 
 impl Event {
@@ -339,7 +342,7 @@ pub enum Befalls {
 }
 
 impl Befalls {
-    /// What RFC 6201 calls it, if it is one of its resets.
+    /// Its class: a reset of RFC 6201, or linerate's own name.
     pub fn class(self) -> EventClass {
         match self {
             Befalls::Reboot => EventClass::OsReset,
@@ -420,7 +423,7 @@ pub struct Settings {
     pub modules: Vec<String>,
     /// Files to write.
     pub files: Vec<File>,
-    /// What befalls it in the trials that want an event.
+    /// The event of the trials that need one.
     pub event: Option<Event>,
     /// Commands to run, in this order, after everything else.
     pub commands: Vec<Command>,

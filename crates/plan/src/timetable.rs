@@ -26,7 +26,7 @@ const LAB: u64 = 800 * MS;
 const LANE: u64 = 100 * MS;
 /// Putting settings that all namespaces share in place of others.
 const TURN: u64 = 400 * MS;
-/// The time of a search on a machine that stalls now and then, by that of an undisturbed one.
+/// Time of a search on a machine that stalls now and then, as a multiple of an undisturbed search.
 const NOISE: u64 = 2;
 /// Loading one rule, one entry of a table, one route or neighbour.
 const RULE: u64 = 20_000;
@@ -41,7 +41,7 @@ const FLOWS_AHEAD: u64 = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// After the number of blocks that was asked for.
+    /// After the requested number of blocks.
     Blocks,
     /// When the time is used up.
     Budget,
@@ -62,7 +62,7 @@ pub struct Timetable {
     pub trials: u64,
     /// Before the first trial.
     pub set_up_ns: u64,
-    /// All trials, and what they would take without a budget.
+    /// Time of all trials, with and without the budget.
     pub trials_ns: u64,
     pub needed_ns: u64,
     /// Everything.
@@ -95,7 +95,7 @@ impl Timetable {
         }
     }
 
-    /// Of searches and RFC 2544's tests, against a DUT that forwards 60 % of the highest load.
+    /// The timetable of searches and RFC 2544's tests, against a DUT that forwards 60 % of the highest load.
     fn of_searches(campaign: &Campaign, block_ns: u64) -> Timetable {
         let all = tests(campaign);
         let (trials, ns) =
@@ -119,7 +119,7 @@ impl Timetable {
     }
 }
 
-/// How long each of RFC 2544's tests takes, or a search.
+/// The estimated time of each of RFC 2544's tests, or of a search.
 pub fn tests(campaign: &Campaign) -> Vec<Estimated> {
     estimate(campaign.design(0), &[], taking(campaign))
 }

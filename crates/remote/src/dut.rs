@@ -188,8 +188,8 @@ impl RemoteDut {
         Ok(())
     }
 
-    /// Carries an event out, under load: makes its steps, and undoes them after their time, or when the load is over. A boot is only
-    /// ordered, and the power turned off and on: [`RemoteDut::finish_reboot`] waits for it. Returns everything that was done.
+    /// Carries out an event under load: makes its steps, and undoes them after their time or at the end of the load. A reboot or power
+    /// cut is only started; [`RemoteDut::finish_reboot`] waits for its end. Returns everything that was done.
     pub fn befall(
         &mut self,
         what: Befalls,
@@ -252,11 +252,11 @@ impl RemoteDut {
         Err(self.error(Fault::Failed, said))
     }
 
-    /// Runs the program that turns its power off and on. One that is ended between both would leave it off: neither an interrupt nor the
-    /// end of linerate ends it.
+    /// Runs the program that turns its power off and on. Neither an interrupt nor the end of linerate stops the program, because the
+    /// power could then stay off.
     fn cycle_power(&self) -> Result<(), String> {
         let [program, arguments @ ..] = &self.known.power_cycle[..] else {
-            return Err("its lab file names no power-cycle program".into());
+            return Err("its lab file lacks a power-cycle program".into());
         };
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let job = Job::new(program, &arguments).within(POWER).outliving();

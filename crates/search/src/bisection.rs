@@ -5,27 +5,27 @@ use crate::{Limits, Request, Search, Trial};
 
 /// Halves the range between the highest load without loss and the lowest with loss, with one trial for each load.
 ///
-/// With retries it is the binary search with loss verification that RFC 9004, section 6.2 names: a load counts as lossy when so many
-/// further trials lost frames as well.
+/// With retries it is the binary search with loss verification of RFC 9004, section 6.2: a load counts as lossy if N further trials lose
+/// frames as well.
 #[derive(Debug, Clone, Copy)]
 pub struct Bisection {
     limits: Limits,
     /// The highest loss ratio of a good trial.
     loss: f64,
-    /// The distance of the bounds at the end, relative to the upper one.
+    /// The largest distance of the bounds at the end, relative to the upper bound.
     width: f64,
     duration_ns: u64,
     /// Further trials of a load with loss.
     retries: u32,
     low: f64,
     high: Option<f64>,
-    /// Trials of the present load that lost too much.
+    /// Trials at the present load that lost too much.
     lossy: u32,
 }
 
 impl Bisection {
     /// # Errors
-    /// A ratio or width that no search can have.
+    /// A loss ratio or width out of range.
     pub fn new(
         limits: Limits,
         loss: f64,

@@ -4,19 +4,18 @@
 const FIRST: u64 = 64;
 
 /// Binary search: doubles the length until frames are lost, so that few long bursts are sent, then halves the range between the longest
-/// burst without loss and the shortest with loss. One trial for each length, or several: with retries it is the binary search with loss
-/// verification of ETSI's TST 009.
+/// burst without loss and the shortest with loss. With retries it is the binary search with loss verification of ETSI's TST 009.
 #[derive(Debug, Clone, Copy)]
 pub struct Bursts {
     /// Frames of the longest burst.
     most: u64,
-    /// The distance of the two lengths at the end, as a share of the longer one; a frame at least.
+    /// The largest distance of the two lengths at the end, as a share of the longer one; at least one frame.
     width: f64,
     /// Further trials of a burst with loss before it counts as too long.
     retries: u32,
     low: u64,
     high: Option<u64>,
-    /// Trials of the present length that lost frames.
+    /// Trials at the present length that lost frames.
     lossy: u32,
 }
 
@@ -26,7 +25,7 @@ impl Bursts {
         Bursts { most: most.max(1), width, retries, low: 0, high: None, lossy: 0 }
     }
 
-    /// The same search again, with bursts of up to so many frames.
+    /// The same search from its beginning, with bursts of up to `most` frames.
     pub fn up_to(&self, most: u64) -> Bursts {
         Bursts::new(most, self.width, self.retries)
     }
@@ -57,12 +56,12 @@ impl Bursts {
         }
     }
 
-    /// The longest burst that passed, in frames; 0: none did.
+    /// The longest burst without loss, in frames; 0: every burst lost frames.
     pub fn longest(&self) -> u64 {
         self.low
     }
 
-    /// Frames of the longest burst that may be sent.
+    /// Frames of the longest burst allowed.
     pub fn most(&self) -> u64 {
         self.most
     }
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Searches against a queue that passes bursts of so many frames; the number of trials.
+    /// Searches with a given answer for each burst; the number of trials.
     fn search(bursts: &mut Bursts, loses: impl Fn(u64, u32) -> bool) -> u32 {
         let mut trials = 0;
         while let Some(frames) = bursts.next() {

@@ -1,48 +1,48 @@
-//! What the trials at a load say about a goal (RFC 9971, appendices A and B), and the result of all of them.
+//! The class of a load for a goal, and the result of a search (RFC 9971, appendices A and B).
 
 use crate::goal::{Goal, PER_BILLION};
 use crate::{Limits, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a load is for a goal.
+/// The class of a load for a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// The goal is met there.
+    /// The load meets the goal.
     Lower,
-    /// It is missed there.
+    /// The load misses the goal.
     Upper,
     /// More trials could decide either way.
     Undecided,
 }
 
-/// Why a result is irregular: its bounds are not both known as closely as the goal wants.
+/// Why a result is irregular: it lacks bounds within the goal's width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Irregular {
-    /// The goal is met at the highest load that the search may use.
+    /// The highest load of the search meets the goal.
     MaxLoad,
-    /// The goal is missed at the lowest load that the search may use.
+    /// The lowest load of the search misses the goal.
     MinLoad,
-    /// The search ended before it knew enough.
+    /// The search ended too early.
     Unfinished,
 }
 
 /// The result of a search for one goal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The relevant lower bound, in frames/s: the largest lower bound below the upper one.
+    /// The relevant lower bound, in frames/s: the highest lower bound below the upper bound.
     pub lower: Option<f64>,
-    /// The relevant upper bound, in frames/s: the smallest one.
+    /// The relevant upper bound, in frames/s: the lowest upper bound.
     pub upper: Option<f64>,
-    /// Conditional throughput, in frames/s: the rate forwarded at the lower bound by the share of the trials that the goal asks for.
+    /// Conditional throughput, in frames/s: the lower bound less the loss there at the quantile 1 - E (RFC 9971, appendix B).
     pub conditional: Option<f64>,
     /// `None`: the result is regular.
     pub irregular: Option<Irregular>,
 }
 
-/// The class of a load by the trials there, in whole nanoseconds and an exact exceed ratio.
+/// The class of a load by its trials, computed exactly.
 pub fn class<'a>(goal: &Goal, trials: impl IntoIterator<Item = &'a Trial>) -> Class {
     Sums::of(goal, trials).class(goal)
 }
@@ -50,7 +50,7 @@ pub fn class<'a>(goal: &Goal, trials: impl IntoIterator<Item = &'a Trial>) -> Cl
 /// Sums of effective durations of the trials at a load, in nanoseconds.
 #[derive(Default)]
 struct Sums {
-    /// Of full and of shorter trials; within the goal's loss ratio, and above it.
+    /// Full and shorter trials, within the goal's loss ratio (good) and above it (bad).
     full_low: i128,
     full_high: i128,
     short_low: i128,
@@ -72,7 +72,7 @@ impl Sums {
         sums
     }
 
-    /// Appendix A, with every term times 1 - E in billionths: nothing is rounded.
+    /// RFC 9971, appendix A, with every term multiplied by 1 - E in billionths, so that nothing is rounded.
     fn class(&self, goal: &Goal) -> Class {
         let (whole, e) = (i128::from(PER_BILLION), i128::from(goal.exceed));
         let rest = whole - e;
@@ -88,8 +88,8 @@ impl Sums {
     }
 }
 
-/// The loss ratio at the quantile 1 - E of the full trials, by time (appendix B). Full trials that are missing from the goal's sum lost
-/// everything.
+/// The loss ratio at the quantile 1 - E of the full trials, weighted by time (RFC 9971, appendix B). Time that is missing from the
+/// goal's sum counts as a full loss.
 pub fn quantile_loss(goal: &Goal, trials: &[Trial]) -> f64 {
     let mut full: Vec<&Trial> = trials.iter().filter(|trial| trial.duration_ns >= goal.final_ns).collect();
     full.sort_by(|a, b| a.loss.total_cmp(&b.loss));
@@ -105,7 +105,7 @@ pub fn quantile_loss(goal: &Goal, trials: &[Trial]) -> f64 {
     1.0
 }
 
-/// The largest load of class `Lower` below the smallest of class `Upper`, and that one. Loads ascend.
+/// The highest load of class `Lower` below the lowest of class `Upper`, and the latter. `loads` ascend.
 pub(crate) fn bounds<K>(loads: impl IntoIterator<Item = (K, Class)>) -> (Option<K>, Option<K>) {
     let mut lower = None;
     for (load, class) in loads {
@@ -118,7 +118,7 @@ pub(crate) fn bounds<K>(loads: impl IntoIterator<Item = (K, Class)>) -> (Option<
     (lower, None)
 }
 
-/// The result for a goal, which follows from the trials alone, in whatever order and by whatever search they were made.
+/// The result for a goal. It follows from the trials alone, whatever their order and the search that chose them.
 pub fn outcome(goal: &Goal, limits: Limits, trials: &[Trial]) -> Outcome {
     let mut loads: BTreeMap<u64, Vec<Trial>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.load > 0.0) {

@@ -23,7 +23,7 @@ impl Curve {
         Curve { max, step: step.clamp(*STEPS.start(), *STEPS.end()), duration_ns, made: 0, good: 0 }
     }
 
-    /// The same from another load downwards.
+    /// The same curve from another load downwards.
     pub fn from(&self, max: f64) -> Curve {
         Curve::new(max, self.step, self.duration_ns)
     }

@@ -1,33 +1,33 @@
-//! What a search looks for: the goal of RFC 9971, section 4.6.
+//! Goals of searches (RFC 9971, section 4.6).
 
 use serde::{Deserialize, Serialize};
 
-/// Parts of a whole in which exceed ratios are kept.
+/// The exceed ratio 1: exceed ratios are whole billionths.
 pub const PER_BILLION: u32 = 1_000_000_000;
 /// The longest time of a goal, in nanoseconds: sums of times stay exact.
 const MOST_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 
-/// A goal: the highest load at which at most a share of the trials loses more than a share of the frames.
+/// A goal: at most the share `exceed` of the trials' time may be in trials that lose more than the share `loss` of their frames.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// The highest loss ratio of a good trial, from 0 to below 1.
     pub loss: f64,
-    /// The share of the time in which trials may lose more, in billionths, below [`PER_BILLION`]: exact, because a load with as many
-    /// good trials as bad ones lies on the limit.
+    /// The largest share of the time in bad trials, in billionths, below [`PER_BILLION`]. It is exact, because a load with as many good
+    /// trials as bad ones lies on the limit.
     pub exceed: u32,
-    /// The distance of the bounds at the end, relative to the upper one, between 0 and 1.
+    /// The largest distance of the bounds at the end, relative to the upper bound, between 0 and 1.
     pub width: f64,
     /// Duration of the first trials, in nanoseconds.
     pub initial_ns: u64,
     /// Duration of a full trial, in nanoseconds.
     pub final_ns: u64,
-    /// The time of trials that decides about a load, in nanoseconds.
+    /// The total duration of trials that decides about a load, in nanoseconds.
     pub sum_ns: u64,
-    /// Coarser goals that lead to this one: each has twice the width of the next.
+    /// Number of coarser goals on the way to this one; each has twice the width of the next.
     pub coarser: u32,
 }
 
-/// A goal or range of loads that no search can have.
+/// A goal or range of loads that is not possible.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum GoalError {
     #[error("the loss ratio {0} is not at least 0 and below 1")]
@@ -35,12 +35,14 @@ pub enum GoalError {
     #[error("the exceed ratio {0} is not at least 0 and below 1")]
     Exceed(f64),
     #[error(
-        "the width {0} is not above 0 and below 1: it is the distance of the bounds, relative to the upper one"
+        "the width {0} is not above 0 and below 1: it is the distance of the bounds, relative to the upper bound"
     )]
     Width(f64),
-    #[error("{0} lasts {1} s: from 1 ms to 30 days")]
+    #[error("{0} lasts {1} s; allowed are 1 ms to 30 days")]
     Time(&'static str, f64),
-    #[error("trials begin with {initial} s and end with {last} s: the first ones cannot be longer")]
+    #[error(
+        "the first trials last {initial} s and the final ones {last} s: first trials cannot be longer than final ones"
+    )]
     Initial { initial: f64, last: f64 },
     #[error(
         "the lowest load (--min, min-load), {min} frames/s, must be above 0 and below the highest, {max} frames/s"
@@ -49,13 +51,13 @@ pub enum GoalError {
     #[error("the step {0} is not from 0.001 to 0.5: it is the distance of loads as a share of the highest")]
     Step(f64),
     #[error(
-        "goals have final trials of {0} s and of {1} s: RFC 9971 wants one duration for all goals of a search"
+        "goals have final trials of {0} s and of {1} s: RFC 9971 requires one duration for all goals of a search"
     )]
     Durations(f64, f64),
-    #[error("a search has at least one goal")]
+    #[error("a search needs at least one goal")]
     None,
     #[error(
-        "a trial of {seconds} s at {load} frames/s has less than one frame: take longer trials or a higher minimum"
+        "a trial of {seconds} s at {load} frames/s has less than one frame: use longer trials or a higher minimum"
     )]
     Frames { load: f64, seconds: f64 },
 }
@@ -65,15 +67,15 @@ fn seconds(ns: u64) -> f64 {
 }
 
 impl Goal {
-    /// A goal of these ratios, whose trials all have one duration, with the width 0.5 % and two coarser goals.
+    /// A goal with the width 0.5 % and two coarser goals, whose trials all last `final_ns`.
     pub fn new(loss: f64, exceed: u32, final_ns: u64, sum_ns: u64) -> Goal {
         Goal { loss, exceed, width: 0.005, initial_ns: final_ns, final_ns, sum_ns, coarser: 2 }
     }
 
-    /// Whether the goal is one that RFC 9971 allows.
+    /// Checks the attributes by RFC 9971.
     ///
     /// # Errors
-    /// The first attribute that it does not allow.
+    /// The first attribute out of range.
     pub fn check(&self) -> Result<(), GoalError> {
         if !(0.0..1.0).contains(&self.loss) {
             return Err(GoalError::Loss(self.loss));
@@ -100,7 +102,7 @@ impl Goal {
         Ok(())
     }
 
-    /// Whether a search can have these goals within these limits.
+    /// Checks the goals of one search within its limits.
     ///
     /// # Errors
     /// The first fault.

@@ -1,28 +1,28 @@
-//! How far the trials of a search tell where its goal begins to be missed.
+//! The 95 % interval of the load where a goal begins to be missed.
 //!
-//! The bounds of MLRsearch say what the trials at two loads showed. Where bad trials come by chance, another search ends elsewhere.
-//! The interval here supposes that trials are bad more often at higher loads, and looks for the load from which the share of bad trials
-//! is above the exceed ratio. A load is excluded by a test martingale: the likelihood ratio of the trials of neighbouring loads
-//! together, over a mixture of other shares and of sets of neighbours. Its validity does not depend on which trials the search chose to
-//! make, and when it ended (Ramdas et al., "Game-theoretic statistics and safe anytime-valid inference", Statistical Science 38(4), 2023).
+//! The bounds of MLRsearch rest on the trials at two loads. Where bad trials come by chance, another search ends at other bounds. This
+//! interval assumes that bad trials are more frequent at higher loads. It covers the load above which the share of bad trials exceeds
+//! the exceed ratio. A test martingale excludes a load: the likelihood ratio of the trials of neighbouring loads together, over a
+//! mixture of other shares and of sets of neighbours. It is valid for any choice of trials and any end of the search (Ramdas et al.,
+//! "Game-theoretic statistics and safe anytime-valid inference", Statistical Science 38(4), 2023).
 
 use crate::{Goal, Trial};
 use std::collections::BTreeMap;
 
 /// Likelihood ratio that excludes a load at one side: 2.5 %.
 const EXCLUDES: f64 = 40.0;
-/// Shares of bad trials that are tried in place of the exceed ratio.
+/// Number of shares of bad trials in the mixture, on each side of the exceed ratio.
 const SHARES: u32 = 20;
 
-/// Full trials at a load.
+/// Numbers of full trials at a load.
 #[derive(Clone, Copy, Default)]
 struct Full {
     bad: u32,
     good: u32,
 }
 
-/// The 95 % interval, in frames/s, of the load from which more than the goal's share of full trials is bad. `None`: nothing limits it on
-/// that side, as for every goal without an exceed ratio, which a single trial decides.
+/// The ends of the interval, in frames/s. `None`: no limit on that side; with the exceed ratio 0 on both, because a single trial
+/// decides.
 pub fn interval(goal: &Goal, trials: &[Trial]) -> [Option<f64>; 2] {
     let exceed = goal.exceed_ratio();
     let mut loads: BTreeMap<u64, Full> = BTreeMap::new();
@@ -43,7 +43,7 @@ pub fn interval(goal: &Goal, trials: &[Trial]) -> [Option<f64>; 2] {
     [last_excluded(&rising, exceed, &fewer), last_excluded(&falling, exceed, &more)]
 }
 
-/// The last load, in this order, that the trials there and beyond exclude.
+/// The last load, in the order of `loads`, that its trials and those after it exclude.
 fn last_excluded(loads: &[(f64, Full)], exceed: f64, shares: &[f64]) -> Option<f64> {
     let excluded = |from: &usize| {
         let (mut all, mut ratio) = (Full::default(), 0.0);
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!((Some(low), Some(high)), (found.lower, found.upper));
     }
 
-    /// The share of bad trials rises slowly with the load: bounds 0.5 % apart lie anywhere, and the interval says so.
+    /// The share of bad trials rises slowly with the load: bounds 0.5 % apart lie anywhere, and the interval shows it.
     #[test]
     fn chance_is_covered_where_bounds_are_not() {
         let bad = |load: f64| 1.0 / (1.0 + (5e5 / load).powi(3));

@@ -1,7 +1,7 @@
-//! Searches for a rate: which load comes next, and the result that follows from the trials alone.
+//! Searches for a rate: the choice of the next load, and the result, which follows from the trials alone.
 //!
-//! A search is told of each trial that it asked for, and never sees a clock: the same answers give the same requests, so a search
-//! continues from records. Loads are frames/s, times nanoseconds, loss ratios shares of the frames that should have been sent.
+//! A search requests trials and gets their results; it never sees a clock. The same results give the same requests, so a search
+//! can continue from records. Loads are in frames/s, times in nanoseconds, loss ratios in shares of the intended frames.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ pub use mlr::Mlr;
 
 use serde::{Deserialize, Serialize};
 
-/// A trial that a search asks for.
+/// A trial that a search requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {
     /// Frames/s.
@@ -41,28 +41,28 @@ pub struct Trial {
     pub load: f64,
     /// The intended duration, in nanoseconds.
     pub duration_ns: u64,
-    /// The duration that counts in sums, in nanoseconds: the intended one unless the tester says otherwise (RFC 9971, section 4.5.8).
+    /// The duration that counts in sums, in nanoseconds: the intended duration, unless the tester gives another (RFC 9971, section 4.5.8).
     pub effective_ns: u64,
-    /// The share of the intended frames that did not arrive, 0..=1. Frames that were not sent are lost.
+    /// The share of the intended frames that did not arrive, 0..=1. Frames that were not sent count as lost.
     pub loss: f64,
 }
 
-/// Which load comes next.
+/// A search: chooses the loads of trials.
 pub trait Search {
     /// The next trial, the same until it is observed; `None`: the search is over.
     fn next(&mut self) -> Option<Request>;
 
-    /// Learns how the trial went that was asked for last.
+    /// Takes the result of the trial requested last.
     fn observe(&mut self, trial: Trial);
 
-    /// The highest good load and the lowest bad one, in frames/s, of a search that decides about each load at once. `None`: the bounds
-    /// follow from a goal and all trials.
+    /// The highest good load and the lowest bad one, in frames/s, if the search decides about each load at once. `None`: the bounds
+    /// follow from a goal and all trials ([`outcome`]).
     fn bounds(&self) -> Option<(Option<f64>, Option<f64>)> {
         None
     }
 }
 
-/// The range of loads that a search may use.
+/// The range of loads of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Frames/s, above 0.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub struct Mlr {
     grid: Grid,
     seekers: Vec<Seeker>,
-    /// The trials, by the step of their load.
+    /// The trials by the grid step of their load.
     trials: BTreeMap<i64, Vec<Trial>>,
     /// The width of the last steps towards a bound, which all seekers share: they look for neighbours.
     pace: i64,
@@ -24,16 +24,16 @@ pub struct Mlr {
     due: Option<Due>,
 }
 
-/// A trial that was asked for.
+/// A requested trial.
 #[derive(Debug, Clone, Copy)]
 struct Due {
     step: i64,
     duration_ns: u64,
-    /// The width that led to it, and the number of its seeker: `None` for the first trials.
+    /// The width of its target and the number of its seeker; `None` for the first trials.
     sought: Option<(i64, usize)>,
 }
 
-/// The first trials find the rate that the system forwards under the highest load; then the seekers decide.
+/// The first trials find the rate forwarded under the highest load; then the seekers choose.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     Highest,
@@ -45,7 +45,7 @@ enum Phase {
 
 impl Mlr {
     /// # Errors
-    /// The goals are not such that one search can have them.
+    /// The goals do not fit into one search.
     pub fn new(goals: &[Goal], limits: Limits) -> Result<Mlr, GoalError> {
         Goal::check_all(goals, limits)?;
         let widths: Vec<f64> = goals.iter().map(|goal| goal.width).collect();
@@ -62,7 +62,7 @@ impl Mlr {
         (loss, duration_ns, targets().map(|target| target.width).max().unwrap_or(1))
     }
 
-    /// The load at which no more than the loss of the strictest goal would be lost, if the system forwarded as it did in this trial.
+    /// The load that would lose just the strictest goal's loss ratio, if the system forwarded the rate of this trial.
     fn forwarded(&self, trial: &Trial) -> i64 {
         self.grid.step(trial.load * (1.0 - trial.loss) / (1.0 - self.first().0))
     }
@@ -146,7 +146,7 @@ impl Search for Mlr {
     }
 }
 
-/// A goal on the way to the one that was asked for.
+/// A coarser goal on the way to the goal, or the goal itself.
 #[derive(Debug, Clone, Copy)]
 struct Target {
     goal: Goal,
@@ -157,13 +157,13 @@ struct Target {
 /// A pair of loads, in steps.
 type Pair = (Option<i64>, Option<i64>);
 
-/// Looks for the bounds of one goal.
+/// Searches for the bounds of one goal.
 #[derive(Debug, Clone)]
 struct Seeker {
     /// From the coarsest to the goal itself.
     targets: Vec<Target>,
     at: usize,
-    /// The bounds of the target before, or the loads of the first trials. They stay while other goals' trials move the bounds.
+    /// The bounds of the previous target, or the loads of the first trials. They stay while trials of other goals move the bounds.
     from: Pair,
     /// The next step outwards.
     stride: i64,
@@ -209,7 +209,7 @@ impl Seeker {
         bounds(trials.iter().map(|(step, trials)| (*step, class(goal, trials))))
     }
 
-    /// The load to measure next, with the width that it aims at; `None`: the goal is reached.
+    /// The next load, with the width of its target; `None`: the goal is reached.
     fn nominate(&mut self, trials: &BTreeMap<i64, Vec<Trial>>, grid: &Grid, pace: i64) -> Option<(i64, i64)> {
         loop {
             let bounds = self.bounds(trials);
@@ -231,7 +231,7 @@ impl Seeker {
         inside && low.zip(high).is_none_or(|(low, high)| high - low > self.target().width)
     }
 
-    /// The loads known from the target before: their middle, if that halves the width, then each.
+    /// The loads known from the previous target: their middle, if that halves the width, then each.
     fn revisit(&mut self, bounds: Pair) -> Option<(i64, i64)> {
         let width = self.target().width;
         let (low, high) = self.from;
@@ -242,7 +242,7 @@ impl Seeker {
         Some((load, width))
     }
 
-    /// Beyond the only bound, in growing steps; or between both.
+    /// A load beyond the only bound, in growing steps, or between both bounds.
     fn explore(&mut self, bounds: Pair, grid: &Grid, pace: i64) -> Option<(i64, i64)> {
         let width = self.target().width;
         let stride = self.stride.max(pace);
@@ -279,7 +279,7 @@ impl Seeker {
         }
     }
 
-    /// Whether the trial at this load moved the bound that it looked beyond: then the next step is twice as long.
+    /// Whether the trial at this load moved the bound; then the next step is twice as long.
     fn confirmed(&mut self, load: i64, trials: &BTreeMap<i64, Vec<Trial>>) -> bool {
         let (low, high) = self.bounds(trials);
         let moved = match self.outwards {
@@ -294,8 +294,8 @@ impl Seeker {
     }
 }
 
-/// The load, moved so far that it is not nearer to a bound than the width; near a limit of the search it is the limit. `None`: it is
-/// outside the bounds, or there is no room.
+/// The load, moved to at least the width from each bound, or to the limit of the search if that is near. `None`: the load is outside
+/// the bounds, or they leave no room.
 fn place(load: i64, width: i64, (low, high): Pair, grid: &Grid) -> Option<i64> {
     let (least, most) = (low.unwrap_or(0), high.unwrap_or(grid.steps));
     if low.is_some_and(|low| load <= low) || high.is_some_and(|high| load >= high || high <= 0) {
@@ -318,8 +318,8 @@ fn place(load: i64, width: i64, (low, high): Pair, grid: &Grid) -> Option<i64> {
     })
 }
 
-/// A load between two, such that halving the wider part again and again ends with parts of exactly the width: the distance is split
-/// into the width times a power of two, above, and the rest.
+/// A load between two others, chosen so that repeated halving ends with parts of exactly the width: the upper part is the width times
+/// a power of two, the lower part the rest.
 fn middle(low: i64, high: i64, width: i64) -> i64 {
     let distance = high - low;
     if distance < 2 * width {

@@ -16,9 +16,9 @@ pub use system::{Rng, System};
 
 /// The range of loads of bisections, in frames/s.
 const BISECTED: Limits = Limits { min: 1_000.0, max: 14_880_952.0 };
-/// Trials of one search at most.
+/// Most trials of one search.
 const MOST_TRIALS: usize = 100_000;
-/// Searches of one system at most.
+/// Most searches of one system.
 const MOST_SEARCHES: u64 = 10_000;
 
 /// A file of reference results. Times are seconds, loads frames/s.
@@ -40,7 +40,7 @@ pub struct Reference {
     distributions: BTreeMap<String, BTreeMap<String, Distribution>>,
 }
 
-/// RFC 9971's own example: trials that are added at points in time, at one load.
+/// The example of RFC 9971: trials that are added at points in time, at one load.
 #[derive(Debug, Deserialize)]
 struct Example {
     goals: Vec<Named>,
@@ -121,7 +121,7 @@ struct Found {
     regular: bool,
 }
 
-/// Quantiles of the conditional throughput over searches with the seeds 1, 2, ...; none if no search found one.
+/// Quantiles of the conditional throughput over searches with the seeds 1, 2, ...; `None`: no search found one.
 #[derive(Debug, Deserialize)]
 struct Distribution {
     searches: u64,
@@ -144,7 +144,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// `text` must tell different values apart.
+    /// `text` must differ for different values.
     fn exact<T>(of: String, expected: &T, found: &T, text: impl Fn(&T) -> String) -> Check {
         let [expected, found] = [expected, found].map(text);
         Check { agrees: expected == found, of, expected, found }
@@ -184,7 +184,7 @@ fn trial(duration: f64, effective: f64, loss: f64) -> Trial {
 }
 
 impl Reference {
-    /// All comparisons. `progress` is told of each part before it is computed.
+    /// All comparisons. `progress` gets the name of each part before its computation.
     pub fn check(&self, mut progress: impl FnMut(&str)) -> Vec<Check> {
         progress("classification");
         let mut rng = Rng::new(1);
@@ -205,7 +205,7 @@ impl Reference {
         checks
     }
 
-    /// The goals and the range of loads of a set: the file has them with its replays.
+    /// The goals and the range of loads of a set, from the file's replays.
     fn set(&self, set: &str) -> Option<(&BTreeMap<String, Full>, Limits)> {
         let replay = self.replays.iter().find(|replay| replay.set == set)?;
         Some((&replay.goals, Limits { min: replay.min_load, max: replay.max_load }))
@@ -237,7 +237,10 @@ impl Reference {
         checks
     }
 
-    /// Searches of a simulated system, or which part of them is unknown.
+    /// Searches of a simulated system.
+    ///
+    /// # Errors
+    /// The part of their description that is unknown.
     fn runs(&self, model: &str, set: &str, searches: u64) -> Result<Runs, &'static str> {
         let system = |seed| System::new(model, self.constants, seed).ok_or("system");
         let mut runs = Runs::default();
@@ -378,7 +381,8 @@ impl Found {
 }
 
 impl Distribution {
-    /// The median within 1 % where the reference's quartiles are within 2 %, else quartiles that overlap; at most 1.2 times the trials.
+    /// Agrees if the median is within 1 % and the reference's quartiles are within 2 %, or else if the quartiles overlap; and if the
+    /// trials are at most 1.2 times the reference's.
     fn check(&self, of: String, values: &[f64], trials: &[f64]) -> Check {
         let [p25, p50, p75] = [0.25, 0.5, 0.75].map(|share| quantile(values, share));
         let trials = quantile(trials, 0.5).unwrap_or_default();
@@ -402,7 +406,7 @@ impl Distribution {
     }
 }
 
-/// The value at this share of the sorted values, as the reference takes it.
+/// The quantile, by the reference's formula.
 fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

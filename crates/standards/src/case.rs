@@ -19,7 +19,6 @@ pub struct Records<'a> {
     pub summary: Option<&'a Summary>,
 }
 
-/// What a check finds.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     Met(String),
@@ -28,7 +27,7 @@ pub enum Outcome {
     NotRun(String),
 }
 
-/// Met or not, with the same figures.
+/// Met, or not, with the same evidence.
 pub fn holds(met: bool, found: impl Into<String>) -> Outcome {
     if met { Outcome::Met(found.into()) } else { Outcome::Fails(found.into()) }
 }
@@ -51,11 +50,11 @@ pub fn name(test: Benchmark) -> String {
 pub const SECOND: u64 = 1_000_000_000;
 /// Frame lengths that RFC 2544 recommends for Ethernet.
 pub const SIZES: [u16; 7] = linerate_wire::lengths::RFC2544_LENGTHS;
-/// Of a test that was not asked for.
+/// End of the reason for a test that was not asked for.
 pub const ABSENT: &str = "is not part of this campaign";
 pub const VIRTUAL: &str = "virtual link";
 
-/// The records with all that several checks need.
+/// The records, and the parts that several checks use.
 pub struct Case<'a> {
     pub campaign: &'a Campaign,
     pub host: &'a HostFacts,
@@ -70,15 +69,15 @@ pub struct Case<'a> {
     /// The tests that were asked for.
     pub tests: Vec<Benchmark>,
     pub benchmarks: &'a [Benchmarked],
-    /// By MLRsearch.
+    /// The searches by MLRsearch.
     pub searches: &'a [Searched],
-    /// By any method.
+    /// The searches by any method.
     found: &'a [Searched],
     pub simulated: bool,
 }
 
 impl<'a> Case<'a> {
-    /// `None`: no test of a standard.
+    /// `None`: the campaign made no test of a standard.
     pub fn new(records: &Records<'a>) -> Option<Case<'a>> {
         let Records { campaign, host, trials, facts, summary } = *records;
         let design = &campaign.planned.as_ref()?.experiment.trials;
@@ -119,7 +118,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Why a test has no figures; `None` where it has some.
+    /// Why a test has no figures; `None`: it has some.
     pub fn test(&self, test: Benchmark) -> Option<Outcome> {
         if !self.tests.contains(&test) {
             return Some(Outcome::NotRun(format!("{} {ABSENT}", name(test))));
@@ -137,7 +136,7 @@ impl<'a> Case<'a> {
                 Outcome::NotApplicable("the highest load loses nothing".into())
             }
             [first, ..] => not_run(first.words(test)),
-            [] => not_run("it has no figures"),
+            [] => not_run("the test has no figures"),
         })
     }
 
@@ -170,11 +169,11 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A load that is not the throughput of its slot.
+    /// Says so if a load, in frames/s, is not the throughput of its slot.
     pub fn off(&self, slot: usize, load: f64) -> Option<String> {
         let Some(throughput) = self.throughput(slot) else { return Some("no throughput".into()) };
         let same = (load - throughput).abs() <= 1e-6 * throughput;
-        (!same).then(|| format!("{load:.0} frames/s, and a throughput of {throughput:.0}"))
+        (!same).then(|| format!("{load:.0} frames/s instead of the throughput, {throughput:.0}"))
     }
 
     pub fn traffics(&self) -> impl Iterator<Item = &'a Traffic> {
@@ -198,7 +197,7 @@ impl<'a> Case<'a> {
         self.campaign.asked.lab != LabKind::Hosts
     }
 
-    /// Refers a check that needs a medium to it.
+    /// Carries out a check that needs a medium, unless the links are virtual or their speed is unknown.
     pub fn with_medium(&self, check: impl FnOnce() -> Outcome) -> Outcome {
         match self.benchmarks.iter().filter_map(|of| of.maximum).all(|maximum| maximum.medium) {
             _ if self.is_virtual() => Outcome::NotApplicable(VIRTUAL.into()),
@@ -225,7 +224,7 @@ impl<'a> Case<'a> {
         self.traffics().any(is_drawn)
     }
 
-    /// Judges each of some figures: the first that fails is the reason, else the evidence is of all.
+    /// Judges each figure: the first that fails gives the reason. If none fails, the evidence is their number and `met`.
     pub fn each<T>(
         &self,
         of: impl IntoIterator<Item = T>,
@@ -235,12 +234,12 @@ impl<'a> Case<'a> {
         let all: Vec<T> = of.into_iter().collect();
         match all.iter().find_map(fails) {
             Some(why) => Outcome::Fails(why),
-            None if all.is_empty() => not_run("it has no figures"),
+            None if all.is_empty() => not_run("the test has no figures"),
             None => Outcome::Met(format!("{}: {met}", all.len())),
         }
     }
 
-    /// The same for figures, each with its slot's, whose name comes before the reason.
+    /// [`Case::each`] for figures with their slots; the slot's name comes before the reason.
     pub fn each_of<T: 'a>(
         &self,
         of: impl Iterator<Item = (&'a Benchmarked, &'a T)>,

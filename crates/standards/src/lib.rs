@@ -1,7 +1,7 @@
-//! What each RFC asks of a benchmark, and whether a campaign met it: computed from its records alone.
+//! Requirements of the RFCs, and whether a campaign met them, computed from its records alone.
 //!
-//! [`rows`] has one entry for each requirement, with its check. A check looks at records and gives a status with its evidence; from the
-//! statuses follows the claim of each test (RFC 2544, section 5).
+//! [`rows`] has one entry for each requirement, with its check. A check reads the records and gives a status with its evidence. The
+//! statuses decide the claim of each test (RFC 2544, section 5).
 
 mod case;
 mod rows;
@@ -17,7 +17,7 @@ use std::fmt;
 /// The operator's statement that the DUT is set up as its instructions say, among a campaign's standing facts.
 pub const STATEMENT: &str = "statement";
 
-/// How strongly a document asks.
+/// The requirement level of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
@@ -37,7 +37,7 @@ enum Part {
     Test(Benchmark),
     /// Searches by MLRsearch.
     Searches,
-    /// Something beside the tests that a claim is made for.
+    /// Not one of the tests with a claim.
     Beside(&'static str),
 }
 
@@ -51,13 +51,12 @@ struct Row {
 }
 
 impl Row {
-    /// The document that it is of, by its number.
+    /// The number of its RFC.
     fn document(&self) -> &'static str {
         self.id.split_once('-').map_or(self.id, |(document, _)| document)
     }
 }
 
-/// Whether a requirement is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -68,7 +67,7 @@ pub enum Status {
     Violated,
     /// It does not concern this campaign.
     NotApplicable,
-    /// The records do not tell.
+    /// The test was not made, or the records do not show it.
     NotRun,
 }
 
@@ -121,7 +120,7 @@ pub struct Claim {
     /// Whether the plan's quick form was run.
     pub quick: bool,
     pub compliance: Compliance,
-    /// The rows that decide: of MUSTs if any is not shown to be met, else of SHOULDs.
+    /// The rows that decide: the MUSTs that are not shown to be met, or else the SHOULDs.
     pub rows: Vec<&'static str>,
 }
 
@@ -133,7 +132,7 @@ impl fmt::Display for Claim {
     }
 }
 
-/// A test frame, as a claim needs it (RFC 2544, section 8).
+/// A test frame, which the report of a claim shows (RFC 2544, section 8).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Octets {
     pub length_fcs: u16,
@@ -150,28 +149,28 @@ pub struct Conformance {
 }
 
 impl Conformance {
-    /// Whether no test is less than conditionally compliant.
+    /// Whether every claim is at least conditional.
     pub fn holds(&self) -> bool {
         self.claims.iter().all(|claim| claim.compliance != Compliance::NotCompliant)
     }
 
-    /// Whether a row is of a test that this campaign does not have.
+    /// Whether a row belongs to a test that this campaign did not make.
     pub fn is_absent(&self, row: &Judged) -> bool {
         row.status == Status::NotRun && row.because.ends_with(case::ABSENT)
     }
 
-    /// In one line.
+    /// The claims in one line.
     pub fn line(&self) -> String {
         let claims: Vec<String> = self.claims.iter().map(Claim::to_string).collect();
         claims.join("; ")
     }
 }
 
-/// Judges all rows by the records of a campaign. `None`: it claims no standard, for it made none of the tests.
+/// Judges all rows by the records of a campaign. `None`: the campaign made no test of a standard.
 pub fn conformance(records: &Records<'_>) -> Option<Conformance> {
     let case = Case::new(records)?;
     let mut rows: Vec<Judged> = rows::all().map(|row| judged(&case, row)).collect();
-    // RFC 9004 changes nothing else of RFC 2544: its row is as the others' MUSTs.
+    // RFC 9004 keeps the rest of RFC 2544: its row fails with any MUST of RFC 2544.
     let broken: Vec<&str> = musts_broken(&rows).collect();
     let found = match broken.is_empty() {
         true => Outcome::Met("every MUST of RFC 2544 that concerns all tests is met".into()),
@@ -222,7 +221,7 @@ fn status(level: Level, outcome: Outcome) -> (Status, String) {
 fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
     use Benchmark::{BackToBack, DelayVariation, ForwardingRate, Latency, Reset};
     let mut wanted: Vec<(&str, String)> = Vec::new();
-    // A throughput that only other tests need claims nothing; an interruption, or new rules, are no reset.
+    // No claim: a throughput that only other tests need; an event that is not a reset.
     let asked = |test| case.design.measure != Measure::Rfc2544 || case.design.tests.contains(&test);
     let claims = |test: &&Benchmark| asked(**test) && (**test != Reset || case.is_reset());
     for &test in case.tests.iter().filter(claims) {

@@ -1,4 +1,4 @@
-//! The rows: what each document asks, and how the records answer.
+//! The rows: each requirement with its check.
 
 mod back_to_back;
 mod delay_variation;

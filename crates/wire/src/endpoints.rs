@@ -93,8 +93,8 @@ impl EndpointRange {
         address_from(self.family, self.first + self.step * u128::from(n))
     }
 
-    /// So many addresses in each of so many networks, from the first address on: /24, or /112 in IPv6, whose addresses differ in the
-    /// 32 bits that a generator varies. The range has the first address of each.
+    /// `hosts` addresses in each of `networks` networks, from the first address on: /24, or /112 in IPv6, whose addresses differ in the
+    /// 32 bits that a generator varies. The range has the first address of each network.
     pub(crate) fn over(self, networks: u32, hosts: u32) -> Result<Self, WireError> {
         let range = EndpointRange {
             addresses: networks.into(),

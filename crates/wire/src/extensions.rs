@@ -4,19 +4,19 @@ use crate::WireError;
 use std::fmt;
 use std::str::FromStr;
 
-/// Headers between those of IPv6 and of the transport. Options are padding: nothing is asked of any router.
+/// Headers between the IPv6 header and the transport header. Options are padding, so routers need not act on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Extensions {
     /// None.
     #[default]
     None,
-    /// Hop-by-hop options, which every router on the way may look at.
+    /// Hop-by-hop options, which every router on the way may examine.
     HopByHop,
     /// Destination options.
     DestinationOptions,
     /// A routing header of type 2 with no segment left.
     Routing,
-    /// A fragment header of a packet that is whole.
+    /// The fragment header of a whole packet.
     Fragment,
     /// Routing, destination options and fragment: the chain that RFC 5180 recommends, of 40 bytes.
     Chain,
@@ -27,7 +27,7 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION: u8 = 60;
 
-/// Headers that are looked through at most: no frame of a test has more.
+/// Most headers of a test frame.
 const MOST: usize = 4;
 
 const NAMES: [(Extensions, &str, &[u8]); 6] = [
@@ -51,7 +51,7 @@ impl Extensions {
         self.headers().iter().map(|header| length(*header)).sum()
     }
 
-    /// Writes them to zeros in front of a transport header of `protocol`; returns the number that the IPv6 header has for the first.
+    /// Writes the headers into zeros in front of a transport header of `protocol`; returns the first one's number for the IPv6 header.
     pub(crate) fn write(self, mut at: &mut [u8], protocol: u8) -> u8 {
         let headers = self.headers();
         for (number, header) in headers.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Extensions {
     }
 }
 
-/// Length of a header as test frames have it, in bytes.
+/// Length of a header in test frames, in bytes.
 fn length(header: u8) -> usize {
     if header == ROUTING { 24 } else { 8 }
 }
@@ -105,7 +105,7 @@ impl FromStr for Extensions {
         let found = NAMES.iter().find(|(_, name, _)| *name == text);
         found.map(|(of, ..)| *of).ok_or_else(|| {
             let names = NAMES.map(|(_, name, _)| name).join(", ");
-            WireError::new(format!("{text:?} names no extension headers; write one of {names}"))
+            WireError::new(format!("{text:?} is not a choice of extension headers; write one of {names}"))
         })
     }
 }

@@ -56,7 +56,7 @@ pub struct FlowSpace {
     /// Whether each flow has its source and its destination exchanged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     mirrored: bool,
-    /// Successive flows go to successive networks; 1: the destinations are a range.
+    /// Number of networks, to which flows go in turn; 1: the destinations are a range.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     networks: u32,
     /// Destinations in each of several networks.
@@ -126,8 +126,7 @@ impl FlowSpace {
         Self::of(source, destination, 1, 1)
     }
 
-    /// Every source with so many addresses in each of so many networks: successive flows go to successive networks (RFC 2544, section
-    /// 12).
+    /// Every source with `hosts` addresses in each of `networks` networks. Flows go to the networks in turn (RFC 2544, section 12).
     fn over(source: EndpointRange, to: EndpointRange, networks: u32, hosts: u32) -> Result<Self, WireError> {
         let source = EndpointRange { ports: 1, ..source };
         Self::of(source, to.over(networks, hosts.max(1))?, networks, hosts.max(1))
@@ -151,8 +150,8 @@ impl FlowSpace {
         Ok(FlowSpace { source, destination, flows, mirrored: false, networks, hosts, addresses, ports })
     }
 
-    /// So many flows, from as many addresses as it takes, to one address in each of so many networks, all with the same two
-    /// ports. The first address of each side is given.
+    /// `flows` flows, from as many addresses as necessary, to one address in each of `networks` networks, all with the same two
+    /// ports. The first argument has the first address of each side.
     ///
     /// # Errors
     /// Mixed families, no flows or too many of them, addresses that would run past the last one.
@@ -176,11 +175,11 @@ impl FlowSpace {
         FlowSpace { ports, ..self }
     }
 
-    /// As many flows of random pairs of addresses, each pair once (RFC 4814, section 4.4). `hosts`: among how many addresses a source is
-    /// chosen, from the first one on, and a destination, in each network.
+    /// The same number of flows with random pairs of addresses, each pair once (RFC 4814, section 4.4). `hosts`: number of addresses, from
+    /// the first on, among which a source is chosen, and a destination in each network.
     ///
     /// # Errors
-    /// More flows than pairs, addresses that would run past the last one.
+    /// More flows than pairs, or addresses past the last one.
     pub fn with_random_addresses(self, seed: u64, hosts: [u32; 2]) -> Result<Self, WireError> {
         let wide = |side: &EndpointRange, hosts: u32| {
             let first = side.first_address();
@@ -206,17 +205,17 @@ impl FlowSpace {
         if self.mirrored { 2 } else { 1 }
     }
 
-    /// Networks that successive flows go to; 1: the destinations are a range.
+    /// Number of networks, to which flows go in turn; 1: the destinations are a range.
     pub fn networks(&self) -> u32 {
         self.networks
     }
 
-    /// How its ports are chosen.
+    /// The choice of its ports.
     pub fn ports(&self) -> Selection {
         self.ports
     }
 
-    /// How its addresses are chosen.
+    /// The choice of its addresses.
     pub fn addresses(&self) -> Selection {
         self.addresses
     }
@@ -276,7 +275,7 @@ impl FlowSpace {
         self
     }
 
-    /// The same flows from the other end, by the same numbers: what answers them carries these addresses and ports.
+    /// The same flows from the other end, by the same numbers: answers have these addresses and ports.
     #[must_use]
     pub fn mirrored(&self) -> FlowSpace {
         FlowSpace { mirrored: !self.mirrored, ..self.clone() }

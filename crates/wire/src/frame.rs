@@ -217,7 +217,7 @@ impl FrameSpec {
             _ if self.extensions != Extensions::None
                 && (*family, *transport) != (Family::V6, Transport::Udp) =>
             {
-                "extension headers stand in IPv6 UDP frames alone".into()
+                "extension headers are possible only in IPv6 UDP frames".into()
             }
             _ if !self.l4_checksum && !optional => {
                 format!("{family}/{transport} must have its checksum; only UDP over IPv4 can do without")

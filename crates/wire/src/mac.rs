@@ -60,8 +60,8 @@ pub enum SourceMacs {
     /// The address of its interface.
     #[default]
     Own,
-    /// One for each flow, as RFC 4814, section 4.2 has them: `(RR & 0xfc):PP:PP:RR:RR:RR` with random numbers RR and the tester's
-    /// interface PP, from 1 on. The same seed gives the same addresses in each trial.
+    /// A random address for each flow (RFC 4814, section 4.2): `(RR & 0xfc):PP:PP:RR:RR:RR`, with random numbers RR and the number PP
+    /// of the tester's interface, from 1. The same seed gives the same addresses in each trial.
     Random {
         /// Start of the random numbers.
         seed: u64,
@@ -69,7 +69,7 @@ pub enum SourceMacs {
 }
 
 impl SourceMacs {
-    /// The address of a flow at one of the tester's interfaces; `None`: the interface's own. generator.bpf.c computes the same.
+    /// The source address of a flow at one of the tester's interfaces; `None`: the interface's own. generator.bpf.c computes the same.
     pub fn of_flow(self, flow: u64, interface: u8) -> Option<MacAddr> {
         let SourceMacs::Random { seed } = self else { return None };
         let [first, a, b, c, ..] = mixed(seed, flow).to_le_bytes();
@@ -88,7 +88,9 @@ impl FromStr for SourceMacs {
             _ => None,
         };
         macs.ok_or_else(|| {
-            WireError::new(format!("{text:?} names no source addresses; write own, random or random:SEED"))
+            WireError::new(format!(
+                "{text:?} does not choose Ethernet source addresses; write own, random or random:SEED"
+            ))
         })
     }
 }

@@ -96,13 +96,13 @@ impl SplitMix64 {
 /// 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Number `i` of a random order of the numbers below `n`: each occurs once. Numbers from `n` on start over.
+/// Number `i` of a random permutation of the numbers below `n`; from `i` = `n` on, the permutation repeats.
 pub(crate) fn permuted(seed: u64, i: u64, n: u64) -> u64 {
     let bits = 64 - (n - 1).leading_zeros();
     let (mask, shift) = (u64::MAX.checked_shr(64 - bits).unwrap_or(0), (bits / 2).max(1));
     let mut number = i % n;
     loop {
-        // Each step can be undone among the numbers of so many bits. Those from `n` on are gone through again: they lead back below it.
+        // Each step is a bijection on numbers of `bits` bits. A result from `n` on goes through the steps again, until it is below `n`.
         for round in 0..4 {
             let key = mixed(seed, round);
             number = number.wrapping_mul(key | 1).wrapping_add(key >> 32) & mask;

@@ -1,20 +1,20 @@
-//! Which addresses or ports of a range a flow gets, by its number.
+//! The choice of a flow's addresses or ports by its number.
 
 use crate::WireError;
 use crate::order::{DEFAULT_SEED, mixed};
 use std::fmt;
 use std::str::FromStr;
 
-/// Random source ports, and random destination ports (RFC 4814, section 4.5): the first, and how many.
+/// Random source ports and random destination ports (RFC 4814, section 4.5): the lowest port, and the number of ports.
 const RANDOM_PORTS: [(u16, u32); 2] = [(1024, 64_512), (1, 49_151)];
 
-/// How the addresses, or the ports, of flows are chosen.
+/// How flows choose addresses or ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Selection {
-    /// Those of the ranges, one after the other.
+    /// One after the other, through the ranges.
     #[default]
     Counted,
-    /// Pseudorandom and uniform. The same seed gives the same ones in each trial.
+    /// Pseudorandom and uniform; the same seed gives the same choice in each trial.
     Random {
         /// Start of the random numbers.
         seed: u64,
@@ -45,7 +45,7 @@ impl FromStr for Selection {
         };
         selection.ok_or_else(|| {
             WireError::new(format!(
-                "{text:?} is no choice of ports or addresses; write counted, random or random:SEED"
+                "{text:?} does not choose ports or addresses; write counted, random or random:SEED"
             ))
         })
     }

@@ -37,31 +37,30 @@ pub struct Traffic {
     /// Whether the card, or its driver, is to stamp these frames as well.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub card_stamps: bool,
-    /// One frame in this many goes to the Ethernet broadcast address instead, without a signature, and counts apart (RFC 2544,
-    /// section 11.1); 0: none does.
+    /// One frame in this many goes to the Ethernet broadcast address instead, without a signature, and is counted separately (RFC 2544,
+    /// section 11.1); 0: no frame.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub broadcast_every: u32,
-    /// Frames of each burst, where a load with a rate comes in bursts with pauses between them (RFC 2544, section 21); 0: frames are
-    /// evenly spaced.
+    /// Frames of each burst of a load with a rate, with pauses between bursts (RFC 2544, section 21); 0: evenly spaced frames.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub burst: u32,
-    /// Frames/s within a burst; `None`: as fast as the generator and the medium can.
+    /// Frames/s within a burst; `None`: as fast as the generator and the medium allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_fps: Option<f64>,
-    /// Whether each flow has a source address of its own on Ethernet (RFC 4814, section 4.2).
+    /// Ethernet source addresses (RFC 4814, section 4.2).
     #[serde(default, with = "crate::text", skip_serializing_if = "is_own")]
     pub source_macs: SourceMacs,
-    /// IPv6 frames between these of IPv4.
+    /// IPv6 frames that are mixed with these IPv4 frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<Second>,
 }
 
-/// IPv6 frames between those of IPv4, evenly spread, with a stream of their own.
+/// IPv6 frames, spread evenly among IPv4 frames, with their own stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Second {
     /// Their share of all frames, in millionths.
     pub millionths: u32,
-    /// As many flows as the others.
+    /// As many flows as the IPv4 frames have.
     pub flows: FlowSpace,
 }
 
@@ -99,7 +98,7 @@ impl Traffic {
         }
     }
 
-    /// The IPv6 frames between these of IPv4, as traffic of their own.
+    /// The mixed IPv6 frames as separate traffic.
     pub fn second(&self) -> Option<Traffic> {
         let Second { flows, .. } = self.ipv6.clone()?;
         let frame = FrameSpec { family: Family::V6, l4_checksum: true, may_fragment: false, ..self.frame };
@@ -123,7 +122,7 @@ impl Traffic {
         u16::from(self.campaign) << 8 | u16::from(self.first_stream.wrapping_add(thread as u8))
     }
 
-    /// One frame in so many of a load carries a time stamp.
+    /// N, where one frame in N of a load carries a time stamp.
     pub fn stamp_every_of(&self, load: &Load) -> u32 {
         let every = load.findings.is_some_and(|findings| findings.every_frame);
         if every { 1 } else { self.stamp_every.max(1) }
@@ -153,7 +152,7 @@ impl Traffic {
             () if self.broadcast_every > 0
                 && (self.broadcast_every == 1 || frames == Family::V6 || !self.frame.signed) =>
             {
-                "one signed IPv4 frame in 2 or more can be a broadcast frame; IPv6 has none".to_string()
+                "broadcast frames need signed IPv4 frames, and at most every second frame can be one".to_string()
             }
             () if self.burst_fps.is_some_and(|fps| !(1e-3..=1e12).contains(&fps)) => {
                 "the rate within a burst must be from 0.001 to 1e12 frames/s".to_string()
@@ -165,7 +164,7 @@ impl Traffic {
                     || self.broadcast_every > 0
             }) =>
             {
-                "IPv6 frames go between IPv4 frames of UDP, more than none of them and less than all, and without broadcast frames"
+                "IPv6 frames can be mixed only with IPv4 UDP frames without broadcast frames, with a share above 0 % and below 100 %"
                     .to_string()
             }
             () if flows != frames => format!("the flows are {flows}, the frames {frames}: choose one"),
@@ -197,10 +196,10 @@ pub struct Load {
     /// No frame leaves before this moment of the generator's CLOCK_MONOTONIC, in nanoseconds; 0: at once.
     #[serde(default)]
     pub not_before_ns: u64,
-    /// Another rate from a moment on.
+    /// A change of the rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<RateStep>,
-    /// What the receiver is to find out beyond its counts.
+    /// Findings about single frames that the receiver makes beyond its counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<Findings>,
 }
@@ -214,18 +213,18 @@ pub struct RateStep {
     pub rate: f64,
 }
 
-/// What a receiver finds out about single frames. It takes time from every frame, so only on request.
+/// Findings of a receiver about single frames. They take time from every frame, so a load must ask for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
-    /// Every frame carries a time stamp: outages, the last loss, and differences of delays are found as well. Otherwise the delays of
-    /// the frames that carry one anyway.
+    /// Every frame carries a time stamp, so that outages, the last loss and differences of delays are found as well. Otherwise only the
+    /// stamped frames have delays.
     pub every_frame: bool,
-    /// Single frames are kept with their delays from this time of the load on, in nanoseconds.
+    /// Time of the load, in nanoseconds, from which single frames are kept with their delays.
     pub tag_after_ns: u64,
 }
 
 impl Load {
-    /// As fast as possible for so long, in batches of 64.
+    /// As fast as possible for this time, in batches of 64.
     pub fn lasting(duration: Duration) -> Load {
         let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Load {
@@ -239,7 +238,7 @@ impl Load {
         }
     }
 
-    /// So many times the frames, in the same time.
+    /// The load with `times` the frames and the rate, in the same time.
     #[must_use]
     pub fn times(&self, times: u32) -> Load {
         let more = |rate: f64| rate * f64::from(times);
@@ -251,7 +250,7 @@ impl Load {
         }
     }
 
-    /// Refuses a load that cannot be, or that would not end.
+    /// Refuses a load that is impossible, or would not end.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -265,7 +264,7 @@ impl Load {
             (self.frames != Some(0), "it has no frames"),
         ];
         let wrong = checks.iter().find(|(holds, _)| !holds);
-        wrong.map_or(Ok(()), |(_, why)| Err(WireError::new(format!("the load cannot be: {why}"))))
+        wrong.map_or(Ok(()), |(_, why)| Err(WireError::new(format!("the load is not possible: {why}"))))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What befalls a host while a load runs, as steps that are made and undone as all others.
+//! Events on a host while a load runs, as steps that are journalled and undone.
 
 use super::shared::NFT_BACK;
 use super::{Family, Form, Input, List, Program, Read, Step, Steps, Target, Undo};
@@ -7,7 +7,7 @@ use linerate_plan::rules::RuleSet;
 use linerate_plan::settings::{Befalls, End, Event, Settings};
 use linerate_wire::Family as IpVersion;
 
-/// The steps that begin an event, of which those that can be are undone after its time. None for a boot and for power, which need no
+/// The steps that begin an event; those that can be undone are undone after its time. None for a boot and for power, which need no
 /// step.
 ///
 /// # Errors

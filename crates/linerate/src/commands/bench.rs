@@ -35,16 +35,16 @@ use std::time::Duration;
   sudo linerate bench --rules /etc/nftables.conf     what do my own rules cost?
   sudo linerate bench --rules fw.nft --map eth1=in --map eth0=out --map 192.168.1.0/24=in
   sudo linerate bench --sizes 64,512,1518,imix --family 4
-  sudo linerate bench --mode threaded --rate 500kpps  open loop: loss and latency at a load
+  sudo linerate bench --mode threaded --rate 500kpps  open loop: loss and latency at this load
   sudo linerate bench --direction both           frames from both sides at once
   sudo linerate bench --variant known-loss=1000  is exactly one loss in 1,000 found?
   linerate bench                                 without root: a slower tester
-  linerate bench --simulate loss=1000            no packets at all: a simulated DUT
+  linerate bench --simulate loss=1000            without packets: a simulated DUT
 
 Variants:
   forwarding           the kernel's routing alone (always measured, as the baseline)
   nft-stateless        nftables filter without connection tracking
-  nft-stateful         nftables filter with connection tracking; established connections pass first
+  nft-stateful         nftables filter with connection tracking; its first rule passes established connections
   nat                  nftables masquerade
   bridge               a bridge instead of a router
   routed-bridge        a router whose inside interface is the only member of a bridge that has the address
@@ -56,13 +56,13 @@ Variants:
   known-loss=N         loses exactly every N-th frame
   known-duplication=N  sends exactly every N-th frame twice
   known-delay=T        delays every frame by T, up to 200us
-  known-delays=T/T     delays frames by the one and the other time in turn
-  known-queue=N@N      a queue of N frames, drained at N frames/s, that loses the others
-  known-outage=T@T     drops everything for a time, from the second time after each load's first frame on
+  known-delays=T/T     delays frames by the first and the second time in turn
+  known-queue=N@N      a queue (frames@frames/s) on each CPU that drops the frames for which it has no room
+  known-outage=T@T     drops every frame for the first time, from the second time after the first frame of each load
 
-Rule files: input of nft, or output of iptables-save. They are loaded in the lab's namespace, never on this host.
-Their interfaces and networks stand for the lab's: `in` is the generator's side, `out` the receiver's. Without --map
-linerate guesses which is which, and prints its guess. docs/rules.md has more.
+A rule file is input of nft or output of iptables-save. linerate loads it in the lab's namespace, never on this host,
+and replaces its interfaces and networks with the lab's: `in` is the generator's side, `out` the receiver's. Without
+--map linerate guesses, and prints its guess. docs/rules.md has more.
 
 These arguments are a plan: --print-plan prints it, `linerate run` carries it out, and `linerate run --resume DIR`
 continues a campaign that was stopped.
@@ -75,11 +75,11 @@ pub struct Bench {
     #[arg(long = "variant", value_name = "VARIANT")]
     pub variants: Vec<BuiltIn>,
 
-    /// A DUT with the rules of this file (nft or iptables-save); may be repeated. Implies IPv4 alone, unless --family is given
+    /// Measure a DUT with the rules of this file (nft or iptables-save); may be repeated. Implies --family 4, unless --family is given
     #[arg(long = "rules", value_name = "FILE")]
     pub rules: Vec<PathBuf>,
 
-    /// Which end of the lab an interface or network of the rule files stands for: eth0=out, 192.168.1.0/24=in,
+    /// End of the lab that replaces an interface or network of the rule files: eth0=out, 192.168.1.0/24=in,
     /// 198.18.0.0/15=elsewhere; may be repeated [default: guessed and printed]
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
     pub map: Vec<(String, Meaning)>,
@@ -88,20 +88,20 @@ pub struct Bench {
     #[arg(long, value_name = "LIST", value_parser = sizes, default_value = "64")]
     pub sizes: Sizes,
 
-    /// IP version
+    /// IP version: 4, 6 or both
     #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6_share", ArgPredicate::IsPresent, "4"), ("extension_headers", ArgPredicate::IsPresent, "6")]), default_value = "both")]
     pub family: Families,
 
-    /// Flows, up to 5,000,000
+    /// Flows (pairs of addresses and ports), up to 5,000,000
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub flows: u32,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
-    /// answered), new (unknown: each flow opens one)
+    /// answered), new (unknown to the DUT: the first frame of each flow opens one)
     #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), default_value = "established")]
     pub states: States,
 
-    /// Order of flows: sequential, random (RFC 4814: uniform), zipf:EXPONENT
+    /// Order of the flows' frames: sequential, random (uniform, RFC 4814), zipf:EXPONENT (few flows have most frames)
     #[arg(long, value_name = "ORDER", default_value = "sequential")]
     pub order: FlowOrder,
 
@@ -112,24 +112,25 @@ pub struct Bench {
     #[arg(long, value_name = "RATE", default_value = "max")]
     pub rate: Rate,
 
-    /// Which way frames go: forward, from the inside of the DUT to its outside; both, as much in the other direction at the same time.
-    /// --rate is that of each direction
+    /// Direction of the frames: forward, or both at once. --rate is the rate of each direction
     #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
     pub direction: String,
 
-    /// Link speed that percentages of line rate refer to
+    /// Link speed that is 100 % of line rate: 10G
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
     pub link_speed: Option<f64>,
 
-    /// Length of one trial; trials of all slots alternate
+    /// Length of one trial. Trials of all variants, frame lengths and IP versions alternate
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = duration)]
     pub duration: Duration,
 
-    /// Trials of each slot [default: until the intervals of the ratios are narrower than 2 %, or the budget is used up]
+    /// Trials of each combination of variant, frame length and IP version [default: until the intervals of the ratios are narrower than
+    /// 2 %, or the budget is used up]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub trials: Option<u32>,
 
-    /// inline: closed loop on the generator's CPU, cost per frame. threaded: open loop, the DUT has CPUs of its own
+    /// inline: closed loop, all on the generator's CPU; shows the cost per frame. threaded: open loop, the DUT has its own CPUs; shows
+    /// loss and latency
     #[arg(long, value_parser = ["inline", "threaded"], default_value = "inline")]
     pub mode: String,
 
@@ -149,11 +150,11 @@ pub struct Bench {
     #[arg(long, value_name = "BACKEND", value_parser = own_backend())]
     pub port: Option<Backend>,
 
-    /// Leave the UDP checksum of IPv4 frames zero (RFC 768 permits it), so that GRO has none to verify
+    /// Leave the UDP checksum of IPv4 frames zero (RFC 768 permits it), so that GRO does not verify it
     #[arg(long)]
     pub no_udp_checksum: bool,
 
-    /// Frames handed over at once, instead of the number that measures best
+    /// Frames that the generator hands over at once [default: the number that measures best]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub batch: Option<u32>,
 
@@ -161,7 +162,7 @@ pub struct Bench {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub stamp_every: u32,
 
-    /// Print the plan of these arguments, and measure nothing: `linerate run` carries it out
+    /// Print these arguments as a plan for `linerate run`, and measure nothing
     #[arg(long)]
     pub print_plan: bool,
 
@@ -184,7 +185,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     Session::new(&args.campaign, None, campaign, None)?.run(&args.campaign)
 }
 
-/// CPUs that a plan cannot have are lacking there; here they are a slip of the pen.
+/// A plan skips cells without their CPUs; an argument that names a missing CPU is an error.
 fn check_cpus(args: &Bench) -> Result<()> {
     let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
     let named = [&args.cpus, &args.dut_cpus].into_iter().flatten().flat_map(|cpus| &cpus.0);

@@ -31,7 +31,7 @@ use std::time::Duration;
   linerate calc pf-states --connections 5M          pf's state table, its hash and their memory
   linerate calc harvest-mask 511                    without the sources that cost a router time
   linerate calc rss --queues 8                      do the test's flows reach all queues evenly?
-  linerate calc trials --difference 1% --deviation 0.5%    trials that show so much
+  linerate calc trials --difference 1% --deviation 0.5%    trials that show this difference
 
 Every calculator has --format text, json, markdown or csv. JSON and CSV have whole units: frames/s,
 bit/s, bytes, nanoseconds, shares from 0 to 1. Frame lengths count the FCS, as RFC 2544 does.")]
@@ -98,11 +98,11 @@ A router's rate counts the frames that it forwards in both directions together."
         #[arg(long, value_name = "BYTES", default_value_t = 0)]
         options: u16,
     },
-    /// Time, cycles and cache misses for each frame at a rate; or the rate of so many cycles
+    /// Time, cycles and cache misses for each frame at a rate; or the rate at N cycles for each frame
     #[command(after_help = "Examples:
   linerate calc budget 10G --clock 3GHz                        64-byte frames at line rate, one core
   linerate calc budget 1.49Mpps --clock 2.4GHz --cores 4       a rate, and several cores
-  linerate calc budget --cycles 1200 --clock 2.4GHz            the reverse: the rate of so many cycles")]
+  linerate calc budget --cycles 1200 --clock 2.4GHz            the reverse: the rate at 1200 cycles for each frame")]
     #[command(group = clap::ArgGroup::new("asked").required(true).args(["load", "cycles"]))]
     Budget {
         /// Speed of a full link, or a rate: 10G, 1.49Mpps
@@ -229,7 +229,7 @@ A router's rate counts the frames that it forwards in both directions together."
         #[arg(long, value_name = "SIZE", value_parser = bytes)]
         window: Option<f64>,
     },
-    /// Trials that show a difference of so many percent, or the difference that so many trials show
+    /// Trials that show a given difference in percent, or the difference that a given number of trials shows
     #[command(after_help = "Examples:
   linerate calc trials --difference 1% --deviation 0.5%     trials that show one percent
   linerate calc trials --trials 5 --deviation 0.48%         the difference that five trials show")]
@@ -276,7 +276,7 @@ struct Table {
     /// directions
     #[arg(long, value_name = "N", value_parser = count)]
     connections: Option<f64>,
-    /// The reverse: entries that suit a hash of so many slots or buckets
+    /// The reverse: entries that suit a hash with this number of slots or buckets
     #[arg(long, value_name = "N", value_parser = count)]
     hash: Option<f64>,
 }

@@ -13,21 +13,23 @@ use std::process::ExitCode;
 /// Exit status where a test is not compliant.
 const NOT_COMPLIANT: u8 = 3;
 
-/// Check a campaign's records against the requirements of the RFCs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate conformance linerate-results/20260101T120000Z-rfc2544
   linerate conformance DIR --json | jq '.rows[] | select(.status == \"violated\")'
   linerate conformance DIR --format markdown > conformance.md
 
-For campaigns of `linerate rfc2544`, loss curves, and searches with the goal rfc2544. Each row of RFC 2544, 6201, 6815,
-9004, 9971, 8219, 4814, 5180 and 2889 is met, a deviation (SHOULD), violated (MUST), not-applicable or not-run, with the
-figures that say so. All of it is computed from the records; no status is written by hand. A row that the records
-cannot answer is not-run, and rows that need a medium are not-applicable on virtual links.
+The directory holds a campaign of `linerate rfc2544`, a loss curve, or a search with the goal rfc2544. Each row is a
+requirement of RFC 2544, 6201, 6815, 9004, 9971, 8219, 4814, 5180 or 2889. Its status is computed from the records:
+  met              the records show it
+  deviation        a SHOULD that is not met
+  violated         a MUST that is not met
+  not-applicable   it does not concern this campaign, such as a row about the medium on virtual links
+  not-run          the test was not made, or the records cannot tell
 
-Claims, for each test that was made (RFC 2544, section 5): unconditionally compliant if every MUST and SHOULD is met,
-conditionally if every MUST is, else not compliant, with the rows that decide. docs/conformance.md has the rows that
-linerate never meets, and why.
+Each test that was made has a claim (RFC 2544, section 5): unconditionally compliant if every MUST and SHOULD is met,
+conditionally compliant if every MUST is met, else not compliant, with the rows that decide. docs/conformance.md lists
+the rows that linerate never meets, with the reasons.
 
 Exit status: 0 every claim is at least conditional; 1 no such campaign, or one that claims no standard; 2 bad
 arguments; 3 a test is not compliant.")]
@@ -52,7 +54,7 @@ pub fn run(args: &Conformance) -> Result<ExitCode> {
     let stored = output::stored(&args.directory)?;
     let Some(found) = of(&stored) else {
         bail!(
-            "{} claims no standard: it has none of the tests of RFC 2544; measure with `linerate rfc2544`, or with `linerate search --goal rfc2544`",
+            "{} claims no standard, because it made no test of RFC 2544: measure with `linerate rfc2544` or `linerate search --goal rfc2544`",
             args.directory.display()
         );
     };

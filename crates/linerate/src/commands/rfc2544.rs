@@ -21,7 +21,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// RFC 2544's tests: throughput, latency, frame loss, back-to-back frames, recovery, reset.
 #[derive(Debug, Args)]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(after_help = "Examples:
@@ -37,20 +36,21 @@ use std::time::Duration;
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
   sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s
   linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     the hosts of a real lab
-  linerate rfc2544 --quick --simulate rate=10kpps    no packets at all: a simulated DUT
+  linerate rfc2544 --quick --simulate rate=10kpps    without packets: a simulated DUT
 
-Latency, back-to-back and recovery need the throughput: linerate searches for it first. The whole suite takes some 20
-hours: choose tests and sizes, and look at the estimate. Sizes, times, repeats and waits are RFC 2544's; each page
-names the sections that a run departs from. docs/rfc2544.md has the methods.
+All tests but frame-loss and forwarding-rate need the throughput: linerate searches for it first. The whole suite takes
+some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times, repeats and waits are RFC 2544's; each
+page names the sections that a run departs from. docs/rfc2544.md describes the methods.
 
-Exit status: 0 measured, also where a result is marked; 1 an error, or a test without a result; 2 bad arguments; 4
+Exit status: 0 measured, even if a result is marked; 1 an error, or a test without a result; 2 bad arguments; 4
 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
-    /// A plan, a file or a name that `linerate plan list` shows: the tests are made of each of its cells [default: --variant]
+    /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is tested [default: the variants of --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "addresses", "source_macs", "ipv6_share", "extension_headers", "broadcast", "bursts", "filters"])]
     pub plan: Option<PathBuf>,
 
-    /// A test; may be repeated [default: throughput, latency, frame-loss, back-to-back, recovery; those of the plan]
+    /// Test to carry out; may be repeated [default: the plan's; without a plan throughput, latency, frame-loss, back-to-back and recovery,
+    /// and reset with --event]
     #[arg(long = "test", value_name = "TEST", value_parser = names_of::<Benchmark>())]
     pub tests: Vec<Benchmark>,
 
@@ -66,11 +66,11 @@ pub struct Rfc2544 {
     #[arg(long, value_parser = families(), default_value_if("extension_headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
     pub family: Families,
 
-    /// Flows, up to 5,000,000 [default: 1; 1,000 with random ports or addresses]
+    /// Flows (pairs of addresses and ports), up to 5,000,000 [default: 1; 1,000 with random ports or addresses]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub flows: Option<u32>,
 
-    /// Networks that destinations are spread over at random, with a route to each (section 12: 256); as many flows at least
+    /// Destination networks, in random order, with a route to each (section 12: 256). There is at least one flow for each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub networks: u32,
 
@@ -81,54 +81,54 @@ pub struct Rfc2544 {
     #[arg(long)]
     pub broadcast: bool,
 
-    /// Loads come in bursts of so many frames with pauses between them (section 21: 16, 64, 256, 1024); may be repeated
+    /// Send loads in bursts of N frames with pauses between them (section 21: 16, 64, 256, 1024); may be repeated
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub bursts: Vec<u32>,
 
-    /// DUTs with so many filters each (section 11.4: 1,25): the last one lets the frames through, the others match no frame
+    /// Measure a DUT with N filters for each N: the last filter passes the frames, the others match nothing (section 11.4: 1,25)
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub filters: Vec<u32>,
 
-    /// Which way frames go: forward, from the inside of the DUT to its outside; both, as much in the other direction at the same time
-    /// (section 14). Loads are those of each direction
+    /// Direction of the frames: forward, or both at once (section 14). Loads are those of each direction
     #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
     pub direction: String,
 
-    /// Length of the trials of throughput and frame loss. Trials of the other tests become shorter or longer with it [default: 60s]
+    /// Length of the trials of throughput and frame-loss; the trials of all other tests scale with it [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
 
-    /// Runs of each test that has several [default: latency and delay-variation 20, back-to-back 50, recovery and reset 5]
+    /// Runs of each repeated test [default: latency and delay-variation 20, back-to-back 50, recovery and reset 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeats: Option<u32>,
 
-    /// How throughput is searched for: mlrsearch (RFC 9971), or bisection with one trial for each load
+    /// Search method of throughput: mlrsearch (RFC 9971), or bisection with one trial at each load [default: mlrsearch]
     #[arg(long = "search", value_name = "METHOD", value_parser = names_of::<Method>())]
     pub method: Option<Method>,
 
-    /// Distance of the bounds at the end, relative to the upper one: of loads, and of bursts [default: 0.5%]
+    /// Precision of throughput and of bursts: the largest distance of the two bounds, relative to the upper bound [default: 0.5%]
     #[arg(long, value_name = "SHARE")]
     pub width: Option<Share>,
 
-    /// Further trials of a burst with loss before it counts as too long, or of a load in a bisection [default: 0]
+    /// Further trials with loss before a burst counts as too long, or, in a bisection, a load as too high [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub verify: Option<u32>,
 
-    /// What befalls the DUT in the reset test: forwarding-off, link-down or rules-reloaded, for a time: link-down=500ms. Plans can have
-    /// other events
+    /// Event of the reset test: forwarding-off=TIME, link-down=TIME (default 100ms) or rules-reloaded. Plans have further events: a killed
+    /// process, a reboot, a power cut, a command
     #[arg(long, value_name = "EVENT[=TIME]", value_parser = event, conflicts_with = "plan")]
     pub event: Option<(Befalls, Option<u64>)>,
 
-    /// Speed of the slower link, which is 100 % of the load [default: as the hosts of a lab file say; in the embedded lab, 100 % is what
-    /// the tester itself can do]
+    /// Speed of the slower link, whose line rate is 100 % of the load: 10G [default: the speed that the hosts of a lab file report; in the
+    /// embedded lab 100 % is 95 % of the tester's own rate]
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
     pub link_speed: Option<f64>,
 
-    /// Your statement that the DUT is set up as its instructions say (section 7), for `linerate conformance`; lab files have their own
+    /// Your statement that the DUT is set up as its instructions say (section 7), which `linerate conformance` cites. With a lab file, set
+    /// `statement` there
     #[arg(long, value_name = "TEXT")]
     pub statement: Option<String>,
 
-    /// Print how long each test takes, and measure nothing
+    /// Print the time and the number of trials of each test, and measure nothing
     #[arg(long)]
     pub estimate: bool,
 
@@ -176,7 +176,7 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
     session.run(&campaign)
 }
 
-/// The plan of arguments alone.
+/// The plan of the options, without a plan's file.
 fn own(args: &Rfc2544) -> Result<Campaign> {
     let (family, factor) = run::family(args.family);
     let bytes = |size: &str| size.parse::<u32>().map_or(size.to_string(), |bytes| format!("{bytes} B"));
@@ -234,10 +234,10 @@ fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
     match &mut plan.lab {
         Lab::Embedded { mode: Mode::EndHosts, .. } => {
             bail_usage!(
-                "this plan measures TCP between end hosts, which chooses its load itself: RFC 2544 tests routers"
+                "this plan measures TCP between end hosts: TCP chooses the load itself, and RFC 2544 tests routers"
             );
         }
-        // Inline, the load waits for the DUT: nothing is lost.
+        // Inline, the load waits for the DUT, so no frame is lost.
         Lab::Embedded { mode, statement, .. } => {
             *mode = Mode::Threaded;
             *statement = args.statement.clone().or(statement.take());
@@ -277,7 +277,7 @@ fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
             "--verify is for --search bisection and for --test back-to-back: MLRsearch repeats trials by its goals"
         );
     }
-    // It sends bursts of its own.
+    // Its bursts are of another kind.
     if args.tests.is_empty() && !args.bursts.is_empty() {
         trials.tests.retain(|test| *test != Benchmark::BackToBack);
     }
@@ -287,7 +287,7 @@ fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
     }
     trials.check_goals().map_err(usage)?;
     plan.experiment.trials = trials;
-    // They are about other loads.
+    // Expectations concern the plan's own loads.
     plan.experiment.expectations.clear();
     Ok(plan)
 }

@@ -58,7 +58,8 @@ pub struct Run {
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
 
-    /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory: no trial is lost, and the order stays as it was drawn. With --budget, a search or tests whose time ran out go on
+    /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory, with all its trials and in the same order.
+    /// With --budget, continue a search or tests whose time ran out
     #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed"])]
     pub resume: Option<PathBuf>,
 
@@ -72,7 +73,7 @@ pub struct Run {
 /// Which of a plan's campaigns, and on which hosts.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The plan's quick form
+    /// Use the plan's quick form
     #[arg(long)]
     pub quick: bool,
 
@@ -342,7 +343,7 @@ impl Session {
         };
         let (campaign, earlier) = match stored {
             Some(StoredCampaign { campaign, trials, .. }) => {
-                tell(format!("going on after {}", pages::counted(trials.len(), "trial")));
+                tell(format!("continuing after {}", pages::counted(trials.len(), "trial")));
                 if args.budget.is_some() {
                     store.write_campaign(&campaign)?;
                 }
@@ -376,13 +377,13 @@ fn extend(stored: &mut StoredCampaign, budget: Duration) -> Result<()> {
     let trials = &mut planned.experiment.trials;
     if trials.measure == Measure::Rate {
         bail_usage!(
-            "--budget: the intervals of this campaign allow for looks at its rates at shares of its own budget: begin a new campaign to give it another"
+            "--budget: the intervals of this campaign depend on looks at shares of its own budget; begin a new campaign to change the budget"
         );
     }
     let used = Duration::from_nanos(stored.trials.last().map_or(0, TrialRecord::ended_ns));
     if budget <= used {
         bail_usage!(
-            "--budget is the time for all trials, and those in the record took {:.1} s: name more",
+            "--budget is the time for all trials, and the recorded ones took {:.1} s: name a longer time",
             used.as_secs_f64()
         );
     }
@@ -498,7 +499,7 @@ fn enter(mode: Mode, port: Option<Backend>) -> Result<Option<&'static str>> {
 fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
     let name = file.display();
     let Ok(bytes) = plan_file::read(file) else {
-        tell(format!("{name} cannot be read any more: going on by the plan that was recorded"));
+        tell(format!("{name} cannot be read any more: continuing with the recorded plan"));
         return Ok(());
     };
     let now = plan_file::parse(file, &bytes).ok();

@@ -28,31 +28,30 @@ const MOST_BYTES: usize = 64 << 20;
 /// Exit status where a comparison with a reference differs.
 const DIFFERS: u8 = 3;
 
-/// Search for the highest rate without loss, or with little.
 #[derive(Debug, Args)]
-#[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 10min, or twice what the goals take]")))]
+#[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 10min, or twice the time that the goals take, if that is longer]")))]
 #[command(after_help = "Examples:
-  sudo linerate search                               this machine's forwarding: NDR and PDR, some two minutes
-  sudo linerate search --variant forwarding --variant nft-stateful      two DUTs, trial by trial in turns
-  sudo linerate search --goal pdr --width 1%         with at most 0.5 % loss alone, and less precisely
-  sudo linerate search --loss-curve --step 5%        the loss from the highest load downwards
+  sudo linerate search                               NDR and PDR of this machine's forwarding, in some two minutes
+  sudo linerate search --variant forwarding --variant nft-stateful      two DUTs, which take turns trial by trial
+  sudo linerate search --goal pdr --width 1%         only PDR (at most 0.5 % loss), less precisely
+  sudo linerate search --loss-curve --step 5%        the loss at falling loads, in steps of 5 %
   sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
   sudo linerate search firewalls                     every cell of a plan
-  linerate search lab/routing --lab LAB.toml --max 5Mpps     on the hosts of a real lab
-  linerate search --simulate rate=10kpps             no packets at all: a simulated DUT
+  linerate search lab/forwarding --lab LAB.toml --max 5Mpps  on the hosts of a real lab
+  linerate search --simulate rate=10kpps             without packets: a simulated DUT
 
-Goals, LOSS:FINAL:SUM:EXCEED (RFC 9971): full trials last FINAL; SUM of them decides about a load, which is too high
-if trials with more than LOSS take more than the share EXCEED of the time. Without times, as long as this machine
-allows: the tester alone first shows how often the machine stalls.
-  ndr       no loss, in half of the time       pdr       0.5 % loss, in half of the time
-  rfc2544   no loss in a trial of 60 s         tst009    no loss, in half of 120 s (trials of 60 s)
+Goals are LOSS:FINAL:SUM:EXCEED (RFC 9971). FINAL is the length of a full trial. Trials of the total length SUM decide
+about a load: it is too high if trials that lose more than LOSS take more than the share EXCEED of SUM. ndr and pdr
+choose the times by this machine: linerate first measures how often it stalls.
+  ndr       no loss in half of the time        pdr       at most 0.5 % loss in half of the time
+  rfc2544   no loss in a trial of 60 s         tst009    no loss in half of 120 s, trials of 60 s
 
 A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.
 
-Exit status: 0 searched, also where a result is irregular; 1 an error, or a goal without a rate; 2 bad arguments;
+Exit status: 0 searched, even if a result is irregular; 1 an error, or a goal without a rate; 2 bad arguments;
 3 --check found a difference; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
-    /// A plan, a file or a name that `linerate plan list` shows: each of its cells is searched [default: --variant]
+    /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is searched [default: the variants of --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "ports", "addresses", "source_macs", "ipv6_share", "extension_headers"])]
     pub plan: Option<PathBuf>,
 
@@ -68,43 +67,43 @@ pub struct Search {
     #[arg(long, value_parser = families(), default_value_if("extension_headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
     pub family: Families,
 
-    /// Flows, up to 5,000,000
+    /// Flows (pairs of addresses and ports), up to 5,000,000
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub flows: u32,
 
-    /// Which way frames go: forward, from the inside of the DUT to its outside; both, as much in the other direction at the same time.
-    /// Loads are those of each direction
+    /// Direction of the frames: forward, or both at once. Loads are those of each direction
     #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
     pub direction: String,
 
     #[command(flatten)]
     pub headers: Headers,
 
-    /// What to search for: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED; may be repeated [default: ndr and pdr; ndr for bisection]
+    /// Goal of the search: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED (see below); may be repeated [default: ndr and pdr; ndr for
+    /// bisection]
     #[arg(long = "goal", value_name = "GOAL", value_parser = wanted)]
     pub goals: Vec<WantedGoal>,
 
-    /// Distance of the bounds at the end, relative to the upper one
+    /// Precision: the largest distance of the two bounds at the end, relative to the upper bound
     #[arg(long, value_name = "SHARE", default_value = "0.5%")]
     pub width: Share,
 
-    /// The lowest load, in frames/s: 1kpps
+    /// The lowest load, in frames/s [default: 1kpps, or the plan's]
     #[arg(long, value_name = "RATE", value_parser = frames)]
     pub min: Option<f64>,
 
-    /// The highest load [default: 95 % of the rate of the tester alone]
+    /// The highest load, in frames/s: 5Mpps. Required with a lab file [default: 95 % of the rate of the tester alone]
     #[arg(long, value_name = "RATE", value_parser = frames)]
     pub max: Option<f64>,
 
-    /// How to search: mlrsearch (RFC 9971), or bisection with one trial for each load, for comparisons
+    /// Search method: mlrsearch (RFC 9971), or bisection with one trial at each load, for comparisons
     #[arg(long, value_name = "METHOD", value_parser = names_of::<Method>(), default_value = "mlrsearch")]
     pub method: Method,
 
-    /// Further trials of a load with loss before it counts as too high; for bisection
+    /// With bisection: further trials with loss before a load counts as too high
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub verify: u32,
 
-    /// Instead of a search, the loss at falling loads, from the highest down to two successive trials without loss (RFC 2544, 26.3)
+    /// Instead of a search, measure the loss at falling loads, down to two successive trials without loss (RFC 2544, 26.3)
     #[arg(long, conflicts_with_all = ["goals", "min", "method"])]
     pub loss_curve: bool,
 
@@ -112,11 +111,11 @@ pub struct Search {
     #[arg(long, value_name = "SHARE", default_value = "10%", requires = "loss_curve")]
     pub step: Share,
 
-    /// Longest trial of goals without times of their own, and trials of a loss curve
+    /// Length of the trials of ndr and pdr (shorter if this machine stalls often), and of a loss curve
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub duration: Duration,
 
-    /// Hold this implementation against a file of reference results (docs/search.md), and measure nothing
+    /// Compare this implementation with a file of reference results (docs/search.md), and measure nothing
     #[arg(long, value_name = "VECTORS", conflicts_with_all = ["plan", "variants", "goals", "min", "max"])]
     pub check: Option<PathBuf>,
 
@@ -127,7 +126,7 @@ pub struct Search {
     pub campaign: CampaignArgs,
 }
 
-/// Time for all trials, where none is named, or twice what an undisturbed search takes.
+/// Default time for all trials in nanoseconds, unless twice an undisturbed search takes longer.
 const BUDGET_NS: u64 = 600_000_000_000;
 
 fn wanted(text: &str) -> Result<WantedGoal, String> {
@@ -167,7 +166,7 @@ pub fn run(args: &Search) -> Result<ExitCode> {
     session.run(&campaign)
 }
 
-/// The plan of arguments alone.
+/// The plan of the options, without a plan's file.
 fn own(args: &Search) -> Result<Campaign> {
     let (family, factor) = run::family(args.family);
     let bytes = args.size.parse::<u32>().map_or(args.size.clone(), |bytes| format!("{bytes} B"));
@@ -192,12 +191,14 @@ fn own(args: &Search) -> Result<Campaign> {
 fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
     let hosts = matches!(plan.lab, Lab::File { .. });
     if hosts && args.max.is_none() {
-        bail_usage!("name the highest load with --max: hosts are not measured without a DUT");
+        bail_usage!(
+            "name the highest load with --max: with a lab file, linerate does not measure the tester without the DUT"
+        );
     }
     match &mut plan.lab {
         Lab::Embedded { mode: Mode::EndHosts, .. } => {
             bail_usage!(
-                "this plan measures TCP between end hosts, which chooses its load itself: there is no load to search for"
+                "this plan measures TCP between end hosts: TCP chooses the load itself, so it cannot be searched"
             );
         }
         Lab::Embedded { mode, .. } => *mode = Mode::Threaded,
@@ -232,10 +233,7 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
         bail_usage!("--goal {} is given twice", trials.goals[twice].name);
     }
     if let (Method::Bisection, [_, second, ..]) = (trials.method, &trials.goals[..]) {
-        bail_usage!(
-            "bisection finds the rate of one goal, and not also {}: name one with --goal",
-            second.name
-        );
+        bail_usage!("bisection searches for one goal, not also for {}: name one with --goal", second.name);
     }
     if args.verify > 0 && args.method != Method::Bisection {
         bail_usage!("--verify is for --method bisection: MLRsearch repeats trials by its goals");
@@ -251,14 +249,14 @@ fn searching(args: &Search, mut plan: Campaign) -> Result<Campaign> {
         let needed = Timetable::new(&plan).needed_ns;
         plan.experiment.trials.budget_ns = Some((2 * needed).max(BUDGET_NS));
     }
-    // They are about other loads.
+    // Expectations concern the plan's own loads.
     if own_measure == Measure::Rate {
         plan.experiment.expectations.clear();
     }
     Ok(plan)
 }
 
-/// Holds this implementation against reference results.
+/// Compares this implementation with reference results.
 fn check(args: &Search, vectors: &std::path::Path) -> Result<ExitCode> {
     let name = vectors.display();
     let bytes = input::read(vectors, MOST_BYTES, ["file of reference results", ""])?;

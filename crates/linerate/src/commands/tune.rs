@@ -38,7 +38,7 @@ const CONFIRMING: f64 = 0.375;
 const ENDING: f64 = 0.125;
 /// Blocks of the last campaign: a median's 95 % interval needs six trials.
 const LEAST: f64 = 6.0;
-/// A busy machine needs so many times the time.
+/// Factor of the time on a busy machine.
 const SLACK: f64 = 2.0;
 
 /// Find the changes that make a DUT faster.

@@ -303,7 +303,7 @@ impl Embedded {
         let (received, accounts) = settle(lane, &before, &sent, receiver, downed)?;
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();
-        // Each flow is in one of so many frames that open or renew connections.
+        // Each flow is in one of these frames, which open or renew connections.
         let connections = self.connections(cell, began, sent[0].frames)?;
         let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
         (outcome.evidence.connections, outcome.record.rules) = (connections, rules);
@@ -440,13 +440,13 @@ fn check(backend: Backend, kinds: &[(usize, &TrafficKind)]) -> Result<()> {
     let streams: usize = kinds.iter().map(|(_, kind)| kind.streams()).sum();
     if streams > STREAMS {
         bail!(
-            "{} kinds of frames, each on its generator CPUs and in its directions, are {streams} streams, and a receiver tells {STREAMS} apart: use fewer kinds or CPUs",
+            "{} kinds of frames, times their generator CPUs and directions, make {streams} streams, but a receiver distinguishes {STREAMS}: use fewer kinds or CPUs",
             kinds.len()
         );
     }
     if backend == Backend::AfXdp && kinds.len() > 1 {
         bail!(
-            "af-xdp sends one kind of frames, because a queue has one such socket: choose one --family and --size, or another --port"
+            "af-xdp sends only one kind of frames, because a queue has one such socket: choose one --family and --size, or another --port"
         );
     }
     Ok(())

@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 /// The reason for refusing a reset of a simulated DUT.
-pub const NOTHING_BEFALLS: &str = "nothing can befall a simulated DUT";
+pub const NOTHING_BEFALLS: &str = "a simulated DUT cannot have events";
 
 /// A plan, and its cells that can be measured. Cells and lanes have the plan's numbers.
 #[derive(Clone)]
@@ -56,7 +56,7 @@ pub struct TrafficKind {
     pub traffic: Traffic,
     /// The generator's CPUs, one thread on each.
     pub cpus: Vec<u32>,
-    /// Which way the frames go.
+    /// Direction of the frames.
     pub direction: Direction,
 }
 
@@ -130,7 +130,7 @@ fn first_address(network: &str) -> Result<(IpAddr, u8)> {
     };
     if length > longest {
         bail!(
-            "the network {network} of the lab file is too small for flows: /{longest} or shorter is wanted"
+            "the network {network} of the lab file is too small for the flows: it must be /{longest} or shorter"
         );
     }
     Ok((address, length))
@@ -165,7 +165,7 @@ impl Prepared {
     /// All cells of a plan.
     ///
     /// # Errors
-    /// Rates or flows that cannot be.
+    /// Impossible rates or flows.
     pub fn new(plan: &Campaign, roles: Roles, mode: Mode, source: &Source) -> Result<Prepared> {
         let files = plan.lanes.iter().filter_map(|lane| lane.settings.rule_file.as_ref());
         let said = match &plan.lab {
@@ -203,7 +203,7 @@ impl Prepared {
         let threads = source.threads.unwrap_or(cpus.len());
         if source.generators > 1 && traffic.burst > 0 {
             bail_usage!(
-                "{}: bursts of {} frames come from one interface, and {} would send bursts of their own",
+                "{}: bursts of {} frames need one sending interface, and this lab has {}",
                 cell.name,
                 traffic.burst,
                 source.generators
@@ -271,7 +271,7 @@ impl Prepared {
         let most = Backend::Xdp.capabilities().longest_fcs;
         let longest = longest.filter(|longest| *longest > most);
         let too_long =
-            longest.map(|longest| format!("frames have {longest} bytes, and XDP's at most {most}"));
+            longest.map(|longest| format!("frames have {longest} bytes, but XDP allows at most {most}"));
         let reason = no_xdp.map(str::to_string).or_else(support::no_xdp).or(too_long);
         if let Some(reason) = reason {
             self.backend = Backend::AfPacket;
@@ -345,8 +345,7 @@ impl Prepared {
     }
 }
 
-/// Refuses tests that no trial on this testbed can make: at once, and not after hours of the tests before them. `lacks`: why it cannot
-/// make those of a test.
+/// Refuses tests that are not possible on this testbed before the first trial. `lacks`: why a test is not possible.
 ///
 /// # Errors
 /// The first such test.
@@ -355,11 +354,13 @@ pub fn check_tests(plan: &Campaign, lacks: impl Fn(Benchmark) -> Option<String>)
     let events = plan.lanes.iter().any(|lane| lane.settings.event.is_some());
     for test in trials.tests.iter().filter(|_| trials.measure == Measure::Rfc2544) {
         let why = match test {
-            Benchmark::Reset if !events => Some("no variant has an event that could befall it: name one with --event, or with `event` in the plan".into()),
+            Benchmark::Reset if !events => {
+                Some("no variant has an event: name one with --event, or with `event` in the plan".into())
+            }
             test => lacks(*test),
         };
         if let Some(why) = why {
-            bail_usage!("the test {} cannot be made: {why}", test.name());
+            bail_usage!("the test {} is not possible: {why}", test.name());
         }
     }
     Ok(())
@@ -462,7 +463,7 @@ fn lacking(plan: &Campaign, lane: usize, consent: Consent) -> Vec<String> {
         match setup.outstanding(flows(plan, lane)) {
             Ok(wanted) if wanted.is_empty() => {}
             Ok(wanted) => reasons.push(format!(
-                "it needs other settings of the whole host: {} (--allow-host-changes lets linerate set them, and put them back)",
+                "it needs other settings of the whole host: {} (--allow-host-changes lets linerate set and restore them)",
                 wanted.join("; ")
             )),
             Err(error) => reasons.push(error.to_string()),

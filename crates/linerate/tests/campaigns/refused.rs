@@ -79,7 +79,7 @@ fn a_plan_that_has_changed_is_noticed() {
     kept.check(&experiment);
     fs::remove_file(experiment.plan()).unwrap();
     let ended = experiment.resume("").run();
-    assert!(ended.stderr.contains("going on by the plan that was recorded"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("continuing with the recorded plan"), "{}", ended.stderr);
     experiment.is_complete(ended);
     kept.check(&experiment);
     experiment.blocks_are_complete(12);

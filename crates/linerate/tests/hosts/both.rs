@@ -147,7 +147,9 @@ fn hosts_that_cannot_send_and_count_at_once_are_refused() {
     for host in &lab.ssh.hosts {
         host.stand_in("pkt-gen", "#!/bin/sh\nexit 1\n");
     }
-    for (tool, why) in [("pkt-gen", "not both at once"), ("af-xdp", "a queue has one such socket")] {
+    for (tool, why) in
+        [("pkt-gen", "cannot send and count at once"), ("af-xdp", "a queue has only one such socket")]
+    {
         lab.write("LAB.toml", &file.replacen("tool = \"linerate\"", &format!("tool = \"{tool}\""), 1));
         let ended = lab.run(&only("forwarding"), &[]);
         ended.fails(2, &[&format!("cannot be measured with {tool} on generator"), why]);

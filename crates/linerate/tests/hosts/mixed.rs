@@ -150,9 +150,9 @@ fn tests_that_a_lab_cannot_make_are_refused_at_once() {
     let plan = reset("what = \"link-down\"").replace("\"reset\"", "\"latency\"");
     let ended = lab.run(&plan, &[]);
     let says =
-        "the test latency cannot be made: delays of single frames need linerate on generator and receiver";
+        "the test latency is not possible: delays of single frames need linerate on generator and receiver";
     assert!(ended.status.code() == Some(2) && ended.stderr.contains(says), "{}", ended.stderr);
     let ended = lab.run(&reset("what = \"power-off\""), &[]);
-    let says = "the test reset cannot be made";
+    let says = "the test reset is not possible";
     assert!(ended.status.code() == Some(2) && ended.stderr.contains(says), "{}", ended.stderr);
 }

@@ -127,7 +127,7 @@ fn no_event_boots_the_machine_that_linerate_runs_on() {
                 .env("PATH", &path)
                 .within(60);
             let says = "is a network namespace, which cannot be rebooted";
-            run.run().no_panic().fails(2, &["the test reset cannot be made", says]);
+            run.run().no_panic().fails(2, &["the test reset is not possible", says]);
         }
     }
     assert!(!Path::new(&ordered).exists(), "{}", fs::read_to_string(&ordered).unwrap());

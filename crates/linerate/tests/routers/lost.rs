@@ -26,8 +26,8 @@ fn a_router_that_stays_away_ends_the_campaign_with_its_trial_marked() {
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     for part in [
         "router: it has not come back 10 s after its reboot",
-        "names no power-cycle program",
-        "its trials are marked as failed, and the others go on",
+        "lacks a power-cycle program",
+        "its trials are marked as failed, and the campaign continues with the others",
         "router: it has not come back 10 s after it was lost",
         "nothing can be measured without it",
         "console",

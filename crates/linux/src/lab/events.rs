@@ -18,7 +18,7 @@ use std::net::IpAddr;
 /// An event, ready to be carried out on another thread.
 pub struct Event {
     begin: Vec<Deed>,
-    /// Undoes it, so much later.
+    /// Undoes it after its time.
     end: Vec<Deed>,
     for_ns: u64,
     namespace: Netns,
@@ -84,7 +84,7 @@ impl Event {
             .collect()
     }
 
-    /// Carries it out, and undoes it after its time, or when the load is over.
+    /// Carries it out, and undoes it after its time or at the end of the load.
     ///
     /// # Errors
     /// A part of it failed; it is undone all the same.

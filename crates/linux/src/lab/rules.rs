@@ -75,7 +75,7 @@ impl RuleSet {
             loaded.map_err(|e| {
                 let text = e.to_string();
                 let remedy = if text.contains(TOO_LONG) {
-                    "; the kernel takes so many rules at once from root alone: use sudo"
+                    "; only root may give the kernel that many rules at once: use sudo"
                 } else {
                     ""
                 };
@@ -148,8 +148,8 @@ impl RuleSet {
     }
 }
 
-/// A rule set of linerate's own, as jobs that load so many of its lines each. Every part opens the blocks again that the one before
-/// was in.
+/// A rule set of linerate's own in several parts, which are loaded one after the other. Every part opens the blocks of the part before
+/// it again.
 fn in_parts(job: &Job, lines: usize) -> Vec<Job> {
     let mut text = Vec::new();
     let _ = job.input.write(&mut text);

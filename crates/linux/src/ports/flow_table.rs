@@ -65,7 +65,7 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Everything that the eBPF program needs to build this traffic's frames.
+/// The tables with which the eBPF program builds this traffic's frames.
 pub(super) struct Tables {
     /// The longest frame, whole: the input of BPF_PROG_RUN.
     pub frame: Vec<u8>,
@@ -81,7 +81,7 @@ impl Tables {
     /// Prepares the tables.
     ///
     /// # Errors
-    /// A frame length that these headers do not fit.
+    /// A frame length that is too short for the headers.
     pub fn new(traffic: &Traffic) -> Result<Self, Error> {
         let (spec, pattern, longest) = (&traffic.frame, &traffic.mix.pattern, traffic.mix.max_len_fcs());
         let base = FrameTemplate::new(spec, pattern.first().copied().unwrap_or(longest))?.base_sums();

@@ -9,8 +9,8 @@ use linerate_wire::{
 /// Up to this many flows are kept in a table: computing one costs several divisions.
 const TABLE: u64 = 16_384;
 
-/// The frames of one generator thread, one after the other: lengths, flows, sequence numbers and stamps. Sequence numbers
-/// and flows go on from one load to the next, as the receiver's account does.
+/// The frames of one generator thread: lengths, flows, sequence numbers and stamps. Sequence numbers and flows continue from load to
+/// load, as the receiver's account does.
 #[derive(Debug, Clone)]
 pub struct FrameSource {
     /// One for each different length.
@@ -30,7 +30,7 @@ pub struct FrameSource {
     pub sequence: u64,
     stamp_every: u32,
     stamp_in: u32,
-    /// IPv6 frames between these, their share in millionths, and how much of one is due.
+    /// The mixed IPv6 frames, their share in millionths, and the part of a frame that is due.
     second: Option<(Box<FrameSource>, u32, u32)>,
 }
 
@@ -69,12 +69,12 @@ impl FrameSource {
         })
     }
 
-    /// The stream of its IPv6 frames between others, and the number that the next of them gets.
+    /// The stream of its mixed IPv6 frames, and the number of the next one.
     pub fn second(&self) -> Option<(u16, u64)> {
         self.second.as_ref().map(|(second, ..)| (second.stream, second.sequence))
     }
 
-    /// A new load begins, in which one frame in so many is stamped: the first one, to begin with.
+    /// Begins a load in which one frame in `stamp_every` is stamped, starting with the first.
     pub fn begin(&mut self, stamp_every: u32) {
         (self.stamp_in, self.stamp_every) = (0, stamp_every.max(1));
         if let Some((second, ..)) = &mut self.second {
@@ -82,8 +82,7 @@ impl FrameSource {
         }
     }
 
-    /// Writes the next frame, without FCS, at the start of `buf` and returns its length. If it is one that carries a
-    /// stamp, that is `now_ns`.
+    /// Writes the next frame, without FCS, at the start of `buf` and returns its length. `now_ns`: the stamp, if the frame carries one.
     ///
     /// # Panics
     /// If `buf` is shorter than [`FrameSource::longest`].
@@ -121,7 +120,7 @@ impl FrameSource {
         self.stamp_in == self.stamp_every
     }
 
-    /// The last `frames` frames were never sent: their sequence numbers are given again. Flows and lengths go on.
+    /// Gives the sequence numbers of the last `frames` frames, which were never sent, to the next ones. Flows and lengths continue.
     pub fn unsent(&mut self, frames: u64) {
         let Some((second, millionths, due)) = &mut self.second else {
             self.sequence = self.sequence.saturating_sub(frames);

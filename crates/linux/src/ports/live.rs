@@ -114,7 +114,7 @@ impl LiveFrames {
     }
 
     /// The same, where every other frame is the answer to the one before it. `back`: where answers go, each from another namespace. One
-    /// thread sends both ways, so that both have the same rate.
+    /// thread sends in both directions, so that both have the same rate.
     ///
     /// # Errors
     /// As [`new`](Self::new); frames that are not UDP.
@@ -127,7 +127,7 @@ impl LiveFrames {
         program: Option<&str>,
     ) -> Result<Self, Error> {
         if back.is_some() && traffic.frame.transport != Transport::Udp {
-            return Err(Error::Refused("frames go both ways as UDP alone".into()));
+            return Err(Error::Refused("both directions need UDP".into()));
         }
         let tables = Tables::new(traffic)?;
         let second = traffic.second();

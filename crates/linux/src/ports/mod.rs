@@ -82,7 +82,7 @@ pub fn both_ways(backend: Backend, sides: [(&Netns, &[Target]); 2], traffic: &Tr
             Ok(Box::new(ends::Ends::new(vec![forward, reverse])))
         }
         other => Err(Error::Refused(format!(
-            "port {other} cannot send and receive at one interface, as both directions need: a queue has one such socket. Use xdp or af-packet"
+            "both directions need a port that sends and receives at one interface; with {other} a queue has only one socket: use xdp or af-packet"
         ))),
     }
 }

@@ -3,16 +3,16 @@
 use super::port::monotonic_ns;
 use linerate_wire::{Load, Traffic};
 
-/// A generator that was kept from running catches up with no more than this time's worth of frames.
+/// A generator that could not run catches up with the frames of at most this time, in nanoseconds.
 pub const CATCH_UP_NS: u64 = 100_000_000;
 
 /// Cost of one frame; credit grows by a nanosecond times thousandths of frames per second, 1e-12 frames.
 const FRAME_CREDIT: u64 = 1_000_000_000_000;
 
-/// Threads that share bursts begin this long after they were started, so that all of them are there.
+/// Threads that share bursts begin this long after their start, so that all of them run.
 const TOGETHER_NS: u64 = 50_000_000;
 
-/// The load with a moment for its threads to begin at, where they share bursts.
+/// The load, with a common start of its threads if they share bursts.
 pub(super) fn together(load: &Load, traffic: &Traffic, threads: usize) -> Load {
     let shared = traffic.burst > 0 && threads > 1 && load.not_before_ns == 0;
     let not_before_ns = if shared { monotonic_ns() + TOGETHER_NS } else { load.not_before_ns };
@@ -22,25 +22,25 @@ pub(super) fn together(load: &Load, traffic: &Traffic, threads: usize) -> Load {
 /// Answer of a [`Pacer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// So many frames may leave now; at least one.
+    /// The number of frames that may leave now; at least one.
     Frames(u32),
-    /// None before this number of nanoseconds has passed.
+    /// Nanoseconds until the next frame.
     Wait(u64),
     /// The load is used up.
     Over,
 }
 
-/// Decides when frames are due. Credit grows with time at the wanted rate, and a frame costs one; missed frames are caught up
-/// with, up to [`CATCH_UP_NS`], and the longest delay is kept.
+/// Decides when frames are due. Credit grows with time at the wanted rate, and a frame costs one. Missed frames of up to
+/// [`CATCH_UP_NS`] are sent later; the longest delay is kept.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     /// Thousandths of frames per second; 0: as fast as possible.
     pub(super) rate_mfps: u64,
     duration_ns: u64,
     pub(super) frames_left: u64,
-    /// Another rate from a moment on: nanoseconds since the first frame, and the rate as above.
+    /// A change of the rate: nanoseconds since the first frame, and the new rate in the unit above.
     pub(super) step: Option<(u64, u64)>,
-    /// Repeated bursts; the rate is then that within one, and `step` has another period in place of a rate.
+    /// Repeated bursts: `rate` is then the rate within a burst, and `step` has a period instead of a rate.
     pub(super) burst: Option<Burst>,
     credit: u64,
     /// When the load ends, at the latest.
@@ -48,30 +48,30 @@ pub struct Pacer {
     /// When it began.
     pub first_ns: Option<u64>,
     last_ns: u64,
-    /// The longest time for which a frame was due and the clock was not looked at.
+    /// The longest time between a due frame and the next look at the clock, in nanoseconds.
     pub stall_ns: u64,
 }
 
-/// Bursts of a load, as far as they have been sent. Times are in nanoseconds, those of the schedule in 1024ths of one.
+/// The bursts of a load and their progress. Times are in nanoseconds, those of the schedule in 1024ths of a nanosecond.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Burst {
     pub frames: u64,
     left: u64,
-    /// When the first one was to begin; 0: with the first frame.
+    /// Begin of the first burst; 0: with the first frame.
     epoch_ns: u64,
-    /// From the beginning of one to that of the next.
+    /// From the begin of a burst to the begin of the next.
     pub period: u64,
     /// From the beginning of the first one to that of the next.
     next: u64,
-    /// When the present one began; 0 between them. When the last one ended.
+    /// Begin of the present burst (0 between bursts), and end of the last one.
     began_ns: u64,
     ended_ns: u64,
-    /// Those that ended, and their time together.
+    /// Number of finished bursts, and their total time.
     ended: (u64, u64),
 }
 
 impl Burst {
-    /// Begins the next one if it is due, and returns how late it is; otherwise the nanoseconds until then.
+    /// Begins the next burst if it is due, and returns its delay; otherwise the nanoseconds until then.
     fn begin(&mut self, now_ns: u64, first_ns: u64) -> Result<u64, u64> {
         let due_ns = if self.epoch_ns > 0 { self.epoch_ns } else { first_ns } + (self.next >> 10);
         let late_ns = now_ns.checked_sub(due_ns).ok_or_else(|| due_ns - now_ns)?;
@@ -80,7 +80,7 @@ impl Burst {
         Ok(late_ns)
     }
 
-    /// The last frame of one has left by now.
+    /// The last frame of the burst has left.
     fn end(&mut self, now_ns: u64) {
         if self.began_ns > 0 && self.left == 0 {
             self.ended = (self.ended.0 + 1, self.ended.1 + (now_ns - self.began_ns));
@@ -109,7 +109,7 @@ impl Pacer {
         }
     }
 
-    /// The same load in the traffic's bursts, if it has a rate and no number of frames; with so many directions, in one burst together.
+    /// The load in the traffic's bursts, if it has a rate and no number of frames. All `directions` share each burst.
     /// Each of the threads sends its share of every burst: their schedules begin with the load's `not_before_ns`.
     #[must_use]
     pub fn in_bursts(
@@ -149,7 +149,7 @@ impl Pacer {
         Pacer { burst: Some(burst), ..self }
     }
 
-    /// Bursts that ended, and their time together in nanoseconds.
+    /// Number of finished bursts, and their total time in nanoseconds.
     pub fn bursts(&self) -> (u64, u64) {
         self.burst.map_or((0, 0), |burst| burst.ended)
     }
@@ -208,7 +208,7 @@ impl Pacer {
         FRAME_CREDIT.saturating_sub(self.credit).div_ceil(self.rate_mfps)
     }
 
-    /// So many of the due frames have left.
+    /// Takes note of due frames that have left.
     #[inline]
     pub fn spent(&mut self, frames: u32) {
         self.frames_left = self.frames_left.saturating_sub(frames.into());

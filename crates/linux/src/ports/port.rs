@@ -41,7 +41,7 @@ pub struct ThreadCounters {
     pub bytes: u64,
     pub refused: u64,
     pub broadcasts: u64,
-    /// Bursts that ended, and their time together in nanoseconds.
+    /// Number of finished bursts, and their total time in nanoseconds.
     pub bursts: (u64, u64),
     pub next_sequence: u64,
     /// CLOCK_MONOTONIC of the first frame; 0: not yet.
@@ -51,14 +51,14 @@ pub struct ThreadCounters {
     pub stall_ns: u64,
     /// Its share of the load is used up.
     pub finished: bool,
-    /// Whether these are its frames to the inside of the DUT, where it sends both ways.
+    /// Whether these are its frames towards the inside of the DUT, with both directions.
     pub reverse: bool,
-    /// Whether these are its IPv6 frames, where it sends them between IPv4 ones.
+    /// Whether these are its IPv6 frames, mixed with IPv4 frames.
     pub ipv6: bool,
 }
 
 impl ThreadCounters {
-    /// Those of this thread's IPv6 frames between others; what the frames share counts once.
+    /// The counters of this thread's mixed IPv6 frames; shared counters appear once.
     pub(super) fn of_second(self, stream: u16, frames: u64, next_sequence: u64) -> ThreadCounters {
         let (broadcasts, bursts) = (0, (0, 0));
         ThreadCounters {
@@ -158,7 +158,7 @@ pub trait Port: Send {
         vec![self.counters()]
     }
 
-    /// Frames by direction, forward and reverse, of a port that sends or receives both ways: cheap, for samples.
+    /// Frames by direction, forward and reverse, of a port that serves both: cheap, for samples.
     fn frames_each(&self) -> Option<[u64; 2]> {
         None
     }

@@ -1,5 +1,5 @@
-//! Results of the tests of RFC 2544, and of documents after it. All times are nanoseconds unless a name says otherwise, all rates
-//! frames/s; where frames go both ways, those of each direction on average. Counts of frames are those of both.
+//! Results of the tests of RFC 2544 and later RFCs. Times are in nanoseconds unless a name says otherwise, rates in frames/s. With frames
+//! in both directions, rates are the mean of the directions, and counts of frames cover both.
 
 use super::DutEvent;
 use super::verdict::SILENT;
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 pub struct Benchmarked {
     /// Slot, an index into the campaign's.
     pub slot: usize,
-    /// What 100 % of the load is.
+    /// The load that is 100 %.
     pub maximum: Option<Maximum>,
     pub tests: Vec<Tested>,
 }
 
-/// The load that counts as 100 %.
+/// The load that is 100 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Maximum {
     pub fps: f64,
-    /// Whether it is the theoretical rate of a medium. Otherwise it is the highest load that the tester keeps: a reference, since virtual
-    /// links have no medium.
+    /// Whether it is the theoretical rate of a medium. Otherwise it is the highest load that the tester keeps, because virtual links have
+    /// no medium.
     pub medium: bool,
     /// The highest load that the tester keeps.
     pub tester_fps: f64,
@@ -38,7 +38,7 @@ impl Maximum {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tested {
     pub test: Benchmark,
-    /// Why it was not run, or not to its end; `None`: it is complete.
+    /// Why it was not run, or is not complete; `None`: it is complete.
     pub why: Option<Why>,
     /// Valid trials, and all.
     pub valid_trials: usize,
@@ -46,15 +46,15 @@ pub struct Tested {
     pub figures: Figures,
 }
 
-/// Why a test was not run, or not to its end.
+/// Why a test was not run, or is not complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// The campaign ended before it.
     Unfinished,
-    /// Three trials in succession failed their audit, or the tester has no rate.
+    /// Three successive trials failed their audit, or the tester has no rate.
     Tester,
-    /// No load passes without loss.
+    /// Even the lowest load loses frames.
     NoThroughput,
     /// The highest load loses nothing: no burst is too long, no load is too high (RFC 9004, section 6.1).
     AtMaximum,
@@ -62,33 +62,33 @@ pub enum Why {
     NoEvent,
     /// A trial at this load has less than one frame.
     NoFrame,
-    /// Not one frame came through in three trials in succession, at loads that pass.
+    /// Frames passed, and then none in three successive trials.
     Silent,
 }
 
 impl Why {
-    /// The reason in words, of a test.
+    /// The reason in words.
     pub fn words(self, test: Benchmark) -> &'static str {
         match (self, test) {
             (Why::Unfinished, _) => "the campaign ended before this test was complete",
             (Why::Tester, _) => {
-                "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession; ask for less with --link-speed, or use a faster generator"
+                "the tester was the cause: in three successive trials it could not keep the load, or lost frames itself; lower the load with --link-speed, or use a faster generator"
             }
             (Why::NoThroughput, Benchmark::Throughput) => {
-                "not even the lowest load passes without loss: see whether the DUT forwards these frames, and whether its queues hold a burst if they come in bursts"
+                "even the lowest load loses frames: check whether the DUT forwards these frames and, with bursts, whether its queues hold a burst"
             }
             (Why::NoThroughput, _) => {
-                "not even the lowest load passes without loss, so there is no throughput to test at: see whether the DUT forwards these frames"
+                "even the lowest load loses frames, so the test has no throughput to run at: check whether the DUT forwards these frames"
             }
             (Why::AtMaximum, Benchmark::Recovery) => {
-                "the highest load loses nothing: no load is too high for this DUT; a faster link or tester would be needed"
+                "the highest load loses nothing: no load is too high for this DUT; the test needs a faster link or tester"
             }
             (Why::AtMaximum, _) => {
-                "the highest load loses nothing: no burst is too long for this DUT (RFC 9004, section 6.1); a faster link or tester would be needed"
+                "the highest load loses nothing: no burst is too long for this DUT (RFC 9004, section 6.1); the test needs a faster link or tester"
             }
-            (Why::NoEvent, _) => "the plan has no event: name one with --event",
+            (Why::NoEvent, _) => "the test needs an event: name one with --event, or in the plan",
             (Why::Silent, _) => SILENT,
-            (Why::NoFrame, _) => "a trial at this load has less than one frame: take longer trials",
+            (Why::NoFrame, _) => "a trial at this load has less than one frame: use longer trials",
         }
     }
 }
@@ -114,7 +114,7 @@ pub enum Figures {
 pub struct Throughput {
     /// The highest load without loss.
     pub fps: f64,
-    /// The lowest load with loss that was found; `None`: none was, up to the highest.
+    /// The lowest load with loss; `None`: the highest load lost nothing.
     pub upper: Option<f64>,
     /// Frames of the longest trial at the throughput, and its seconds.
     pub frames: u64,
@@ -138,7 +138,7 @@ pub struct Latency {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencyRun {
-    /// Frames that were tagged after the time that RFC 2544 names, and the first one's latency.
+    /// Frames that were tagged in the second half, and the latency of the first.
     pub tags: usize,
     pub first_ns: u64,
     /// Median, and 99.9th percentile.
@@ -191,13 +191,13 @@ pub struct BackToBack {
     pub most: u64,
     /// `None` for one search.
     pub deviation: Option<f64>,
-    /// Buffer time in seconds: by the length of the burst, and less the frames that the DUT forwards meanwhile.
+    /// Buffer time in seconds by the length of the burst, and corrected for the frames that the DUT forwards meanwhile.
     pub implied_s: f64,
     pub corrected_s: f64,
-    /// The latter by the rate that bursts really had, where the tester knows it.
+    /// Corrected by the measured rate of the bursts, if the tester knows it.
     pub actual_s: Option<f64>,
     pub throughput: f64,
-    /// Frames of the longest burst that was allowed, and the distance of lengths that ended a search.
+    /// Longest burst allowed, and the distance of the two lengths that ended a search, in frames.
     pub limit: u64,
     pub step: u64,
 }
@@ -218,7 +218,7 @@ pub struct Recovery {
 pub struct RecoveryRun {
     /// Lost frames of the whole trial.
     pub lost: u64,
-    /// From the fall of the rate to the last loss; 0 where nothing was lost after it. `None`: frames were lost until the end.
+    /// From the fall of the rate to the last lost frame; 0 if none was lost after the fall. `None`: frames were lost until the end.
     pub ns: Option<u64>,
 }
 
@@ -229,7 +229,7 @@ pub struct Reset {
     pub event: DutEvent,
     pub load: f64,
     pub runs: Vec<ResetRun>,
-    /// Means over the runs that came back.
+    /// Means over the runs in which frames passed again.
     pub by_loss_ns: Option<f64>,
     pub by_stamps_ns: Option<f64>,
 }
@@ -237,11 +237,11 @@ pub struct Reset {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ResetRun {
     pub lost: u64,
-    /// Lost frames by the offered rate.
+    /// Lost frames divided by the offered rate.
     pub by_loss_ns: f64,
     /// From the last frame before the outage to the first after it; `None`: no outage was seen.
     pub by_stamps_ns: Option<u64>,
-    /// Whether frames came again before the load ended.
+    /// Whether frames passed again before the load ended.
     pub back: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What befalls the DUT while a load runs.
+//! Events that interrupt the DUT while a load runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ pub struct DutEvent {
     /// Its kind, as plans call it.
     pub what: String,
     pub class: EventClass,
-    /// When it began, and when it was undone or had passed, in nanoseconds since the load began. On a host, its commands were under way
-    /// in between. A boot has passed once the host has been told to.
+    /// When it began, and when it ended or was undone, in nanoseconds since the load began. On a host, its commands ran in between. A
+    /// boot ends once the host has the command.
     pub began_ns: u64,
     pub ended_ns: u64,
     /// Everything that was done, in order.
     pub ran: Vec<String>,
 }
 
-/// How long the power is off. The time of a reset does not include it (RFC 6201, section 4.3.1).
+/// How long the power is off, in nanoseconds. The time of a reset does not include it (RFC 6201, section 4.3.1).
 pub const POWER_OFF_NS: u64 = 15_000_000_000;
 
-/// What RFC 6201 calls an event. The last two are no resets, and it has no names for them.
+/// The class of an event by RFC 6201. The last two are not resets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventClass {

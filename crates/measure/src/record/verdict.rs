@@ -57,9 +57,9 @@ pub struct Searched {
     pub goals: Vec<SearchedGoal>,
     /// The loads that it could use.
     pub limits: Limits,
-    /// How often the tester alone lost frames at half of its rate: stalls of this machine a second. `None` where it was not measured.
+    /// Stalls of this machine a second: how often the tester alone lost frames at half of its rate. `None`: not measured.
     pub stalls: Option<f64>,
-    /// What was found at each load, in ascending order.
+    /// The trials at each load, in ascending order.
     pub loads: Vec<SearchedLoad>,
     /// How it ended; `None`: the campaign ended first.
     pub ended: Option<Ended>,
@@ -76,24 +76,24 @@ impl Searched {
         1.0 - (-self.stalls.unwrap_or(0.0) * trial_ns as f64 / 1e9).exp()
     }
 
-    /// Whether trials were made, and not one frame came through in any.
+    /// Whether trials were made, and no frame came through in any of them.
     pub fn is_silent(&self) -> bool {
         !self.loads.is_empty() && self.loads.iter().all(|load| load.loss >= 1.0)
     }
 
-    /// Why it has no regular result, where its goals do not tell. `campaign`: why that ended.
+    /// Why the search has no regular result. `campaign`: why the campaign ended.
     pub fn stopped(&self, campaign: Stopped) -> &'static str {
         match self.ended {
             Some(Ended::Tester) if self.limits.max <= self.limits.min => {
-                "the tester is too slow: it does not keep the lowest load"
+                "the tester is too slow: it cannot keep the lowest load"
             }
             Some(Ended::Tester) => {
-                "the tester was the cause: it could not keep the load, or lost frames itself, in three trials in succession"
+                "the tester was the cause: in three successive trials it could not keep the load, or lost frames itself"
             }
             Some(Ended::Silent) => SILENT,
-            Some(Ended::Known) => "its loss changes with time, so that the bounds contradict each other",
+            Some(Ended::Known) => "the loss changes with time, so the bounds contradict each other",
             None if campaign == Stopped::Budget => "the time ran out",
-            None => "the campaign ended before it was complete",
+            None => "the campaign ended before the search was complete",
         }
     }
 }
@@ -106,7 +106,7 @@ pub struct SearchedGoal {
     pub goal: Goal,
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// 95 % interval, in frames/s, of the load from which the goal is missed, by all full trials; see [`linerate_search::interval`].
+    /// 95 % interval, in frames/s, of the load where the goal begins to be missed; see [`linerate_search::interval`].
     #[serde(default)]
     pub interval: [Option<f64>; 2],
 }
@@ -130,18 +130,19 @@ pub struct SearchedLoad {
 pub enum Ended {
     /// All goals are known.
     Known,
-    /// The tester was the cause: three trials in succession failed their audit, or it is slower than the smallest load.
+    /// Three successive trials failed their audit, or the tester is slower than the lowest load.
     Tester,
-    /// Not one frame came through in three trials in succession, after others had passed.
+    /// Frames passed, and then none in three successive trials.
     Silent,
 }
 
-/// What is said of a DUT from which no frame came at all.
+/// Message about a DUT through which no frame passed.
 pub const NOTHING_PASSES: &str =
-    "not one frame comes through at any load: see whether the DUT forwards these frames";
+    "no frame comes through at any load: check whether the DUT forwards these frames";
 
-/// What is said of a DUT from which no more frames come.
-pub(super) const SILENT: &str = "not one frame came through in three trials in succession, after others had passed: the DUT or a link went down";
+/// Message about a DUT through which no more frames pass.
+pub(super) const SILENT: &str =
+    "frames passed at first, and then none in three successive trials: the DUT or a link went down";
 
 /// A limit of the results, or of one figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +151,7 @@ pub struct Warning {
     pub slot: Option<usize>,
     /// In words.
     pub text: String,
-    /// Where it makes the rate another than the DUT's own: why, in a few words that stand beside the rate.
+    /// If it distorts the DUT's rate: the cause in a few words, which stand beside the rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoils: Option<String>,
 }
@@ -177,7 +178,7 @@ pub struct Row {
     pub loss_ratio: f64,
     /// Share of the frames that reached the DUT and that it dropped, over all valid trials together; 0 in a lab of hosts.
     pub dropped: f64,
-    /// Each direction by itself, where frames go both ways: the other figures are of both together.
+    /// The results of each direction, if frames go in both; the other figures cover both directions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<DirectionRow>,
     /// Bit/s at layer 1 of the forwarding rate.
@@ -188,7 +189,7 @@ pub struct Row {
     pub ns_per_frame: f64,
     /// The same without the tester's own part, if that is known (inline mode with a calibrated ceiling).
     pub dut_ns_per_frame: Option<f64>,
-    /// Share of the line rate for this frame length, by link speed; of that of both directions, where frames go both ways.
+    /// Share of the line rate for this frame length, by link speed; with both directions, of the line rate of both.
     pub line_share: BTreeMap<String, f64>,
     /// Share of the line rate for simple IMIX at the same frame rate, by link speed.
     pub line_share_imix: BTreeMap<String, f64>,
@@ -379,8 +380,8 @@ impl Summary {
     /// Why the campaign ended, in words.
     pub fn ended(&self) -> &'static str {
         match self.stopped {
-            Stopped::Precise if !self.benchmarks.is_empty() => "every test has come to its end",
-            Stopped::Precise if !self.searches.is_empty() => "every search has come to its end",
+            Stopped::Precise if !self.benchmarks.is_empty() => "all tests are complete",
+            Stopped::Precise if !self.searches.is_empty() => "all searches are complete",
             Stopped::Precise => "all intervals are narrow enough",
             Stopped::Budget => "the time is used up",
             Stopped::Trials => "the trials asked for have been run",

@@ -1,7 +1,7 @@
-//! The tests of RFC 2544, and of documents after it.
+//! The tests of RFC 2544 and later RFCs.
 //!
-//! First the tester alone and the throughput of every slot, then test by test, in each of which the slots take turns. An invalid trial is
-//! repeated; a third one in succession ends the test of its slot.
+//! The tester alone and the throughput of every slot come first, then one test after the other. Within a test, the slots take turns. An
+//! invalid trial is repeated; three in succession end the test of their slot.
 
 use super::searches::{ATTEMPTS, OF_CEILING};
 use super::{Design, Figure, History, Observed, Searches, Strategy, TrialRequest};
@@ -14,7 +14,7 @@ use linerate_stats::Estimate;
 /// Load of a recovery test, as a share of the throughput (RFC 2544, section 26.5), and the share of that load after it.
 const OVERLOAD: f64 = 1.1;
 const REDUCED: f64 = 0.5;
-/// A result above this share of the longest burst that may be sent is repeated with longer ones (RFC 9004, section 6.2).
+/// A result above this share of the longest burst allowed is repeated with longer bursts (RFC 9004, section 6.2).
 const NEAR: f64 = 0.9;
 /// The shortest load of a burst's trial, in nanoseconds.
 const SHORTEST_NS: u64 = 10_000_000;
@@ -34,23 +34,23 @@ pub struct Rfc2544 {
     turn: usize,
 }
 
-/// A test of a slot, as far as its trials were chosen.
+/// The choices and results of a test of a slot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Benched {
     pub slot: usize,
     pub test: Benchmark,
     /// The highest load that the tester keeps, in frames/s.
     pub highest: Option<f64>,
-    /// What the links carry, in frames/s.
+    /// Line rate of the links, in frames/s.
     pub line: Option<f64>,
     /// The throughput, in frames/s.
     pub throughput: Option<f64>,
     /// The longest burst of each search, in frames.
     pub bursts: Vec<u64>,
-    /// Frames of the longest burst that was allowed, and the distance of lengths that ended a search.
+    /// Longest burst allowed, and the distance of the two lengths that ended a search, in frames.
     pub most: u64,
     pub step: u64,
-    /// Why it was not run, or not to its end.
+    /// Why it was not run, or is not complete.
     pub why: Option<Why>,
 }
 
@@ -64,16 +64,16 @@ struct Course {
     valid: bool,
     /// Offered frames/s of invalid trials in succession.
     failed: Vec<f64>,
-    /// Whether frames are known to pass, and the trials in succession in which not one did.
+    /// Whether frames are known to pass, and the number of latest trials without any.
     passed: bool,
     silent: usize,
     why: Option<Why>,
 }
 
-/// How its trials are chosen.
+/// The choice of its trials.
 #[derive(Debug, Clone)]
 enum Kind {
-    /// The same trial so many times more.
+    /// The same trial, `left` more times.
     Runs {
         load: f64,
         shape: Shape,
@@ -94,9 +94,9 @@ struct LongestBursts {
     search: Bursts,
     left: u32,
     found: Vec<u64>,
-    /// Step of the last search that ended.
+    /// Step of the last finished search, in frames.
     step: u64,
-    /// Frames of the longest burst at all.
+    /// Frames of the longest burst of any search.
     longest: u64,
     /// Frames/s of a burst, and of the DUT behind it.
     rate: f64,
@@ -129,7 +129,7 @@ impl Rfc2544 {
             let test = *self.tests.get(self.begun)?;
             self.begun += 1;
             for slot in self.searches.slots() {
-                // Another length of frames is no other answer.
+                // A reset takes the same time with any frame length.
                 if test != Benchmark::Reset || self.design.slots[slot].shortest {
                     self.courses.push(self.course(test, slot));
                 }
@@ -137,7 +137,10 @@ impl Rfc2544 {
         }
     }
 
-    /// Throughput of a slot in frames/s, and whether its highest load lost nothing; or why there is none.
+    /// Throughput of a slot in frames/s, and whether its highest load lost nothing.
+    ///
+    /// # Errors
+    /// Why the slot has no throughput.
     fn throughput(&self, slot: usize) -> Result<(f64, bool), Why> {
         match self.searches.bounds(slot) {
             Some((_, Some(Ended::Silent))) => Err(Why::Silent),
@@ -177,7 +180,7 @@ impl Rfc2544 {
                     longest: frames(trials.duration_ns / 2).max(1),
                     rate: highest,
                     throughput,
-                    // Without a medium nothing else sets the gap between its frames.
+                    // No medium sets the gap between its frames.
                     paced: self.design.slots[slot].ceiling.is_some(),
                 }));
             }
@@ -247,7 +250,7 @@ impl Strategy for Rfc2544 {
         }
     }
 
-    /// A replay does not ask for more than was measured: only the end tells which tests have nothing to measure.
+    /// A replay requests no trial after the last recorded one, so tests without trials show only here.
     fn finish(&mut self, stopped: Stopped) {
         self.searches.finish(stopped);
         if stopped == Stopped::Precise {
@@ -304,7 +307,7 @@ impl Course {
             Kind::Curve { curve, .. } => (Some(curve.next()?.load), Shape::Constant),
             Kind::Bursts(bursts) => {
                 let frames = bursts.search.next()?;
-                // Until the DUT has forwarded it.
+                // Until the DUT has forwarded the burst.
                 duration_ns = ((1e9 * frames as f64 / bursts.throughput) as u64).max(SHORTEST_NS);
                 (bursts.paced.then_some(bursts.rate), Shape::Burst { frames })
             }
@@ -344,7 +347,7 @@ impl Course {
         }
     }
 
-    /// Beside a busy DUT the tester may be slower than alone: then the loads begin again below the rate that it kept.
+    /// Beside a busy DUT the tester may be slower than alone: the loads begin again below the rate that it kept.
     fn give_up(&mut self) {
         let kept = OF_CEILING * std::mem::take(&mut self.failed).into_iter().fold(f64::INFINITY, f64::min);
         match &mut self.kind {
@@ -374,7 +377,7 @@ impl LongestBursts {
     }
 }
 
-/// The trials of a test, as far as they can be told in advance. `None`: the tester without a DUT.
+/// The estimated trials of a test, and their time. `None`: the tester without a DUT.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Estimated {
     pub test: Option<Benchmark>,
@@ -382,16 +385,16 @@ pub struct Estimated {
     pub ns: u64,
 }
 
-/// The tester's own rate that an estimate supposes, in frames/s, where no link is slower; the share of the highest load that the DUT
-/// forwards; and the frames that its queue takes.
+/// Assumptions of an estimate: the tester's own rate in frames/s, unless a link is slower; the share of the highest load that the DUT
+/// forwards; and the frames that its queue holds.
 const SUPPOSED_FPS: f64 = 1e6;
 const SUPPOSED_SHARE: f64 = 0.6;
 const SUPPOSED_QUEUE: u64 = 1000;
-/// Trials that are counted at most.
+/// Most trials of an estimate.
 const MOST_TRIALS: usize = 1_000_000;
 
-/// How many further trials the tests, or searches, take, and how long: against DUTs whose highest rate has been seen in the past
-/// trials, or that forward 60 % of the highest load. `took`: the time of a trial.
+/// Runs the tests, or searches, after the `past` trials without packets: against DUTs that forward the highest rate of their past
+/// trials, or else the assumed DUT. `took`: the time of a trial in nanoseconds.
 pub fn estimate(design: Design, past: &[Observed], took: impl Fn(&TrialRequest) -> u64) -> Vec<Estimated> {
     let mut all: Vec<Estimated> = Vec::new();
     let trials = Trials { budget_ns: None, extended_ns: None, ..design.trials };

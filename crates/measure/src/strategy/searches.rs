@@ -1,7 +1,7 @@
 //! Searches for a rate, one for each slot, in turns.
 //!
-//! First the tester alone: the rate that it can send and receive, which bounds the loads, and how often this machine stalls, which
-//! bounds the length of trials. An invalid trial is repeated; a third one in succession ends the search of its slot.
+//! The tester alone comes first: the rate that it can send and receive limits the loads, and the stalls of this machine limit the
+//! length of trials. An invalid trial is repeated; three in succession end the search of their slot.
 
 use super::{Design, Figure, History, Observed, Strategy, TrialRequest};
 use crate::experiment::{Benchmark, CURVE_STEP, Measure, Method, SEARCH_WIDTH, Trials, WantedGoal};
@@ -14,24 +14,24 @@ use linerate_search::{
 use linerate_stats::{Estimate, median};
 use std::collections::BTreeMap;
 
-/// Trials of the tester alone as fast as possible, and their length in nanoseconds.
+/// Trials of the tester alone as fast as possible, and the length of all its trials in nanoseconds.
 const FULL: usize = 3;
 const ALONE_NS: u64 = 250_000_000;
-/// Trials at half of that rate, of the first tester alone: 5 s, or less where they would take more than a tenth of the budget.
+/// Trials at half of that rate, for the first tester slot: 5 s, but at most a tenth of the budget. The least and the most.
 const HALF: [u64; 2] = [4, 20];
-/// Share of the tester's own rate up to which loads are searched: above it, the tester cannot keep a rate.
+/// Highest load as a share of the tester's own rate: above it, the tester cannot keep a rate.
 pub(super) const OF_CEILING: f64 = 0.95;
-/// The lowest load, in frames/s, where none is asked for.
+/// Default of the lowest load, in frames/s.
 pub const LEAST_FPS: f64 = 1000.0;
-/// Invalid trials in succession.
+/// Invalid trials in succession that end a search.
 pub(super) const ATTEMPTS: usize = 3;
-/// The shortest trial that stalls may lead to, in nanoseconds.
+/// Shortest trial on a machine with stalls, in nanoseconds.
 const SHORTEST_NS: u64 = 50_000_000;
-/// Trials last at most the mean time between stalls divided by this: then more than half of them have none.
+/// Trials last at most the mean time between stalls divided by this, so that more than half of them have no stall.
 const STALLS: f64 = 1.5;
-/// The first trials of RFC 2544's throughput, in nanoseconds.
+/// Length of the first trials of RFC 2544's throughput, in nanoseconds.
 const FIRST_NS: u64 = 1_000_000_000;
-/// Time for each load, in trials, for goals that suit the machine: CSIT's 21 s of 1 s.
+/// Duration sum of `ndr` and `pdr`, in full trials: CSIT has 21 s with trials of 1 s.
 const SUM: u64 = 21;
 
 /// A search for each slot that has a DUT.
@@ -39,7 +39,7 @@ pub struct Searches {
     design: Design,
     /// The tester's slots.
     alone: BTreeMap<usize, Alone>,
-    /// Trials that show how often this machine stalls.
+    /// Number of trials that count the machine's stalls.
     half: usize,
     cells: Vec<Cell>,
     /// The request whose trial has not been observed.
@@ -47,9 +47,9 @@ pub struct Searches {
     blocks: u32,
     /// Index of the cell whose turn is next.
     turn: usize,
-    /// The test that its searches belong to.
+    /// The test that the searches belong to.
     benchmark: Option<Benchmark>,
-    /// Whether only the highest load of each slot is wanted.
+    /// Whether to find only the highest load of each slot.
     only_limits: bool,
 }
 
@@ -74,7 +74,7 @@ impl Alone {
         (self.full.len() >= FULL).then(|| self.full.iter().copied().fold(f64::INFINITY, f64::min))
     }
 
-    /// Stalls a second, from the share of trials without one. If every trial had some, the least number that fits.
+    /// Stalls a second, from the share of trials without one. If every trial has stalls, the least number that fits.
     fn stalls(&self) -> Option<f64> {
         let trials = self.stalled.len() as f64;
         let clean = self.stalled.iter().filter(|stalled| !**stalled).count().max(1) as f64;
@@ -93,7 +93,7 @@ struct Cell {
     trials: Vec<Trial>,
     /// Offered frames/s of invalid trials in succession.
     failed: Vec<f64>,
-    /// Whether a frame has ever come through, and the trials in succession since then in which none did.
+    /// Whether a frame has ever come through, and the number of latest trials without any.
     passed: bool,
     silent: usize,
     ended: Option<Ended>,
@@ -137,7 +137,7 @@ impl Searches {
         }
     }
 
-    /// The searches of RFC 2544's throughput. `needed`: otherwise, only the highest loads are found out.
+    /// The searches of RFC 2544's throughput. `needed`: false finds only the highest loads.
     pub(super) fn of_throughput(design: Design, needed: bool) -> Searches {
         let goals = vec![design.trials.throughput_goal()];
         let trials = Trials { measure: Measure::Search, goals, ..design.trials };
@@ -157,7 +157,7 @@ impl Searches {
     }
 
     fn alone(&self) -> Option<TrialRequest> {
-        // Stalls are the machine's, whatever the frames.
+        // The machine's stalls do not depend on the frames.
         let half = |at: usize| if at == 0 { self.half } else { 0 };
         let unknown = |(at, (_, alone)): &(usize, (&usize, &Alone))| !alone.is_known(half(*at));
         let (_, (slot, alone)) = self.alone.iter().enumerate().find(unknown)?;
@@ -233,7 +233,7 @@ impl Strategy for Searches {
         self.turn = at + 1;
     }
 
-    /// A replay does not ask for more than was measured: only the end tells the searches that are over, or cannot begin.
+    /// A replay requests no trial after the last recorded one, so searches that are over, or cannot begin, show only here.
     fn finish(&mut self, stopped: Stopped) {
         if stopped == Stopped::Precise {
             let _ = self.request();
@@ -291,7 +291,7 @@ impl Cell {
         self.trials.clear();
         match searching(trials, &self.goals, self.limits) {
             Ok(search) => self.search = Some(search),
-            // Not one load lies between the smallest that was asked for and the tester's rate.
+            // No load lies between the lowest load and the tester's rate.
             Err(_) => self.ended = Some(Ended::Tester),
         }
     }
@@ -328,7 +328,7 @@ impl Cell {
         if self.failed.len() < ATTEMPTS {
             return;
         }
-        // Beside a busy DUT the tester may be slower than alone: then the search begins again below the rate that it kept.
+        // Beside a busy DUT the tester may be slower than alone: the search begins again below the rate that it kept.
         let kept = std::mem::take(&mut self.failed).into_iter().fold(f64::INFINITY, f64::min);
         if self.trials.is_empty() && kept < load * 0.995 && kept * OF_CEILING > self.limits.min {
             self.restart(trials, self.limits.min, kept * OF_CEILING);
@@ -337,7 +337,7 @@ impl Cell {
         }
     }
 
-    /// Bisection decides about a load by one trial; other results follow from all trials.
+    /// Bisection decides about a load by one trial; the result of MLRsearch follows from all trials.
     fn outcome(&self, goal: &Goal) -> Outcome {
         match self.search.as_ref().and_then(|search| search.bounds()) {
             Some((lower, upper)) => {
@@ -380,7 +380,7 @@ impl Cell {
     }
 }
 
-/// The search that a plan asks for.
+/// The search of a plan.
 fn searching(trials: &Trials, goals: &[Goal], limits: Limits) -> Result<Box<dyn Search>, GoalError> {
     let limits = Limits::new(limits.min, limits.max)?;
     Ok(match (trials.measure, trials.method, goals) {
@@ -394,16 +394,16 @@ fn searching(trials: &Trials, goals: &[Goal], limits: Limits) -> Result<Box<dyn 
     })
 }
 
-/// The longest trial in which a stall is unlikely, in nanoseconds, at most `longest`. `stalls`: each second.
+/// The longest trial in which a stall is unlikely, in nanoseconds, at most `longest`. `stalls`: a second.
 fn suited(longest: u64, stalls: Option<f64>) -> u64 {
     let between = stalls.filter(|stalls| *stalls > 0.0).map_or(f64::INFINITY, |stalls| 1e9 / stalls / STALLS);
     let suited = (longest as f64).min(between.max(SHORTEST_NS as f64)) as u64;
-    // Whole milliseconds: a person reads them.
+    // Whole milliseconds are easier to read.
     (suited / 1_000_000 * 1_000_000).max(1_000_000)
 }
 
 impl Trials {
-    /// The goals of a search. Full trials of those that leave the times to the machine last `suited_ns`.
+    /// The goals of a search. `suited_ns`: length of full trials of goals without their own times.
     pub fn search_goals(&self, suited_ns: u64) -> Vec<Goal> {
         let goal = |wanted: &WantedGoal| {
             let [initial_ns, final_ns, sum_ns] =
@@ -417,14 +417,14 @@ impl Trials {
         self.goals.iter().map(goal).collect()
     }
 
-    /// The goal of RFC 2544's throughput, which has been met by one trial of full length without loss.
+    /// The goal of RFC 2544's throughput: one trial of full length without loss meets it.
     fn throughput_goal(&self) -> WantedGoal {
         let duration = self.duration_ns;
         let times_ns = Some([duration.min(FIRST_NS), duration, duration]);
         WantedGoal { name: "rfc2544".into(), loss: 0.0, exceed: 0, times_ns }
     }
 
-    /// Whether the goals go together, within the loads that are allowed.
+    /// Checks the goals, the step and the limits of the loads.
     ///
     /// # Errors
     /// The first fault.

@@ -106,7 +106,7 @@ pub trait Strategy {
     /// The campaign is over.
     fn next(&mut self, history: &History<'_>) -> Result<TrialRequest, Stopped>;
 
-    /// Learns how the trial went that was asked for last.
+    /// Takes the result of the trial requested last.
     fn observe(&mut self, _trial: &Observed) {}
 
     /// Reports the end of the campaign and its reason. [`Strategy::next`] does not need it; a replay does, since no trial records

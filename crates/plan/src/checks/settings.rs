@@ -41,7 +41,7 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
     }
 }
 
-/// What an event needs, and where it can be.
+/// Faults of an event: missing keys, or a lab in which it is not possible.
 fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let (Some(table), Some(Event { what, process, run, undo, .. })) =
         (tree.table("event"), lower::settings(tree).event)

@@ -60,7 +60,7 @@ static FIELDS: [Key; 15] = [
     key("modules", Kind::List(&Kind::Form(&MODULE))).about("Kernel modules to load."),
     key("files", Kind::Tables(&FILE)).about("Files to write. What was there comes back afterwards."),
     key("event", Kind::Table(&EVENT))
-        .about("What befalls the device under test in trials of its reset or interruption."),
+        .about("An event that interrupts the device under test, in trials of the test reset."),
     key("commands", Kind::Tables(&COMMAND))
         .about("Commands to run before the trials, in this order, after everything else."),
 ];
@@ -265,10 +265,10 @@ static EVENT: Table = Table {
         key("for", Kind::duration(MS, H))
             .about("forwarding-off, link-down, command: how long until it is undone. Default: 100 ms."),
         key("end", Kind::Choice(&END_NAMES)).about("link-down: the interface. Default: in."),
-        key("process", Kind::Form(&PROCESS)).about("process-killed: its name."),
+        key("process", Kind::Form(&PROCESS)).about("process-killed: the name of the process."),
         key("run", Kind::Form(&TEMPLATE)).about(
-            "command: a line for the system's shell. process-killed: the line that starts it again; \
-                without it, something else must. May contain placeholders.",
+            "command: a line for the system's shell. process-killed: the line that starts the process again, \
+                unless the system does so itself. May contain placeholders.",
         ),
         key("undo", Kind::Form(&TEMPLATE)).about("command: the line that undoes it."),
     ]],
@@ -279,10 +279,10 @@ static EVENTS: [(&str, &str); 7] = [
     ("link-down", "an interface goes down and comes up again: an interruption"),
     ("rules-reloaded", "the variant's rules are loaded again: a reconfiguration"),
     ("process-killed", "a process is killed: a process reset (RFC 6201, section 4.2.2)"),
-    ("reboot", "an operating system reset (RFC 6201, section 4.2.1). Needs a real lab"),
+    ("reboot", "the system reboots: an operating system reset (RFC 6201, section 4.2.1). Needs a real lab"),
     (
         "power-off",
-        "the lab file's power-cycle program: a power interruption (RFC 6201, section 4.3.1). Needs a real lab",
+        "the lab file's power-cycle program cuts the power: a power interruption (RFC 6201, section 4.3.1). Needs a real lab",
     ),
     ("command", "a command of your own: a reconfiguration"),
 ];

@@ -1,6 +1,6 @@
 //! A lab of hosts with agents. Ports are made when they are first needed, and kept.
 //!
-//! Frames go one way, or both ways at once: then each end sends and counts, and every count is kept by direction.
+//! Frames go in one direction, or in both at once: then each end sends and counts, and every count is kept by direction.
 
 use super::{Agent, Flown, Member, Ports, Trial};
 use crate::{RemoteError, Result};
@@ -47,7 +47,7 @@ pub struct Way {
 /// How the hosts are cabled.
 #[derive(Debug, Clone)]
 pub struct Cabling {
-    /// Forward and, where frames go both ways, reverse, with as many senders.
+    /// Forward, and with both directions reverse, with the same number of senders.
     pub ways: Vec<Way>,
     /// Whether the user has said that all these interfaces lead to nothing but the lab (RFC 6815).
     pub isolated: bool,

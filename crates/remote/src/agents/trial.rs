@@ -1,4 +1,4 @@
-//! One trial over agents: armed everywhere, let go at one moment, watched, drained and read.
+//! One trial over agents: armed on all hosts, started at one moment, watched, drained and read.
 
 use super::Agent;
 use crate::Result;
@@ -44,7 +44,7 @@ impl Member<'_> {
 
 /// A trial to be run.
 pub struct Trial<'a> {
-    /// Who takes part. Each has the same directions, and each direction as many generators.
+    /// The agents that take part. Each has the same directions, and each direction the same number of generators.
     pub members: &'a [Member<'a>],
     /// Its times.
     pub timing: Timing,
@@ -52,7 +52,7 @@ pub struct Trial<'a> {
     pub load: Load,
     /// Whether receivers answer each frame.
     pub answer: bool,
-    /// Whether ages are to be found by the stamps of cards.
+    /// Whether latency comes from the stamps of cards.
     pub card_stamps: bool,
 }
 
@@ -65,21 +65,20 @@ pub struct Flown {
     pub sent: Vec<PortCounters>,
     /// All receivers', by direction.
     pub received: Vec<PortCounters>,
-    /// How much later than they should each generator began, by our clock: host and port, nanoseconds. As uncertain as the comparison
-    /// of clocks (`within_ns`).
+    /// Delay of each generator's first frame, by our clock: host and port, nanoseconds; exact to `within_ns`.
     pub late: Vec<(String, i64)>,
     /// The largest uncertainty of a comparison of clocks, in nanoseconds.
     pub within_ns: u64,
-    /// How the ages of stamped frames were found, where generators and receivers are agents.
+    /// The comparison of clocks behind the latencies, if generators and receivers are agents.
     pub clocks: Option<Clocks>,
-    /// Whose stamps they are, where those of cards are wanted.
+    /// The source of the stamps, if the plan asks for those of cards.
     pub stamped: Option<Stamped>,
     /// How busy each host's CPUs were.
     pub cpus: BTreeMap<String, Vec<CpuShare>>,
 }
 
 impl Flown {
-    /// Of frames that take so many directions, without counts.
+    /// An outcome without counts for frames of `ways` directions.
     pub(crate) fn of_ways(ways: usize) -> Flown {
         let none = vec![PortCounters::default(); ways];
         Flown { sent: none.clone(), received: none, ..Flown::default() }
@@ -92,20 +91,20 @@ impl Flown {
     }
 }
 
-/// From the order to go until it is time: the order must be there, and generators need some 80 ms to get ready.
+/// From the order to start until the start, in nanoseconds: the order must arrive, and generators need some 80 ms to prepare.
 const LEAD_NS: u64 = 150_000_000;
-/// Generators go on so long after the window, so that its end is in it.
+/// Generators continue for this time after the window, so that the load covers its end.
 const OVERRUN_NS: u64 = 50_000_000;
-/// How long the end of a load may be awaited after its time.
+/// Longest wait for the end of a load after its time.
 const GRACE: Duration = Duration::from_secs(8);
-/// How often an interrupt is looked for.
+/// Interval of checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 /// Answers may be under way this long.
 const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 /// A sample at least every second.
 const LONGEST_SAMPLE_NS: u64 = 1_000_000_000;
 
-/// A member under way.
+/// A member with its running load.
 #[derive(Default)]
 struct Underway {
     load: u64,
@@ -234,7 +233,7 @@ impl Trial<'_> {
         flown.stamped = Some(Stamped { frames, by_cards, why });
     }
 
-    /// How many directions the frames take.
+    /// Number of directions of the frames.
     fn ways(&self) -> usize {
         self.members.first().map_or(0, |member| member.ways.len())
     }

@@ -118,7 +118,7 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
         .column("time", "", |test| span(test.ns));
     page.section("Estimate", table);
     campaign.kinds.iter().filter_map(Kind::lengthened).for_each(|longer| page.note(longer));
-    page.note("For a DUT that forwards 60 % of the highest load and queues 1000 frames. --test and --size choose; --quick takes minutes.");
+    page.note("For a DUT that forwards 60 % of the highest load and queues 1000 frames. --test and --size select tests and frame sizes; --quick takes minutes.");
     page
 }
 
@@ -129,13 +129,13 @@ pub fn estimate_line(times: &Timetable, tests: &[Estimated]) -> String {
     format!("about {} in all: {}", span(times.set_up_ns + times.needed_ns), each.join(", "))
 }
 
-/// What to know before a search, or tests, whose budget is shorter than they take.
+/// A warning before a search, or tests, whose budget is too short.
 pub fn too_short(campaign: &Campaign) -> Option<String> {
     let times = Timetable::new(campaign);
     let budget = campaign.experiment.trials.time_ns().filter(|_| times.bound == Bound::Budget)?;
     (campaign.experiment.trials.measure != Measure::Rate).then(|| {
         format!(
-            "all trials take some {} where nothing disturbs them, and the budget is {}: the results will be those that are known by then; --budget {} is ample",
+            "all trials take some {} on an undisturbed machine, and the budget is {}: the result will have the bounds that are known by then; --budget {} is enough",
             precise(times.needed_ns),
             precise(budget),
             ample(&times)
@@ -143,15 +143,15 @@ pub fn too_short(campaign: &Campaign) -> Option<String> {
     })
 }
 
-/// How to go on with a search, or tests, that had too little time.
+/// How to continue a search, or tests, whose time ran out.
 pub fn going_on(campaign: &Campaign, directory: &str) -> String {
     format!(
-        "the time ran out; to go on: linerate run --resume {directory} --budget {}, which is the time for all trials, the recorded ones included",
+        "the time ran out; to continue: linerate run --resume {directory} --budget {} (the time for all trials, including the recorded ones)",
         ample(&Timetable::new(campaign))
     )
 }
 
-/// A budget that is enough where a machine's noise makes a search longer, or its first budget has been.
+/// A budget with room for the noise of the machine: twice the estimate, or twice the first budget.
 fn ample(times: &Timetable) -> String {
     match (2 * times.needed_ns.max(times.trials_ns)).div_ceil(1_000_000_000) {
         s @ 0..120 => format!("{s}s"),

@@ -90,13 +90,13 @@ impl Shown<'_> {
         })
     }
 
-    /// What makes a cell's rate another than the DUT's own; empty where nothing does.
+    /// Disturbances that distort a cell's rate, in a few words; empty: none.
     fn spoils(&self, cell: usize) -> String {
         let warnings = self.summary.warnings.iter().filter(|w| w.slot.is_none_or(|slot| slot == cell));
         warnings.filter_map(|w| w.spoils.as_deref()).collect::<Vec<_>>().join(", ")
     }
 
-    /// The same beside the rate, between these marks.
+    /// [`Shown::spoils`] beside the rate, between these marks.
     fn spoiled(&self, cell: usize, [before, after]: [&str; 2]) -> String {
         match self.spoils(cell) {
             why if why.is_empty() => why,

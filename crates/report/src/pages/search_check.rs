@@ -10,7 +10,7 @@ pub fn search_check(file: &str, checks: &[Check]) -> Document {
     let different: Vec<&Check> = checks.iter().filter(|check| !check.agrees).collect();
     let all = counted(checks.len(), "result");
     match different.len() {
-        _ if checks.is_empty() => page.warn(format!("{file} has no reference results.")),
+        _ if checks.is_empty() => page.warn(format!("{file} contains no reference results.")),
         0 => page.answer(format!("All {all} of {file} agree.")),
         n => page.answer(format!("{n} of {all} of {file} differ.")),
     }

@@ -302,8 +302,8 @@ fn latencies_between_clocks_have_their_error() {
          4 forwarding IPv6 84 B       984 ns  1.46 us  1.49 us  5.00 us  1.00 us
         Of stamped frames, by two clocks that were compared before and after each trial. PDV (RFC 5481): beyond the least
         latency. The wait in the DUT's queues is part of it.
-        The comparison may be wrong by so much (clocks, +/-), and the latencies with it. PDV does not depend on the offset of
-        the clocks, only on their drift within a trial.
+        clocks, +/-: error of the comparison, and so of the latencies. PDV does not depend on the offset of the clocks, only on
+        their drift within a trial.
         The error of the clocks is as large as the latency of 4 forwarding IPv6 84 B: only PDV is meaningful there.
     "#]],
     );

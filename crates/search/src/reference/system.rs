@@ -3,15 +3,15 @@
 use crate::{Search, Trial};
 use serde::Deserialize;
 
-/// The figures that all systems of a file have in common.
+/// The constants of all systems of a file.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub struct Constants {
-    /// Frames/s that each system forwards at best.
+    /// Highest forwarding rate of each system, in frames/s.
     capacity: f64,
-    /// Noise is drawn for each so many seconds.
+    /// Length of a slot, in seconds; each has its own noise.
     slot_s: f64,
-    /// Frames that a stall holds back without loss.
+    /// Frames that the queue holds during a stall without loss.
     queue_frames: f64,
 }
 
@@ -21,7 +21,7 @@ impl Default for Constants {
     }
 }
 
-/// Slots of one trial at most.
+/// Most slots of one trial.
 const MOST_SLOTS: u64 = 10_000_000;
 
 /// SplitMix64.
@@ -50,7 +50,7 @@ impl Rng {
 /// How a simulated system loses frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Model {
-    /// Above its capacity.
+    /// Frames above its capacity.
     Hard,
     /// Each trial has a capacity up to 2 % smaller.
     Spread,
@@ -60,7 +60,7 @@ enum Model {
     Modes,
     /// Every 100,000th frame, whatever the load.
     Floor,
-    /// All.
+    /// All frames.
     Dead,
 }
 
@@ -89,7 +89,7 @@ impl System {
         Some(System { model, of, rng: Rng::new(seed), slow: false })
     }
 
-    /// Carries out a search, with at most so many trials.
+    /// Carries out a search of at most `most` trials.
     pub fn measure(&mut self, search: &mut impl Search, most: usize) -> Vec<Trial> {
         let mut trials = Vec::new();
         while let Some(request) = search.next().filter(|_| trials.len() < most) {
@@ -102,7 +102,7 @@ impl System {
         trials
     }
 
-    /// The frames that a trial at this load, in frames/s, of so many seconds sends, and those that it loses.
+    /// The frames that a trial sends, and those that it loses. `load`: frames/s; `seconds`: its length.
     pub fn trial(&mut self, load: f64, seconds: f64) -> (u64, u64) {
         let sent = (load * seconds).floor();
         let capacity = self.of.capacity;
@@ -141,7 +141,7 @@ impl System {
     }
 }
 
-/// The loss ratio; of no frames, 0.
+/// The loss ratio; 0 if no frames were sent.
 pub fn ratio(sent: u64, lost: u64) -> f64 {
     if sent == 0 { 0.0 } else { lost as f64 / sent as f64 }
 }

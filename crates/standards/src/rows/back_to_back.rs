@@ -32,24 +32,24 @@ pub const ROWS: &[&Row] = &[
         "9004-3b",
         Should,
         Test(BackToBack),
-        "RFC 8239 where the buffer of the output is the known limit",
-        |_| not_run("only the operator knows where the limit is"),
+        "RFC 8239 instead, if the buffer of the output is the known limit",
+        |_| not_run("only the operator knows the limit"),
     ),
-    &row("9004-5a", Must, Test(BackToBack), "all else is as RFC 2544 has it", |case| {
+    &row("9004-5a", Must, Test(BackToBack), "everything else follows RFC 2544", |case| {
         case.each(bursts(case), |_| None, "see the rows of RFC 2544")
     }),
     &row(
         "9004-5b",
         Must,
         Test(BackToBack),
-        "the speeds of the links are given, and used for the maximum rate",
+        "the speeds of the links are given, and the maximum rate follows from them",
         |case| case.with_medium(|| Outcome::Met("the maximum is that of the link".into())),
     ),
     &row(
         "9004-5c",
         Must,
         Test(BackToBack),
-        "the throughput of all recommended sizes is at hand, without loss",
+        "the throughput of all recommended sizes is known, without loss",
         |case| {
             let missing = missing_sizes(case);
             let unknown = bursts(case).find(|(of, _)| case.throughput(of.slot).is_none());
@@ -62,10 +62,16 @@ pub const ROWS: &[&Row] = &[
             }
         },
     ),
-    &row("9004-5d", Must, Test(BackToBack), "the same directions and number of flows as there", |case| {
-        let other = |of: &Benchmarked, figure: &record::BackToBack| case.off(of.slot, figure.throughput);
-        case.each_of(bursts(case), other, "sizes with the throughput of the same frames and flows")
-    }),
+    &row(
+        "9004-5d",
+        Must,
+        Test(BackToBack),
+        "the same directions and number of flows as in the throughput test",
+        |case| {
+            let other = |of: &Benchmarked, figure: &record::BackToBack| case.off(of.slot, figure.throughput);
+            case.each_of(bursts(case), other, "sizes with the throughput of the same frames and flows")
+        },
+    ),
     &row("9004-5e", Must, Test(BackToBack), "measured by the tester, from bursts and their loss", |case| {
         let unseen = |of: &Benchmarked, figure: &record::BackToBack| {
             let trials = case.of(BackToBack);
@@ -100,7 +106,7 @@ pub const ROWS: &[&Row] = &[
             let at_maximum = |of: &Benchmarked, figure: &record::BackToBack| {
                 let maximum = of.maximum.map_or(f64::INFINITY, |maximum| maximum.fps);
                 (figure.throughput >= maximum)
-                    .then(|| format!("{:.0} frames/s are the maximum", figure.throughput))
+                    .then(|| format!("the throughput, {:.0} frames/s, is the maximum", figure.throughput))
             };
             case.each_of(bursts(case), at_maximum, "sizes below the maximum")
         },

@@ -132,7 +132,7 @@ pub const ROWS: &[&Row] = &[
         "2544-11.4",
         Should,
         Beside("filters"),
-        "1 filter, then 25: 24 that miss, and the one that permits",
+        "1 filter, then 25: 24 that match nothing, then the one that permits",
         |case| {
             let rules: Vec<u64> = case.slots.iter().filter_map(|slot| filters(case, slot.id)).collect();
             match rules.is_empty() {
@@ -156,8 +156,8 @@ pub const ROWS: &[&Row] = &[
             });
             let found = match (single, many) {
                 (true, true) => "both were measured",
-                (true, false) => "one pair alone",
-                (false, true) => "256 networks alone",
+                (true, false) => "only one pair",
+                (false, true) => "only 256 networks",
                 (false, false) => "neither one pair nor 256 networks",
             };
             holds(single && many, found)
@@ -166,7 +166,7 @@ pub const ROWS: &[&Row] = &[
     &row("4814-4.2", Should, All, "random Ethernet addresses, the same in each trial", |case| {
         let random = case.traffics().filter(|traffic| traffic.source_macs != SourceMacs::Own).count();
         match random {
-            0 => Outcome::NotApplicable("a router sees the addresses of its neighbour alone".into()),
+            0 => Outcome::NotApplicable("a router sees only its neighbour's address".into()),
             _ => Outcome::Met(format!(
                 "{random} kinds of frames with a source of each flow; the destination is the DUT's"
             )),
@@ -258,7 +258,7 @@ pub const ROWS: &[&Row] = &[
         "2889-4",
         Must,
         All,
-        "the signature is in the data of UDP; frames of the DUT's own are not counted",
+        "the signature is in the UDP data; the DUT's own frames are not counted",
         |case| {
             let fails = |slot: &&Slot| {
                 (!slot.signed || slot.transport != "UDP")
@@ -269,15 +269,15 @@ pub const ROWS: &[&Row] = &[
     ),
 ];
 
-/// Flows that a check looks at.
+/// Flows that a check examines at most.
 const MOST_FLOWS: u64 = 100_000;
 
 fn drawn<'c>(case: &'c Case<'_>) -> impl Iterator<Item = &'c Traffic> {
     case.traffics().filter(|traffic| case::is_drawn(traffic))
 }
 
-/// Why the sources and the destinations of flows are not random and uniform, by the sixteenths of the range that they are in. Chance
-/// makes chi-square exceed its mean by five standard deviations hardly ever.
+/// The reason if sources or destinations of flows are not uniform: chi-square over sixteenths of their range, above its mean by more than
+/// five standard deviations.
 fn uneven(ends: [Vec<u64>; 2]) -> Option<String> {
     const PARTS: u64 = 16;
     let skewed = |numbers: &Vec<u64>| {

@@ -9,7 +9,7 @@ use linerate_measure::experiment::Benchmark::Latency;
 use linerate_measure::record::{self, Benchmarked, TrialRecord};
 
 pub const ROWS: &[&Row] = &[
-    &row("2544-26.2a", Procedure, Test(Latency), "at the throughput of that size", |case| {
+    &row("2544-26.2a", Procedure, Test(Latency), "at the throughput of the frame size", |case| {
         case.each_of(
             latencies(case),
             |of, figure| case.off(of.slot, figure.load),
@@ -55,7 +55,7 @@ pub const ROWS: &[&Row] = &[
             case.each(
                 latencies(case),
                 |_| None,
-                "from the frame's writing to the receiver's program: nearest to store-and-forward",
+                "from the time at which the generator writes the frame to the receiver's program: nearest to store-and-forward",
             )
         },
     ),
@@ -99,7 +99,7 @@ fn latency_runs(case: &Case<'_>) -> Vec<(usize, record::LatencyRun)> {
     latencies(case).flat_map(|(of, figure)| figure.runs.iter().map(move |run| (of.slot, *run))).collect()
 }
 
-/// A trial of latency that is too short, or whose frames are tagged too early.
+/// The reason if a latency trial is too short, or tags frames too early.
 fn early(trial: &&TrialRecord) -> Option<String> {
     let tagged =
         trial.receiver.delays.as_ref().and_then(|delays| delays.tagged.iter().map(|(sent, _)| *sent).min());

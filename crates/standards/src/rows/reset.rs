@@ -23,7 +23,7 @@ pub const ROWS: &[&Row] = &[
         "6201-1.3",
         Should,
         Test(Reset),
-        "by lost frames where sending continues without a link; otherwise by time stamps",
+        "by lost frames if sending continues without a link; otherwise by time stamps",
         |case| {
             let none = |_: &_, figure: &record::Reset| {
                 (figure.by_loss_ns.is_none() && figure.by_stamps_ns.is_none())
@@ -69,7 +69,7 @@ pub const ROWS: &[&Row] = &[
     ),
     &row("6201-4b", Must, Test(Reset), "without line cards: power and operating system are reset", |case| {
         if case.is_virtual() {
-            return Outcome::NotApplicable("the DUT is virtual: it has no power of its own".into());
+            return Outcome::NotApplicable("the DUT is virtual, without a power supply".into());
         }
         let off_ns = |trial: &&TrialRecord| {
             trial.event.as_ref().filter(|event| event.class == EventClass::PowerInterruption)?;
@@ -83,7 +83,7 @@ pub const ROWS: &[&Row] = &[
             None => both_resets(case),
         }
     }),
-    &row("6201-3b", Should, Test(Reset), "static state first", |case| {
+    &row("6201-3b", Should, Test(Reset), "first with static routes and neighbours", |case| {
         let killed = resets(case).find(|(_, figure)| figure.event.class == EventClass::ProcessReset);
         match killed {
             Some((of, _)) => Outcome::Fails(format!(
@@ -91,14 +91,14 @@ pub const ROWS: &[&Row] = &[
                 case.campaign.name_of(of.slot)
             )),
             None if case.is_virtual() => Outcome::Met("routes and neighbours are static".into()),
-            None => not_run("the records do not say where the DUT's routes come from"),
+            None => not_run("the records do not show where the DUT's routes come from"),
         }
     }),
 ];
 
 figures!(resets, Reset);
 
-/// Whether power and operating system were reset. Without line cards the power test stands for hardware (RFC 6201, section 4.1).
+/// Whether power and operating system were reset. Without line cards, the power test replaces the hardware test (RFC 6201, section 4.1).
 fn both_resets(case: &Case<'_>) -> Outcome {
     let events: Vec<&record::DutEvent> = resets(case).map(|(_, figure)| &figure.event).collect();
     let has = |class| events.iter().any(|event| event.class == class);

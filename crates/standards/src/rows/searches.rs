@@ -10,7 +10,7 @@ use linerate_measure::record::{Searched, SearchedGoal, Slot, TrialRecord};
 use linerate_search::{Trial, outcome};
 
 pub const ROWS: &[&Row] = &[
-    &row("9971-4.3", Must, Searches, "every unit is stated", |case| {
+    &row("9971-4.3", Must, Searches, "the unit of every quantity is stated", |case| {
         case.each(
             case.searches,
             |_| None,
@@ -18,40 +18,52 @@ pub const ROWS: &[&Row] = &[
         )
     }),
     &row("9971-4.4.3", Must, Searches, "deviations from RFC 2544, section 23 are described", |case| {
-        case.each(case.searches, |_| None, "searches: row 2544-23 has the waits")
+        case.each(case.searches, |_| None, "searches; row 2544-23 lists the waits")
     }),
     &row(
         "9971-4.5.2a",
         Must,
         Searches,
-        "how a load scales that is not constant or not equal over interfaces",
+        "the scaling of a load that varies, or differs between interfaces, is described",
         |case| match case.both_ways() {
-            false => Outcome::NotApplicable("one interface is sent from, at one rate".into()),
-            true => Outcome::Met("both interfaces are sent from at one rate".into()),
+            false => Outcome::NotApplicable("one interface sends, at one rate".into()),
+            true => Outcome::Met("both interfaces send at the same rate".into()),
         },
     ),
-    &row("9971-4.5.2b", Must, Searches, "whether a load is of one interface, some, or all", |case| {
-        // A trial of one interface has no counts by direction beside its own.
-        let other = |trial: &&TrialRecord| {
-            let ways = case.slot(trial.slot)?.direction.ways().len();
-            let counted = trial.directions.len().max(1);
-            (counted != ways)
-                .then(|| format!("trial {}: {counted} interfaces counted, {ways} sent from", trial.trial))
-        };
-        let of = if case.both_ways() {
-            "of each interface that is sent from, at one rate"
-        } else {
-            "of the one interface that is sent from"
-        };
-        case.each(case.of(Throughput), other, &format!("trials with the load {of}"))
-    }),
-    &row("9971-4.5.3", Must, Searches, "a trial is given a load and a duration, and nothing else", |case| {
-        let more = |trial: &&TrialRecord| {
-            (!trial.shape.is_constant() || trial.asked_fps.is_none())
-                .then(|| format!("trial {} has more, or no load", trial.trial))
-        };
-        case.each(case.of(Throughput), more, "trials by load and duration alone")
-    }),
+    &row(
+        "9971-4.5.2b",
+        Must,
+        Searches,
+        "it is stated whether a load is that of one interface, some, or all",
+        |case| {
+            // A trial of one interface has no separate counts by direction.
+            let other = |trial: &&TrialRecord| {
+                let ways = case.slot(trial.slot)?.direction.ways().len();
+                let counted = trial.directions.len().max(1);
+                (counted != ways)
+                    .then(|| format!("trial {}: {counted} interfaces counted, {ways} sending", trial.trial))
+            };
+            let of = if case.both_ways() {
+                "of each sending interface, at the same rate"
+            } else {
+                "of the one sending interface"
+            };
+            case.each(case.of(Throughput), other, &format!("trials with the load {of}"))
+        },
+    ),
+    &row(
+        "9971-4.5.3",
+        Must,
+        Searches,
+        "the input of a trial is a load and a duration, and nothing else",
+        |case| {
+            let more = |trial: &&TrialRecord| {
+                (!trial.shape.is_constant() || trial.asked_fps.is_none())
+                    .then(|| format!("trial {} has more, or no load", trial.trial))
+            };
+            case.each(case.of(Throughput), more, "trials by load and duration alone")
+        },
+    ),
     &row("9971-4.5.4", Must, Searches, "bidirectional traffic, modifiers and mixes are named", |case| {
         let unnamed = |slot: &&&Slot| match &slot.traffic {
             None => Some(format!("no frames of {}", slot.name)),
@@ -92,7 +104,7 @@ pub const ROWS: &[&Row] = &[
                     && goal.width > 0.0
                     && (0.0..1.0).contains(&goal.loss)
                     && goal.exceed < 1_000_000_000;
-                (!sound).then(|| format!("goal {} cannot be", of.name))
+                (!sound).then(|| format!("goal {} has other values", of.name))
             };
             case.each(goals(case), wrong, "goals")
         },
@@ -122,7 +134,7 @@ pub const ROWS: &[&Row] = &[
             case.each(goals(case), other, "goals")
         },
     ),
-    &row("9971-4.6.5", Must, Searches, "what the width means is said", |case| {
+    &row("9971-4.6.5", Must, Searches, "the meaning of the width is stated", |case| {
         case.each(goals(case), |_| None, "goals: the distance of the bounds relative to the upper one")
     }),
     &row(

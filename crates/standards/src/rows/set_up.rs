@@ -20,7 +20,7 @@ pub const ROWS: &[&Row] = &[
         |case| {
             let asked = &case.campaign.asked;
             match asked.lab {
-                LabKind::Simulated => not_run("simulated: there is no tester and no DUT"),
+                LabKind::Simulated => not_run("simulated, without a tester and a DUT"),
                 LabKind::Imported => not_run("linerate did not make these trials"),
                 _ => Outcome::Met(format!(
                     "{} sends, {} receives, linerate controls both",
@@ -33,14 +33,14 @@ pub const ROWS: &[&Row] = &[
         match case.campaign.standing.get(STATEMENT) {
             Some(said) => Outcome::Met(format!("the operator states: {said}")),
             None => not_run(
-                "only the operator knows: `statement` of the DUT in the lab file, or of [lab] in the plan",
+                "only the operator knows: set `statement` in the lab file (at the DUT) or in the plan ([lab])",
             ),
         }
     }),
-    &row("2544-7b", Must, All, "nothing changes between tests but what the test needs", unchanged),
+    &row("2544-7b", Must, All, "nothing changes between tests, except as the test requires", unchanged),
     &row("2544-7c", Must, All, "the report has the DUT's software and exact configuration", configured),
     &row("2544-7d", Should, All, "routing updates and keepalives at their usual intervals", |_| {
-        Outcome::Fails("routes and neighbours are static: there are no updates".into())
+        Outcome::Fails("routes and neighbours are static, without updates".into())
     }),
     &row("2544-9a", Should, All, "the smallest and the largest legal frame are among the sizes", |case| {
         let sizes = case.sizes();
@@ -59,7 +59,7 @@ pub const ROWS: &[&Row] = &[
         let mtus: Vec<Vec<u32>> = mtus.filter(|mtus| mtus.len() > 1).collect();
         match mtus.iter().find(|mtus| mtus.iter().any(|mtu| *mtu != mtus[0])) {
             _ if mtus.is_empty() => not_run("the records have no MTUs of both links"),
-            None => Outcome::NotApplicable("both links have one MTU".into()),
+            None => Outcome::NotApplicable("both links have the same MTU".into()),
             Some(mtus) => {
                 let largest = mtus.iter().max().copied().unwrap_or(0) + 18;
                 let last = case.sizes().last().copied().unwrap_or(0);
@@ -83,13 +83,13 @@ pub const ROWS: &[&Row] = &[
     &row("2544-13b", Should, All, "one next hop for all networks", |case| match connected(case) {
         Outcome::Met(networks) => Outcome::NotApplicable(networks),
         _ if case.campaign.asked.lab == LabKind::Namespaces => {
-            Outcome::Met("the receiver's address is the next hop of all".into())
+            Outcome::Met("the receiver's address is the next hop for all networks".into())
         }
         _ => not_run("the records do not have the DUT's next hops"),
     }),
     &row("2544-14", Should, All, "a series with equal rates in both directions", |case| {
         if !case.both_ways() {
-            return Outcome::Fails("one direction alone".into());
+            return Outcome::Fails("one direction only".into());
         }
         let both = case.trials.iter().filter(|trial| !trial.directions.is_empty());
         let unequal = |trial: &&&TrialRecord| {
@@ -109,7 +109,7 @@ pub const ROWS: &[&Row] = &[
         true => Outcome::NotApplicable("one link in, one link out".into()),
         false => not_run("the records do not count the ports"),
     }),
-    &row("2544-20", Should, All, "offered up to the theoretical maximum of the medium", |case| {
+    &row("2544-20", Should, All, "loads up to the theoretical maximum of the medium", |case| {
         case.with_medium(|| {
             let below = |of: &&linerate_measure::record::Benchmarked| {
                 let maximum = of.maximum?;
@@ -160,7 +160,7 @@ pub const ROWS: &[&Row] = &[
         "2544-24a",
         Should,
         All,
-        "trials of at least 60 s, but for those of a search before its last",
+        "trials of at least 60 s, except those of a search before its last",
         |case| {
             // A search may use shorter ones: 2544-24b looks at those that decide.
             let trials = case.of(FrameLoss);
@@ -185,12 +185,12 @@ pub const ROWS: &[&Row] = &[
     &row("2544-25", Should, All, "the tester answers ARP and neighbour discovery", |case| {
         match case.campaign.asked.lab {
             LabKind::Namespaces => Outcome::Fails("neighbours are static".into()),
-            _ => not_run("the records do not say who answered"),
+            _ => not_run("the records do not show who answered"),
         }
     }),
     &row("6201-3a", Must, Test(Reset), "the same control and data plane for all DUTs", unchanged),
     &row("6201-1.4a", Must, Test(Reset), "everything that influences the time is listed", configured),
-    &row("6815-5", Must, All, "on an isolated network only", |case| {
+    &row("6815-5", Must, All, "only on an isolated network", |case| {
         let outside = |traffic: &&linerate_wire::Traffic| {
             let ends = [traffic.flows.source(), traffic.flows.destination()];
             let addresses = ends.iter().flat_map(|end| [end.first_address(), end.last_address()]);
@@ -209,11 +209,15 @@ pub const ROWS: &[&Row] = &[
         configured,
     ),
     &row("8219-4", Should, All, "dynamic routing, with routing and management frames", |_| {
-        Outcome::Fails("routes are static, and there are no management frames".into())
+        Outcome::Fails("routes are static, and no management frames are sent".into())
     }),
-    &row("8219-5.1", Must, All, "the maximum rate allows for translation; details of the medium", |_| {
-        Outcome::NotApplicable("nothing is translated between IPv4 and IPv6".into())
-    }),
+    &row(
+        "8219-5.1",
+        Must,
+        All,
+        "the maximum rate allows for translation, and the details of the medium are given",
+        |_| Outcome::NotApplicable("no translation between IPv4 and IPv6".into()),
+    ),
     &row("8219-5.3", Should, All, "both directions; UDP", |case| {
         let udp = case.slots.iter().all(|slot| slot.transport == "UDP");
         let found = format!(
@@ -249,14 +253,14 @@ fn is_benchmarks(address: std::net::IpAddr) -> bool {
     }
 }
 
-/// Whether the records show one port in and one port out. A lab file has one of each.
+/// Whether the records show one port in and one port out, as a lab file has.
 fn two_ports(case: &Case<'_>) -> bool {
     let mut facts = case.facts.iter();
     case.campaign.asked.lab == LabKind::Namespaces
         || !case.facts.is_empty() && facts.all(|facts| facts.interfaces.len() == 2)
 }
 
-/// Whether all frames go to networks of the DUT's own interfaces, as the settings of each DUT have them.
+/// Whether the destinations of all frames are in networks of the DUT's interfaces, by the settings of each DUT.
 pub fn connected(case: &Case<'_>) -> Outcome {
     let behind = |slot: &&&Slot| {
         let settings =
@@ -291,7 +295,7 @@ pub fn connected(case: &Case<'_>) -> Outcome {
     }
 }
 
-/// Slots that differ in frames alone have the same settings.
+/// Slots that differ only in their frames have the same settings.
 fn unchanged(case: &Case<'_>) -> Outcome {
     let mut known: BTreeMap<String, (usize, Configuration)> = BTreeMap::new();
     let factors = case.campaign.planned.as_ref().map_or(&[][..], |planned| &planned.experiment.factors);
@@ -335,7 +339,7 @@ fn is_counter(sysctl: &str) -> bool {
     sysctl.ends_with("_count") || sysctl.ends_with("nr")
 }
 
-/// The throughput of loads in bursts is their shortest interval. The audit of each trial has seen the bursts.
+/// The throughput of loads in bursts is their shortest interval; the audit of each trial counted the bursts.
 fn bursts(case: &Case<'_>) -> Outcome {
     let burst = |of: &&linerate_measure::record::Benchmarked| {
         let frames = case.slot(of.slot)?.traffic.as_ref()?.burst;

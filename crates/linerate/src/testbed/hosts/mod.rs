@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 use tester::{BATCH, Learned, Tester};
 
 /// The fault if no frame of many arrives.
-const NOTHING_THROUGH: &str = "not one frame of many comes through: see cables, links, the DUT's routes and forwarding, and whether its rules pass them (linerate lab check)";
+const NOTHING_THROUGH: &str = "no frame comes through: check cables, links, the DUT's routes and forwarding, and whether its rules pass the frames (linerate lab check)";
 
 /// A lane that has lost the device this often is given up: it may crash the device.
 const MOST_LOSSES: u32 = 2;
@@ -191,11 +191,11 @@ impl Hosts {
             tell(format!("{why}; this trial is marked as failed, and the campaign continues"));
             return Ok(why);
         }
-        tell(format!("{why}; its trials are marked as failed, and the others go on"));
+        tell(format!("{why}; its trials are marked as failed, and the campaign continues with the others"));
         self.broken.insert(lane, why.clone());
         let lanes = self.device.as_ref().map_or(0, |device| device.lanes.len());
         if (0..lanes).all(|lane| self.broken.contains_key(&lane)) {
-            bail!("none of the plan's variants can be measured; the last: {why}");
+            bail!("all variants of the plan failed; the last: {why}");
         }
         Ok(why)
     }
@@ -268,7 +268,7 @@ impl Hosts {
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
         let Flown { outcome, sent, received, clocks, stamped, .. } = flown;
         let fresh = self.learned.get_mut(&slot.kind).and_then(Option::as_mut);
-        // Each flow is in one of so many frames that open or renew connections.
+        // Each flow is in one of these frames, which open or renew connections.
         let states = slot.states.map(|wanted| after_load(wanted, fresh, began, sent[0].frames));
         let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
         outcome.evidence.connections =
@@ -285,7 +285,7 @@ impl Hosts {
             return Ok((self.tester.trial(slot.kind, request, &|_| {})?, None));
         };
         let (Some(Device { dut, events, .. }), Some(event)) = (&mut self.device, &slot.event) else {
-            bail!("the trial wants an event, and its variant has no [event]");
+            bail!("the trial needs an event, and its variant has no [event]");
         };
         let steps = events[slot.lane].as_ref().map_err(|why| anyhow!("{}: {why}", event.what.name()))?;
         let (what, tester) = (event.what, &mut self.tester);

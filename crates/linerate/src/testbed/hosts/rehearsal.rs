@@ -20,7 +20,7 @@ use std::path::Path;
 /// Everything, host by host. `folder`: the plan's.
 ///
 /// # Errors
-/// Rates or flows that cannot be.
+/// Impossible rates or flows.
 pub fn rehearse(plan: &Campaign, lab: &Lab, folder: &Path) -> Result<Vec<Part>> {
     let mut parts = match lab.dut() {
         Some(dut) => of_dut(plan, lab, dut, folder),

@@ -237,13 +237,13 @@ impl Site {
             let tool = self.tool(host)?;
             let why = match tool {
                 Backend::AfXdp => {
-                    "a queue has one such socket, which cannot send and receive at one interface"
+                    "a queue has only one such socket, which cannot both send and receive at one interface"
                 }
-                tool if !tool.is_own() => "it sends or counts, and not both at once",
+                tool if !tool.is_own() => "it cannot send and count at once",
                 _ => continue,
             };
             bail_usage!(
-                "direction = \"both\" cannot be measured with {tool} on {}: {why}; use tool = \"linerate\", or say direction = \"forward\"",
+                "direction = \"both\" cannot be measured with {tool} on {}: {why}; use tool = \"linerate\", or direction = \"forward\"",
                 host.name
             );
         }
@@ -330,7 +330,7 @@ impl Site {
             }
             if event.what == Befalls::PowerOff && dut.power_cycle.is_empty() {
                 return Err(format!(
-                    "the lab file names no power-cycle program of {}: add one that turns its power off, waits 15 s, and turns it on",
+                    "the lab file lacks a power-cycle program for {}: add one that turns the power off, waits 15 s, and turns it on",
                     dut.name
                 ));
             }
@@ -452,7 +452,7 @@ pub fn lane_steps(
 /// Every cell with its frames and its rate. `lab`: whose addresses and links they are for.
 ///
 /// # Errors
-/// Rates or flows that cannot be.
+/// Impossible rates or flows.
 pub fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
     let nobody = Roles { generator: vec![], dut: vec![], receiver: vec![], control: vec![] };
     let sends = lab.iter().flat_map(|lab| lab.generators()).flat_map(|host| &host.send);
@@ -467,7 +467,7 @@ pub fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
     Prepared::new(plan, nobody, Mode::Hosts, &source)
 }
 
-/// What the trials of a test have that only linerate's own ports can do.
+/// The parts of a test's trials that need linerate's own ports.
 fn needs_linerate(test: Benchmark) -> Option<&'static str> {
     match test {
         Benchmark::BackToBack => Some("bursts of a number of frames"),
@@ -488,7 +488,7 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     let unknown = plan.experiment.link_speed.is_none() && trials.max_fps.is_none();
     if trials.measure == Measure::Rfc2544 && unknown {
         bail_usage!(
-            "nothing says what 100 % of the load is, and the hosts do not know the speed of both links: name that of the slower one with --link-speed, or with link-speed in [lab]"
+            "the load that is 100 % is unknown, because the hosts do not report the speed of both links: name the speed of the slower one with --link-speed, or with link-speed in [lab]"
         );
     }
     let Some(site) = site else {
@@ -500,7 +500,7 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     let events = site.events(plan)?;
     check_tests(plan, |test| match needs_linerate(test).filter(|_| !signed) {
         Some(what) => {
-            Some(format!("{what} need linerate on generator and receiver, and this lab has other tools"))
+            Some(format!("{what} need linerate on generator and receiver, but this lab has other tools"))
         }
         None if test == Benchmark::Reset => events.iter().find_map(|event| event.as_ref().err().cloned()),
         None => None,

@@ -33,7 +33,7 @@ const ROUNDS: u32 = 4;
 /// Flows that a DUT has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learned {
-    /// None of them: nothing came through.
+    /// No frame came through.
     Nothing,
     /// The direction of the load.
     OneWay,
@@ -134,7 +134,7 @@ fn show(
     unreachable!("the rounds do not end")
 }
 
-/// What the DUT has learned of a round: of frames that were wanted, sent and received, and of answers. `None`: another round may teach it
+/// The DUT's state after a round of frames that were wanted, sent and received, and of answers. `None`: another round may teach it
 /// more. `asks`: whether answers are still waited for; `before`: frames of the round before; `over`: whether this was the last one.
 fn judged(
     [wanted, sent, arrived, answers]: [u64; 4],
@@ -313,7 +313,7 @@ fn working(card: &Card, cpus: &[u32]) -> Vec<u32> {
     if card.cpus.is_empty() { cpus.last().copied().into_iter().collect() } else { card.cpus.clone() }
 }
 
-/// CPUs of a host for so many threads more: the last that no other thread has, then those of others. The first is left to interrupts and
+/// CPUs of a host for `wanted` threads: the last ones without a thread, then CPUs with threads. The first is left to interrupts and
 /// to the agent's connection.
 fn further(cpus: &[u32], taken: &[u32], wanted: usize) -> Vec<u32> {
     let usable = || cpus.iter().skip(usize::from(cpus.len() > 1)).rev().copied();

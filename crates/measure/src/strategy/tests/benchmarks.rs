@@ -20,7 +20,7 @@ fn tests(tests: &[Benchmark], duration_ns: u64) -> Design {
     design
 }
 
-/// A DUT that forwards so many frames/s and queues so many; `valid`: whether a trial of it is.
+/// A DUT with this forwarding rate in frames/s and this queue; `valid`: whether a trial of it is.
 fn run(it: &mut Rfc2544, rate: f64, queue: u64, valid: impl Fn(&TrialRequest) -> bool) -> Vec<TrialRequest> {
     let mut requests = Vec::new();
     while let Ok(request) = it.next(&at(0)) {
@@ -276,7 +276,7 @@ fn an_interrupted_search_is_unfinished_whatever_it_knows_already() {
     }
 }
 
-/// After so many trials of the DUT, nothing comes through any more.
+/// The DUT forwards nothing after its first trials.
 #[test]
 fn a_dut_that_falls_silent_ends_each_test_at_once() {
     let whole = run(&mut Rfc2544::new(tests(&[Throughput, Latency], MINUTE)), 6e5, 256, |_| true);

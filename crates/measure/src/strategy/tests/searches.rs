@@ -12,7 +12,7 @@ fn goal(name: &str, loss: f64) -> WantedGoal {
     WantedGoal { name: name.into(), loss, exceed: 500_000_000, times_ns: None }
 }
 
-/// A tester, and behind it so many DUTs.
+/// A tester and several DUTs.
 fn searches(duts: usize) -> Searches {
     searches_of(duts, Direction::Forward)
 }

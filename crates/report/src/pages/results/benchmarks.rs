@@ -10,7 +10,7 @@ use crate::document::{Block, Cell, Document, Table, Tone};
 use linerate_measure::experiment::{Benchmark, Experiment};
 use linerate_measure::record::{AtLoad, Benchmarked, Direction, EventClass, Figures, Maximum, Slot, Tested};
 
-/// Loss curves that are listed.
+/// Most loss curves that are listed.
 const MOST: usize = 7;
 
 /// A slot with its results of one test.
@@ -20,7 +20,7 @@ struct Result<'a> {
     tested: &'a Tested,
 }
 
-/// The sections that a run departs from, in a sentence; frames of so many lengths.
+/// The sections of RFC 2544 that a run departs from, in a sentence. `sizes`: number of frame lengths.
 pub fn departures(experiment: &Experiment, sizes: usize) -> String {
     let departs = experiment.trials.departures(sizes);
     let form = if experiment.quick { "quick: " } else { "" };
@@ -42,7 +42,7 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
         page.note(format!("On this machine, {stalls}"));
     }
     if shown.campaign.slots.iter().any(|slot| slot.direction == Direction::Both) {
-        page.note("Frames go both ways: loads, rates and lengths of bursts are those of each direction, and all are equal (RFC 2544, section 14); numbers of frames are those of both.");
+        page.note("Frames go in both directions: loads, rates and lengths of bursts are those of each direction, and equal in both (RFC 2544, section 14). Numbers of frames cover both.");
     }
     for test in &experiment.trials.tests {
         let of_test = all.iter().filter_map(|of| {
@@ -67,7 +67,7 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     }
 }
 
-/// How many lengths of frames the campaign has.
+/// The number of frame lengths of the campaign.
 fn sizes(shown: &Shown<'_>) -> usize {
     let mut names: Vec<&str> = shown.campaign.slots.iter().map(|slot| slot.frame.as_str()).collect();
     names.sort_unstable();
@@ -113,12 +113,12 @@ fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
 fn medium(all: &[Benchmarked]) -> String {
     match all.iter().find_map(|slot| slot.maximum).map(|maximum| maximum.medium) {
         Some(true) => "100 % of the load is the theoretical rate of the slower link.".into(),
-        Some(false) => "Virtual link: no medium, so there is no theoretical rate. 100 % of the load is the reference rate (tester's ceiling): the highest load that the tester keeps, 95 % of what it sends and receives without a DUT.".into(),
+        Some(false) => "Virtual link: without a medium there is no theoretical rate. 100 % of the load is the reference rate (tester's ceiling), the highest load that the tester keeps: 95 % of the rate that it sends and receives without a DUT.".into(),
         None => "The tester's own rate is not known.".into(),
     }
 }
 
-/// The name of an event in RFC 6201, or that it has none.
+/// The class of an event by RFC 6201, with its section, or that it is no reset.
 fn class(class: EventClass) -> &'static str {
     match class {
         EventClass::OsReset => "OS reset (4.2.1)",
@@ -129,7 +129,7 @@ fn class(class: EventClass) -> &'static str {
     }
 }
 
-/// What limits a throughput that was found.
+/// Why a throughput is not a regular result.
 fn searched(shown: &Shown<'_>, result: &Result<'_>) -> Option<String> {
     let Figures::Throughput(found) = &result.tested.figures else { return None };
     let search = shown.summary.searches.iter().find(|search| search.slot == result.slot.id)?;
@@ -147,7 +147,7 @@ fn searched(shown: &Shown<'_>, result: &Result<'_>) -> Option<String> {
                 None => search.stopped(shown.summary.stopped),
                 Some(_) => "the loss changes with time",
             };
-            format!("irregular: the bounds are further apart than the width, because {why}")
+            format!("irregular, because {why}: the bounds are further apart than the width")
         }
     })
 }
@@ -214,7 +214,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("TL", "median", figure!(Latency, f, span(f.typical_ns)))
                 .column("WCL", "p99.9", figure!(Latency, f, span(f.worst_ns)));
             page.table(table);
-            page.note("latency: mean of the first tagged frame of each run (RFC 2544). TL, WCL: medians over the runs of the median and of the 99.9th percentile (RFC 8219). Software stamps, before the generator's link and on arrival: nearest to RFC 1242's store-and-forward.");
+            page.note("latency: mean over the runs of the first tagged frame's latency (RFC 2544). TL and WCL: medians over the runs of the median and of the 99.9th percentile (RFC 8219). Software stamps frames before the generator's link and on arrival: nearest to RFC 1242's store-and-forward.");
         }
         Benchmark::DelayVariation => {
             let table = rows()
@@ -225,7 +225,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("IPDV", "median", figure!(DelayVariation, f, signed(f.ipdv_ns[1])))
                 .column("IPDV", "largest", figure!(DelayVariation, f, signed(f.ipdv_ns[2])));
             page.table(table);
-            page.note("PDV: 99.9th percentile of the delays less the least; delays are counted in steps of 3 %, so that it can be 3 % of the delay too large. IPDV: differences of successive frames; pairs with a lost frame between them are left out. Medians over the runs.");
+            page.note("PDV: 99.9th percentile of the delays less the least delay; delays are counted in steps of 3 %, so PDV can be too large by 3 % of the delay. IPDV: differences between the delays of successive frames, without pairs that have a lost frame between them. All are medians over the runs.");
         }
         Benchmark::FrameLoss => {
             let most = found.iter().filter(|result| result.tested.figures != Figures::None);
@@ -252,7 +252,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("step", "frames", figure!(BackToBack, f, count(f.step)));
             page.table(table);
             let verify = shown.planned.experiment.trials.verify;
-            page.note(format!("Binary search{}, N of them. implied = mean / maximum rate; corrected = implied x (1 - throughput / maximum rate); actual = corrected by the rate that bursts really had.", if verify > 0 { format!(" with loss verification ({verify} further trials)") } else { String::new() }));
+            page.note(format!("N binary searches{}. implied = mean / maximum rate; corrected = implied x (1 - throughput / maximum rate); actual = corrected x maximum rate / measured rate of the bursts.", if verify > 0 { format!(" with loss verification ({verify} further trials)") } else { String::new() }));
         }
         Benchmark::Recovery => {
             let table = rows()
@@ -273,7 +273,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("recovery", "mean", figure!(Recovery, f, f.mean_ns.map(time)));
             page.table(table);
             page.note(
-                "From the fall of the rate to the last lost frame; 0 where no frame was lost after it.",
+                "From the fall of the rate to the last lost frame; 0 if no frame was lost after the fall.",
             );
         }
         Benchmark::Reset => {
@@ -287,7 +287,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("frame-loss", "method", figure!(Reset, f, f.by_loss_ns.map(time)))
                 .column("time-stamp", "method", figure!(Reset, f, f.by_stamps_ns.map(time)));
             page.table(table);
-            page.note("Frame-loss method: lost frames by the offered rate. Time-stamp method: from the last frame before the longest outage to the first after it. Means over the runs after which frames came again.");
+            page.note("Frame-loss method: lost frames divided by the offered rate. Time-stamp method: from the last frame before the longest outage to the first frame after it. Means over the runs in which frames passed again.");
         }
         Benchmark::ForwardingRate => {
             let table = rows()
@@ -296,7 +296,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                 .column("MFR", unit, figure!(ForwardingRate, f, fps(f.mfr)))
                 .column("at offered", "load", figure!(ForwardingRate, f, fps(f.mfr_offered)));
             page.table(table);
-            page.note("FRMOL: forwarding rate at the maximum offered load. MFR: the highest forwarding rate at any load. An MFR clearly above the FRMOL is a collapse under overload (livelock).");
+            page.note("FRMOL: forwarding rate at the maximum offered load. MFR: the highest forwarding rate at any load. An MFR clearly above the FRMOL shows a collapse under overload (livelock).");
         }
     }
 }
@@ -323,8 +323,7 @@ fn loss(at: &AtLoad) -> f64 {
     if at.sent > 0 { at.lost as f64 / at.sent as f64 } else { 0.0 }
 }
 
-/// RFC 2544, section 26.1: frame sizes against frames/s, with the theoretical rate of the medium.
-/// The shortest intervals between bursts without loss (section 21).
+/// The shortest intervals between bursts without loss (RFC 2544, section 21).
 fn bursts(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], (scale, unit): (f64, &'static str)) {
     let of = |result: &Result<'_>| {
         let Figures::Throughput(found) = &result.tested.figures else { return None };
@@ -345,9 +344,10 @@ fn bursts(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], (scale, 
         .column("burst", "to burst", |(_, (frames, _, fps))| span(frames / fps * 1e9))
         .column("shortest", "pause", |row| span(pause(row) * 1e9));
     page.section("Bursts (RFC 2544, 21)", table);
-    page.note("The shortest interval between bursts that loses no frame: from the beginning of one to that of the next, and from the last frame of one to the first of the next.");
+    page.note("The shortest interval between bursts without loss: from the first frame of a burst to the first of the next, and from the last frame to the first of the next (pause).");
 }
 
+/// RFC 2544, section 26.1: throughput over the frame size, with the theoretical rate of the medium.
 fn throughput_graph(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], medium: bool) {
     let known = found.iter().filter_map(|result| {
         let Figures::Throughput(throughput) = &result.tested.figures else { return None };

@@ -62,7 +62,7 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
     }
 }
 
-/// Each direction by itself, of cells whose frames go both ways.
+/// The figures of each direction, for cells with both.
 fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     let ways: Vec<(&Row, &DirectionRow)> =
         rows.iter().flat_map(|row| row.directions.iter().map(|way| (*row, way))).collect();
@@ -178,7 +178,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         page.note(format!("No stamps of hardware: {why}."));
     }
     if two_clocks {
-        page.note("The comparison may be wrong by so much (clocks, +/-), and the latencies with it. PDV does not depend on the offset of the clocks, only on their drift within a trial.");
+        page.note("clocks, +/-: error of the comparison, and so of the latencies. PDV does not depend on the offset of the clocks, only on their drift within a trial.");
     }
     let unknown = rows.iter().filter(|r| compared(r) >= r.latency_ns.get("p50").copied());
     let unknown: Vec<String> = unknown.map(|r| shown.numbered(r.slot)).collect();

@@ -132,7 +132,7 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
     .join("; ")
 }
 
-/// The properties that set a slot's frames apart from plain ones: networks, random ports, a share of IPv6 frames. Older records do not tell.
+/// The modifiers of a slot's frames: networks, random ports, a share of IPv6 frames. Older records do not have them.
 pub fn modifiers(slot: &Slot) -> String {
     let Some(traffic) = &slot.traffic else { return String::new() };
     let (flows, headers) = (&traffic.flows, traffic.frame.extensions);

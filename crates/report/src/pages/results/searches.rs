@@ -1,4 +1,4 @@
-//! Rates that were searched for: the bounds of each goal, and the loss at each load.
+//! Results of searches: the bounds of each goal, and the loss at each load.
 
 use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::{Shown, pictures};
@@ -7,9 +7,9 @@ use linerate_measure::experiment::{Method, Trials};
 use linerate_measure::record::{Direction, Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
 
-/// Searches whose loads are shown one by one.
+/// Most searches whose loads are listed.
 const MOST: usize = 4;
-/// PDR above NDR by this factor: noise sets the NDR.
+/// A PDR above the NDR by this factor is a wide gap.
 const WIDE: f64 = 1.1;
 
 /// The sentences, the table of results, and the loads of each search.
@@ -71,14 +71,14 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
         page.item("- ", text, Tone::Note);
     }
     if shown.campaign.slots.iter().any(|slot| slot.direction == Direction::Both) {
-        page.note("Where frames go both ways, loads are those of each direction: twice as many frames pass. Loss is that of both directions together.");
+        page.note("With frames in both directions, loads are those of each direction: twice as many frames pass. Loss covers both directions.");
     }
-    page.note("A load counts as offered where the tester kept it within 0.5 %.");
+    page.note("A load counts as offered if the tester kept it within 0.5 %.");
     if searches.iter().any(|search| !search.goals.is_empty()) {
         page.note("Bounds are loads; conditional throughput is the lower bound less the loss there.");
     }
     if searches.iter().flat_map(|search| &search.goals).any(|goal| goal.interval != [None; 2]) {
-        page.note("By all full trials, the load where the goal begins to fail lies in the 95 % interval: another search would end there, unless the machine has changed.");
+        page.note("The 95 % interval, from all full trials, is that of the load where the goal begins to be missed. Another search ends within it, unless the machine changes.");
     }
     searches.iter().take(MOST).for_each(|search| loads(page, shown, search));
 }
@@ -98,10 +98,7 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
         _ => {
             let last = falling.last().map_or(search.limits.max, |load| load.load);
             let stopped = search.stopped(shown.summary.stopped);
-            format!(
-                "{who}: incomplete, nothing is known below {} frames a second; {stopped}.",
-                words(last, 4)
-            )
+            format!("{who}: incomplete, without trials below {} frames a second; {stopped}.", words(last, 4))
         }
     }
 }
@@ -116,7 +113,7 @@ fn unit(shown: &Shown<'_>) -> (f64, &'static str) {
     rate_unit(bounds.chain(curves.map(|search| search.limits.max)).fold(0.0, f64::max))
 }
 
-/// How far the trials tell where the goal begins to be missed.
+/// The 95 % interval of the load where the goal begins to be missed.
 fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
     let end = |load: f64| rate(load, scale, 4).text().to_owned();
     match goal.interval {
@@ -140,7 +137,7 @@ fn seconds(ns: u64) -> String {
 pub fn terms(goal: &Goal, trials: &Trials) -> String {
     let loss =
         if goal.loss > 0.0 { format!("at most {} % loss", percent(goal.loss)) } else { "no loss".into() };
-    let apart = format!("bounds {} % of the upper one apart", percent(goal.width));
+    let apart = format!("bounds within {} % of the upper one", percent(goal.width));
     if trials.method == Method::Bisection {
         let further = match trials.verify {
             0 => String::new(),
@@ -199,7 +196,7 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
     }
 }
 
-/// Where the bounds seem to be, if too few trials were made to know one.
+/// The probable bounds, if the trials are too few to decide.
 fn so_far(search: &Searched, goal: &SearchedGoal) -> String {
     let misses = |load: &&SearchedLoad| load.loss > goal.goal.loss;
     let high = search.loads.iter().find(misses);
@@ -209,13 +206,13 @@ fn so_far(search: &Searched, goal: &SearchedGoal) -> String {
     let known: Vec<String> = low.into_iter().chain(high).collect();
     match known.is_empty() || search.ended.is_some() {
         true => String::new(),
-        false => format!("; by too few trials to tell, {}", known.join(", and ")),
+        false => format!("; too few trials to decide, but {}", known.join(", and ")),
     }
 }
 
-/// How far apart searches end by chance, if that is more than the bounds are.
+/// Where another search could end, if the interval is much wider than the bounds.
 fn chance(search: &Searched, goal: &SearchedGoal, apart: f64) -> String {
-    let said = "; but by these trials, another search could end";
+    let said = "; by these trials, another search could end";
     match goal.interval {
         [Some(low), Some(high)] if high - low <= 2.0 * apart => String::new(),
         [Some(low), Some(high)] => {
@@ -229,12 +226,12 @@ fn chance(search: &Searched, goal: &SearchedGoal, apart: f64) -> String {
     }
 }
 
-/// The rate of both directions, where a load is that of each.
+/// The rate of both directions together.
 fn together(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
     let ways = shown.campaign.slots.get(search.slot).map_or(1, |slot| slot.direction.ways().len());
     match goal.outcome.conditional.filter(|_| ways > 1) {
         Some(rate) => {
-            format!(" That is the load of each direction: {} both together.", words(rate * ways as f64, 4))
+            format!(" This is the load of each direction; both together {}.", words(rate * ways as f64, 4))
         }
         None => String::new(),
     }
@@ -248,11 +245,11 @@ fn why(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
             let asked = shown.planned.experiment.trials.max_fps == Some(search.limits.max);
             let by = if asked { "was asked for" } else { "the tester keeps" };
             let most = words(search.limits.max, 4);
-            format!("the goal is met at the highest load that {by}, {most}: the DUT may do more")
+            format!("the goal is met at the highest load that {by}, {most}: the DUT may be faster")
         }
         Some(Irregular::MinLoad) if search.is_silent() => NOTHING_PASSES.into(),
         Some(Irregular::MinLoad) => {
-            format!("not even the lowest load, {}, meets the goal", words(search.limits.min, 4))
+            format!("even the lowest load, {}, misses the goal", words(search.limits.min, 4))
         }
         Some(Irregular::Unfinished) if search.ended.is_none() => {
             format!("{}, so the result is irregular", search.stopped(shown.summary.stopped))
@@ -262,7 +259,7 @@ fn why(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
     }
 }
 
-/// A wide gap between the rate without loss and the one with a little.
+/// A note about a wide gap between the rate without loss and the rate with little loss.
 fn gap(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
     let rate = |lossless: bool| {
         let goal = search.goals.iter().find(|goal| (goal.goal.loss == 0.0) == lossless)?;
@@ -276,7 +273,7 @@ fn gap(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
         None => format!("{}, and no load meets {}", words(with, 4), strict.name),
     };
     page.note(format!(
-        "{}: {loose} is {apart}. So wide a gap is not a lack of capacity: a few frames are lost at any load, by stops of the DUT or of this machine, by chance, or one in so many.",
+        "{}: {loose} is {apart}. So wide a gap does not mean a lack of capacity: a few frames are lost at any load, because the DUT or this machine stops now and then, or drops one frame in N.",
         shown.name(search.slot)
     ));
 }
@@ -332,7 +329,7 @@ fn loads(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
     let asked = shown.planned.experiment.trials.max_fps.filter(|asked| *asked > 1.001 * search.limits.max);
     if let Some(asked) = asked {
         page.note(format!(
-            "The highest load is {}, not the {} that were asked for: the links, or the tester beside the busy DUT, carry no more.",
+            "The highest load is {} instead of the requested {}: the links, or the tester beside the busy DUT, cannot carry more.",
             words(search.limits.max, 4),
             words(asked, 4)
         ));
