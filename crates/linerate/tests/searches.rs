@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Load of a trial of 100 ms: its warm-up lasts as long as its window.
 const LOAD_SECONDS: f64 = 0.2;
 
-/// The result of a search for one goal. A search whose cause of loss was the tester has none, and is made again.
+/// The result of a search for one goal. A search that ended because of the tester is repeated.
 fn searched(line: &str) -> Value {
     for _ in 0..5 {
         let records = Scratch::new();
@@ -36,7 +36,7 @@ fn tested(line: &str, test: &str) -> Value {
     found["summary"]["benchmarks"][0]["tests"][0]["figures"][test].clone()
 }
 
-/// Forwarding is off for 100 ms: both methods find the same time, and no less. A link of so many bits carries 20,000 frames/s.
+/// Forwarding is off for 100 ms: both methods find the same time, and no less. A link of this speed carries 20,000 frames/s.
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_both_methods_find_the_time_of_an_interruption() {
@@ -135,7 +135,7 @@ fn takes_minutes_two_searches_for_the_same_rate_agree_within_their_intervals() {
     eprintln!("{pairs:#?}");
 }
 
-/// A plan of a DUT that does something to itself once it has got 30,000 frames.
+/// A plan whose DUT carries out a command once it has received 30,000 frames.
 fn changing(trials: &str, what: &str) -> Ended {
     let scratch = Scratch::new();
     let run = format!(

@@ -41,7 +41,7 @@ proptest! {
         prop_assert!(all.iter().all(|trial| (limits.min..=limits.max).contains(&trial.load)));
     }
 
-    /// Of a system that loses what it has no room for, every search finds the rate.
+    /// Every search finds the rate of a system that loses only the frames above its capacity.
     #[test]
     fn a_rate_is_found_whatever_the_range(min in 1.0f64..1e4, factor in 1.1f64..1e5, at in 0.01f64..0.99) {
         let limits = Limits::new(min, min * factor).unwrap();

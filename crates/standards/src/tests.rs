@@ -512,7 +512,7 @@ fn virtual_links_have_no_medium_and_meet_no_row_that_needs_one() {
     assert_eq!(now["2544-25"].0, Status::Deviation);
 }
 
-/// What frames a campaign has, and the rows that follow from it.
+/// The frames of a campaign, and the rows that follow from them.
 #[test]
 fn ipv6_bursts_and_source_addresses_are_judged_by_the_frames_that_were_sent() {
     let with = |changes: &[fn(&mut Traffic)]| {

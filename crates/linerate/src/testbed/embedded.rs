@@ -424,7 +424,7 @@ impl Testbed for SequentialLabs {
 pub struct Tester {
     /// By kind of traffic, with its directions; each can aim at every lane.
     generators: BTreeMap<usize, (Box<dyn Port>, usize)>,
-    /// One per lane: at its end, and at its beginning where frames go both ways.
+    /// One per lane at its end and, with both directions, one at its beginning.
     receivers: Vec<Ends>,
 }
 

@@ -41,8 +41,8 @@ duration = "50 ms"
 blocks = 3
 "#;
 
-/// Every frame from the outside answers one from the inside: rules that let connections be opened from the inside alone pass it
-/// where they keep states, and drop it where they do not. The page says so.
+/// Every frame from the outside answers one from the inside. Rules that allow only the inside to open connections pass it if they keep
+/// states, and drop it otherwise. The page says so.
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
 fn rules_that_pass_one_direction_show_as_such() {

@@ -57,7 +57,7 @@ fn broadcast_frames_count_apart_and_256_networks_have_routes() {
     }
 }
 
-/// One pair of addresses lies in the networks of the DUT's links: RFC 2544 then asks for no routing updates.
+/// One pair of addresses lies in the networks of the DUT's links, for which RFC 2544 requires no routing updates.
 #[test]
 #[ignore = "needs root"]
 fn destinations_of_one_network_are_directly_connected() {

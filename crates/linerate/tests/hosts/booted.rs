@@ -58,7 +58,7 @@ fn resets(lab: &RealLab, shown: &str) -> Vec<(Value, u64, u64)> {
     found
 }
 
-/// A program that cuts the power for so many seconds: all links of the DUT are dead, that of its management too. It writes down when the
+/// A program that cuts the power for a number of seconds: all links of the DUT are dead, also that of its management. It writes down when the
 /// power went and came, and boots the DUT then: with its static routes, and without its rules.
 fn cuts_power(lab: &RealLab, seconds: u32) -> String {
     let (boot_id, path) = (tells_boots(lab), lab.scratch.file("power"));

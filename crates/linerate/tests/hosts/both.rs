@@ -6,7 +6,7 @@ use linerate_linux::net::netlink::Route;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Both directions at a low rate, without rules, with such that keep states, and with those that lose one in ten one way.
+/// Both directions at a low rate: without rules, with stateful rules, and with rules that drop a tenth of one direction.
 const PLAN: &str = r#"
 title = "Both directions"
 question = "Where is what lost?"
@@ -48,7 +48,7 @@ fn counts(trial: &Value, way: usize) -> [u64; 3] {
     ["sent", "received", "lost"].map(|count| trial["directions"][way][count].as_u64().unwrap())
 }
 
-/// Every frame of each direction is received or was lost at a known place, by all counts that there are.
+/// By all counts, every frame of each direction is received or lost at a known place.
 #[track_caller]
 fn conserved(trial: &Value) {
     let failed = trial["audit"]["checks"].as_array().unwrap().iter().filter(|check| check["ok"] != true);
@@ -112,7 +112,7 @@ fn one_host_or_several_send_and_count_at_each_side() {
     }
 }
 
-/// IPv6 between IPv4, with random addresses, ports and Ethernet sources, in both directions.
+/// IPv6 mixed with IPv4, with random addresses, ports and Ethernet sources, in both directions.
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn versions_are_mixed_between_hosts() {

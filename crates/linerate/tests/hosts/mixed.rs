@@ -96,7 +96,7 @@ fn a_counter_of_another_kind_counts_what_linerate_sends() {
     measures(&lab, "linerate", "pkt-gen");
 }
 
-/// The router forwards nothing for a while, under load, or its link is down; afterwards all is as before.
+/// Under load, the router stops forwarding for a while, or its link is down; afterwards its settings are restored.
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn takes_minutes_an_event_befalls_a_host_under_load_and_is_undone() {
@@ -118,7 +118,7 @@ fn takes_minutes_an_event_befalls_a_host_under_load_and_is_undone() {
     }
 }
 
-/// No daemon forwards here: not one frame is lost, and another daemon runs. One that was killed may wait for a busy init.
+/// No daemon forwards here: no frame is lost, and a new daemon runs. The killed one may wait for a busy init.
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn takes_minutes_a_process_of_a_host_is_killed_under_load_and_started_again() {
@@ -142,7 +142,7 @@ fn takes_minutes_a_process_of_a_host_is_killed_under_load_and_started_again() {
     assert_eq!(last["loss_ratio"], 0.0, "{last:#}");
 }
 
-/// Before the first trial, and not after hours of throughput.
+/// linerate refuses before the first trial, not after hours of throughput.
 #[test]
 #[ignore = "needs root, openssh-server and trafgen"]
 fn tests_that_a_lab_cannot_make_are_refused_at_once() {

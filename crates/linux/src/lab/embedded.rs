@@ -159,7 +159,7 @@ pub struct Lane {
     pub receiver: Interface,
     /// Receive queues of the receiver's interface: at least those of the layout.
     pub receiver_queues: u32,
-    /// Those of the generator's interface, which receives where frames go both ways.
+    /// Receive queues of the generator's interface, which receives with both directions.
     pub generator_queues: u32,
     /// Two generator CPUs send into one receive queue of the DUT: then the kernel's count of frames that found it full is too
     /// low. At its inside, and at its outside.

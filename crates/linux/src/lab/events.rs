@@ -1,4 +1,4 @@
-//! What befalls a lane's DUT while a load runs: made ready before the load, and undone after its time.
+//! Events that interrupt a lane's DUT while a load runs: prepared before the load, and undone after their time.
 
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
 use super::room::{self, Door};

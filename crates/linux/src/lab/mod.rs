@@ -39,7 +39,7 @@ pub struct LabSpec {
     pub generator_cpus: Vec<u32>,
     /// CPUs of the DUT's NAPI threads, in threaded mode.
     pub dut_cpus: Vec<u32>,
-    /// Whether frames go both ways, so that the DUT's outside card and the inside of the tester receive as well.
+    /// Whether frames go in both directions, so that the DUT's outside card and the tester's inside receive as well.
     pub both_ways: bool,
     /// Longest frame in bytes with FCS.
     pub longest_fcs: u16,

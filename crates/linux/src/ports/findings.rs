@@ -1,4 +1,4 @@
-//! What a receiver finds out about single frames, where a load asks for it: outages, the last loss, exact delays and their
+//! Findings of a receiver about single frames, if a load asks for them: outages, the last loss, exact delays and their
 //! differences, and tagged frames. receiver.bpf.c finds the same; change both. Times are of the receiver's CLOCK_MONOTONIC.
 
 use linerate_measure::counters::{Delays, OUTAGES, Outage, PortCounters};

@@ -1,4 +1,4 @@
-//! When the frames of a load are due. generator.bpf.c does the same for XDP live frames: change both.
+//! Pacing: when the frames of a load are due. generator.bpf.c does the same for XDP live frames: change both.
 
 use super::port::monotonic_ns;
 use linerate_wire::{Load, Traffic};
@@ -61,7 +61,7 @@ pub(super) struct Burst {
     epoch_ns: u64,
     /// From the begin of a burst to the begin of the next.
     pub period: u64,
-    /// From the beginning of the first one to that of the next.
+    /// From the begin of the first burst to the begin of the next.
     next: u64,
     /// Begin of the present burst (0 between bursts), and end of the last one.
     began_ns: u64,

@@ -54,10 +54,10 @@ pub(super) trait Transmit: Send + 'static {
     /// Nothing is due for a moment.
     fn idle(&mut self, _tally: &Tally) {}
 
-    /// The load is over: sees to the frames that are still on their way.
+    /// The load is over: waits for frames that have not left.
     ///
     /// # Errors
-    /// They do not leave.
+    /// Some cannot leave.
     fn finish(&mut self, _tally: &Tally) -> Result<(), Error> {
         Ok(())
     }
@@ -78,7 +78,7 @@ pub(super) struct Tally {
     bursts: AtomicU64,
     bursts_ns: AtomicU64,
     sequence: AtomicU64,
-    /// Of the second kind of frames: those of this load, which the other counters have as well, and the next number.
+    /// Mixed IPv6 frames of this load, which the other counters include, and the next sequence number.
     second: AtomicU64,
     second_sequence: AtomicU64,
     finished: AtomicBool,
@@ -93,7 +93,7 @@ impl Tally {
         add(&self.bytes, bytes);
     }
 
-    /// So many frames were refused by the port.
+    /// Counts frames that the port refused.
     #[inline]
     pub fn refused(&self, frames: u64) {
         add(&self.refused, frames);
@@ -147,7 +147,7 @@ pub(super) struct UserGenerator<T: Transmit> {
 struct Member<T> {
     cpu: u32,
     stream: u16,
-    /// Of its IPv6 frames between others.
+    /// The stream of its mixed IPv6 frames.
     second: Option<u16>,
     tally: Arc<Tally>,
     /// Locked by the thread while it runs.

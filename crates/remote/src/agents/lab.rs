@@ -66,7 +66,7 @@ pub struct RealLab {
 /// A kind of traffic.
 struct Kind {
     traffic: Traffic,
-    /// How many directions it takes.
+    /// Number of its directions.
     ways: usize,
     /// Whether its generators are there.
     prepared: bool,
@@ -121,7 +121,7 @@ impl RealLab {
         Ok(RealLab { agents, cabling, kinds: all, receives, campaign })
     }
 
-    /// How many directions a kind takes.
+    /// Number of directions of a kind.
     pub fn ways(&self, kind: usize) -> usize {
         self.kinds[kind].ways
     }

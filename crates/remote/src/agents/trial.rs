@@ -185,7 +185,7 @@ impl Trial<'_> {
         self.members.iter().map(|member| member.agent.compare_clocks()).collect()
     }
 
-    /// Puts the ages of frames that both ends' cards, or their drivers, have stamped in the place of those by the generator's program.
+    /// Replaces the latencies by the generator's program with those of frames that the cards, or their drivers, stamped at both ends.
     fn compare_stamps(&self, flown: &mut Flown, apart: &[Pair]) {
         let (mut why, mut by_cards) = (Vec::new(), [true; 2]);
         let mut read = |agent: &Agent, ports: &[String], end: usize| {
@@ -238,7 +238,7 @@ impl Trial<'_> {
         self.members.first().map_or(0, |member| member.ways.len())
     }
 
-    /// The clock of each member that sends as seen from each that receives its frames; none where one machine has both.
+    /// The clocks of sending members as seen from the members that receive their frames; `None` if one machine has both.
     fn apart(&self, offsets: &[Offset]) -> Vec<Pair> {
         let mut pairs = Vec::new();
         for way in 0..self.ways() {
@@ -298,7 +298,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// One that is lost ends the trial, even while another one is read.
+    /// A lost agent ends the trial, even while another one is read.
     fn check_all(&self) -> Result<()> {
         self.members.iter().try_for_each(|member| match member.agent.lost() {
             Some(lost) => Err(member.agent.lost_while("a load was under way", &lost)),
