@@ -503,7 +503,7 @@ fn tests_of_rfc_2544_that_stop_go_on_where_they_were() {
     std::fs::write(&file, all[..kept].join("\n") + "\n").unwrap();
     std::fs::remove_file(format!("{out}/summary.json")).unwrap();
     let resumed = linerate_line(&format!("run --resume {out} {args}")).run().ok();
-    assert!(resumed.stderr.contains(&format!("going on after {kept} trial")), "{resumed:?}");
+    assert!(resumed.stderr.contains(&format!("continuing after {kept} trial")), "{resumed:?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), all.len());
 }
 
@@ -610,7 +610,7 @@ fn an_estimate_sends_nothing_and_names_each_test() {
     linerate_line(&format!("rfc2544 {plan} --estimate")).run().ok();
     linerate_line(&format!("rfc2544 {plan} --simulate ok"))
         .run()
-        .fails(2, &["100 % of the load", "--link-speed"]);
+        .fails(2, &["the load that is 100 % is unknown", "--link-speed"]);
     linerate_line("rfc2544 --test reset --simulate ok")
         .run()
         .fails(2, &["the test reset", "no variant has an event"]);
@@ -691,7 +691,7 @@ fn both_ip_versions_are_searched_and_what_is_given_twice_is_refused() {
         (
             "search --simulate ok --max 5kpps --duration 20ms",
             0,
-            "the highest load that was asked for, 5.000 thousand: the DUT may do more",
+            "the highest load that was asked for, 5.000 thousand: the DUT may be faster",
         ),
         (
             "rfc2544 --simulate ok --quick --size 64 --test throughput --duration 20ms",

@@ -2,7 +2,7 @@
 
 use super::experiment::{Experiment, Kept, Random};
 use super::order::crossed;
-use super::outside::{Outside, namespaces_of};
+use super::outside::{Outside, alone, namespaces_of};
 use std::time::{Duration, Instant};
 
 /// Results of all kills.
@@ -167,6 +167,7 @@ fn takes_minutes_campaigns_survive_a_hundred_kills() {
 /// Over everything that a campaign does: the labs are built, flows are learned, the batch size is chosen, trials run, labs take
 /// turns, everything is taken down.
 fn campaigns_survive_kills(kills: usize) {
+    let _alone = alone();
     let began = Instant::now();
     let before = Outside::now();
     let (mut all, mut most) = (0, 0);

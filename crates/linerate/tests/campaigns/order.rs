@@ -112,7 +112,7 @@ fn goes_on_after(cut: usize, whole: &Experiment) {
     let mut before = Kept::default();
     assert_eq!(before.check(&experiment), cut);
     let ended = experiment.resume("").run();
-    assert!(ended.stderr.contains(&format!("going on after {cut} trial")), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("continuing after {cut} trial")), "{}", ended.stderr);
     assert_eq!(before.check(&experiment), 48 - cut);
     experiment.is_complete(ended);
     experiment.blocks_are_complete(BLOCKS);

@@ -3,6 +3,7 @@
 use super::experiment::Experiment;
 use crate::common::{self, Program, wait_for};
 use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The host, as far as a campaign could change it.
 pub struct Outside {
@@ -23,6 +24,13 @@ const SETTINGS: [&str; 7] = [
     "net/netfilter/nf_conntrack_max",
     "net/netfilter/nf_conntrack_buckets",
 ];
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Keeps other tests of this program from changing the host until it is dropped: linerate refuses to change it twice at once.
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn said(program: &str, args: &[&str]) -> String {
     Program::new(program).args(args).run().ok().stdout

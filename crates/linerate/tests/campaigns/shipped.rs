@@ -35,6 +35,7 @@ fn faults(file: &Path) -> Vec<String> {
     let scratch = Scratch::new();
     let plan = fs::read_to_string(file).unwrap();
     fs::write(scratch.path().join("plan.toml"), shortened(&plan)).unwrap();
+    let _alone = super::outside::alone();
     let args = ["run", "plan.toml", "--quick", "--allow-host-changes", "--json", "--out", "records"];
     let ended = linerate(args).dir(scratch.path()).within(120).run().no_panic();
     match ended.status.code() {

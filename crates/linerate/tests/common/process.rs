@@ -140,6 +140,14 @@ impl Running {
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0, "signal {signal} to {}", self.name);
     }
 
+    /// Whether it handles a signal, and does not end by it.
+    pub fn handles(&self, signal: i32) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = mask.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+        mask >> (signal - 1) & 1 == 1
+    }
+
     /// Waits until a line with this text appears on its standard output, and leaves the rest to be read.
     pub fn wait_for_line(&mut self, text: &str) -> String {
         let mut stdout = BufReader::with_capacity(1, self.stdout.take().unwrap());

@@ -19,7 +19,7 @@ fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() 
     let was_left_with_rules = has_rules();
     let ended = lab.resume();
     assert!(ended.stdout.contains("Ended after"), "{}", ended.stderr);
-    assert!(ended.stderr.contains(&format!("going on after {kept} trial")), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("continuing after {kept} trial")), "{}", ended.stderr);
     // A change that was killed between the journal's entry and the change itself is undone as well: without rules there may still
     // be an entry.
     let put_back = ended.stderr.contains("dut: restored settings that an interrupted run had changed");
@@ -53,7 +53,7 @@ fn a_variant_that_cannot_be_set_up_is_marked_and_the_others_go_on() {
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("; false` could not be set"), "{}", ended.stderr);
     assert!(ended.stderr.contains("?[31mno") && !ended.stderr.contains('\u{1b}'), "{:?}", ended.stderr);
-    assert!(ended.stderr.contains("the others go on"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("the campaign continues with the others"), "{}", ended.stderr);
     let first = ended.stdout.split("\ncell").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     let why = "broken could not be measured: all 2 trials failed their audit (the first: dut: command";
     assert!(first.contains(why), "not in the first lines:\n{}", ended.stdout);

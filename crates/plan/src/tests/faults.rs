@@ -63,7 +63,7 @@ const BAD: [(&str, &str, &str); 88] = [
     ("traffic.extension-headers = \"chain\"\n[variants.a]", "in IPv6 UDP frames", ""),
     ("traffic.extension-headers = \"esp\"\n[variants.a]", "is not one of", ""),
     ("traffic = { flows = 10, networks = 256 }\n[variants.a]", "10 flows cannot go to 256 networks", "flows = 256"),
-    ("traffic = { burst = 1, rate = \"1 kpps\" }\n[variants.a]", "a burst needs two frames", "two frames"),
+    ("traffic = { burst = 1, rate = \"1 kpps\" }\n[variants.a]", "a burst needs two frames", "2 or more"),
     ("[variants.a]\nevent.what = \"reboot\"", "reboot: this machine would go down", "lab file"),
     ("[variants.a]\nevent.what = \"power-off\"", "power-off: this machine would go down", "lab file"),
     ("[variants.a]\nrules = { before = 5 }", "lacks tool and filter", "nftables"),
@@ -231,7 +231,7 @@ const SEARCHES: [(&str, &str, &str, &str); 19] = [
     ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\ngoals = [\"ndr\"]", "this key needs measure = \"search\"", "search"),
     ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\nblocks = 5", "a search ends by itself", "leave it out"),
     ("", "measure = \"rfc2544\"", "the load waits for the DUT", "threaded"),
-    ("lab.mode = \"threaded\"", "measure = \"search\"\nmethod = \"bisection\"", "one goal, and not also pdr", "goals"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\nmethod = \"bisection\"", "one goal, not also for pdr", "goals"),
     ("lab.mode = \"threaded\"", "measure = \"loss-curve\"\nwidth = \"1 %\"", "this key needs measure = \"search\"", "search"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\nblocks = 5", "a search ends by itself", "budget"),
 ];
