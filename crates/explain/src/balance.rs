@@ -1,7 +1,9 @@
 //! How evenly frames are spread over receive queues, or over the CPUs of receive packet steering (RPS).
 
 use crate::case::Case;
+use linerate_hosts::watch::queues::Layout;
 use linerate_measure::record::{Balance, Place};
+use linerate_measure::watch::Interface;
 use linerate_stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,39 +47,31 @@ fn shares(place: Place, mut places: BTreeSet<u32>, trials: Vec<BTreeMap<u32, u64
 
 /// The frames of a trial by its DUT's counters: by place of a kind.
 pub fn frames_by_place(counters: &BTreeMap<String, u64>, kind: Place) -> BTreeMap<u32, u64> {
-    let of = match kind {
-        Place::Queue => received_queue,
-        Place::Cpu => entered,
-    };
-    by_place(counters.iter().map(|(name, n)| (name.as_str(), *n)), of)
-}
-
-/// Frames by receive queue.
-pub(crate) fn by_queue<'a>(counters: impl IntoIterator<Item = (&'a str, u64)>) -> BTreeMap<u32, u64> {
-    by_place(counters, received_queue)
-}
-
-fn by_place<'a>(
-    counters: impl IntoIterator<Item = (&'a str, u64)>,
-    of: impl Fn(&str) -> Option<u32>,
-) -> BTreeMap<u32, u64> {
-    let mut all = BTreeMap::new();
-    for (number, frames) in counters.into_iter().filter_map(|(name, n)| Some((of(name)?, n))) {
-        *all.entry(number).or_default() += frames;
+    let named = counters.iter().map(|(name, n)| (name.as_str(), *n));
+    match kind {
+        Place::Queue => by_queue(named),
+        Place::Cpu => by_cpu(named),
     }
-    all
 }
 
-/// The number of a receive queue in the name of a counter of its frames: `in: rx_queue_3_xdp_packets`, `in: rx3_packets`,
-/// `dev.ix.0.queue3.rx_packets`.
-fn received_queue(name: &str) -> Option<u32> {
-    let name = name.strip_prefix("in: ")?;
-    let ours = name.contains("rx")
-        && (name.ends_with("packets") || name.ends_with("pkts") || name.ends_with("_cnt"));
-    let of_queue = name.rsplit_once("queue").or_else(|| name.rsplit_once("rx")).filter(|_| ours)?.1;
-    let digits: String =
-        of_queue.trim_start_matches(['_', '-', '.', '[']).chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok()
+/// Frames by receive queue of the inside interface: `in: rx_queue_3_packets`, `in: dev.ix.0.queue3.rx_packets`. A queue without a
+/// frame may have no counter.
+pub(crate) fn by_queue<'a>(counters: impl IntoIterator<Item = (&'a str, u64)>) -> BTreeMap<u32, u64> {
+    let of_driver = |name: &'a str| {
+        let name = name.strip_prefix("in: ")?;
+        // FreeBSD: the driver and its unit.
+        Some(name.strip_prefix("dev.").and_then(|name| name.splitn(3, '.').nth(2)).unwrap_or(name))
+    };
+    let (names, values): (Vec<&str>, Vec<u64>) =
+        counters.into_iter().filter_map(|(name, n)| Some((of_driver(name)?, n))).unzip();
+    let mut interface = Interface::default();
+    Layout::of(&names).fill(&names, &values, &mut interface);
+    let received = (0..).zip(&interface.queues).filter_map(|(n, queue)| Some((n, queue.rx?.packets)));
+    received.filter(|(_, frames)| *frames > 0).collect()
+}
+
+fn by_cpu<'a>(counters: impl IntoIterator<Item = (&'a str, u64)>) -> BTreeMap<u32, u64> {
+    counters.into_iter().filter_map(|(name, n)| Some((entered(name)?, n))).collect()
 }
 
 #[cfg(test)]
@@ -92,8 +86,12 @@ mod tests {
             "in: dev.ix.0.queue3.rx_packets",
             "in: rx-3.packets",
             "in: queue_3_rx_cnt",
+            "in: [3]: rx_ucast_packets",
+            "in: Rx Queue 3: ucast pkts rx",
         ];
-        assert_eq!(names.map(received_queue), [Some(3); 5]);
+        for name in names {
+            assert_eq!(by_queue([(name, 7)]), [(3, 7)].into(), "{name}");
+        }
         for other in [
             "in: rx_packets",
             "out: rx_queue_3_packets",
@@ -101,7 +99,7 @@ mod tests {
             "in: rx_queue_0_drops",
             "Ip.InReceives",
         ] {
-            assert_eq!(received_queue(other), None, "{other}");
+            assert_eq!(by_queue([(other, 7)]), [].into(), "{other}");
         }
     }
     #[test]

@@ -80,7 +80,11 @@ pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
             ["netstat", "-m"] => all.extend(mbufs(text)),
             ["netstat", "-s"] => facts.answer(&Question::Statistics, text.as_bytes(), 0),
             ["netstat", ..] => facts.answer(&Question::Counters, text.as_bytes(), 0),
-            ["ethtool", "-S", name] => all.extend(of_end(procnet::parse_driver(text), name)),
+            ["ethtool", "-S", name] => {
+                let (names, values) = procnet::driver(text);
+                let named = names.iter().map(|name| shown(name)).zip(values);
+                all.extend(of_end(named.collect(), name));
+            }
             ["sysctl", "-i", "kern.cp_times"] => all.extend(ticks(text)),
             ["sysctl", "-i", name] => all.extend(of_end(numbers(text), name)),
             ["sysctl", ..] => all.extend(numbers(text)),

@@ -6,6 +6,7 @@ pub mod agent;
 pub mod clock;
 pub mod configuration;
 pub mod counters;
+pub mod cpus;
 pub mod dut_changes;
 pub mod phases;
 pub mod pktgen;

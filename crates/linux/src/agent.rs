@@ -7,12 +7,13 @@ mod ports;
 
 use crate::error::Error;
 use crate::host::changes::{Host, HostChanges};
-use crate::host::cpu::{self, CpuTimes};
+use crate::host::cpu;
 use crate::ports::answer::Answerer;
 use crate::ports::{go_first, monotonic_ns};
 use crate::trial::sleep_until;
 use linerate_hosts::agent::message::{Fault, Lines, Order, Reply, Request, Sample, encode};
 use linerate_hosts::agent::server::{Action, Event, Session};
+use linerate_hosts::systems::Kernel;
 use linerate_measure::counters::PortCounters;
 use linerate_wire::Load;
 use ports::Made;
@@ -278,7 +279,7 @@ impl Worker {
         let flown = self.ports.iter_mut().filter(|(name, _)| names.contains(name)).collect();
         let mut flight =
             Flight { at_ns: at_ns.max(monotonic_ns()), order, flown, to: &self.to, cancel: &self.cancel };
-        let cpu_times = || CpuTimes::read(Path::new("/")).ok();
+        let cpu_times = || cpu::times(Path::new("/")).ok();
         let mut before = None;
         let flown = flight.start().and_then(|()| {
             before = cpu_times();
@@ -294,7 +295,8 @@ impl Worker {
             }
         }
         flight.report();
-        let cpus = after.zip(before).map(|(after, before)| after.since(&before)).unwrap_or_default();
+        let cpus =
+            after.zip(before).map(|(after, before)| after.since(&before, Kernel::Linux)).unwrap_or_default();
         Ok(Reply::Ended { faults, cpus })
     }
 }

@@ -166,6 +166,7 @@ impl Reader {
         interface.speed = card.speed;
         if let Some((names, layout)) = &mut card.counters {
             let mut values = Vec::new();
+            interface.driver_at_ns = monotonic_ns();
             match self.ethtool.read_stats(&link.name, names, &mut values) {
                 Ok(changed) => {
                     if changed {

@@ -1,7 +1,7 @@
 //! Counters of Linux under /proc, by name.
 
-use super::text::{pairs, shown};
 pub use linerate_measure::collector::{Counters, grown};
+use std::collections::BTreeMap;
 
 /// The files below /proc of a network namespace.
 pub const OF_NAMESPACE: [&str; 4] = ["net/snmp", "net/netstat", "net/snmp6", "net/stat/nf_conntrack"];
@@ -108,9 +108,34 @@ pub fn parse_ticks(text: &str) -> Counters {
     text.lines().filter_map(line).flatten().collect()
 }
 
-/// Counters of a driver, as `ethtool -S` prints them: lines `rx_packets: 12`.
-pub fn parse_driver(text: &str) -> Counters {
-    pairs(text, ':').filter_map(|(name, value)| Some((shown(name), value.parse().ok()?))).collect()
+/// Counters of a driver in its order, as `ethtool -S` prints them: lines `     rx_packets: 12`, `     [0]: rx_ucast_packets: 12`.
+pub fn driver(text: &str) -> (Vec<String>, Vec<u64>) {
+    let row = |line: &str| -> Option<(String, u64)> {
+        let (name, value) = line.rsplit_once(':')?;
+        Some((name.strip_prefix("     ").unwrap_or(name).to_owned(), value.trim().parse().ok()?))
+    };
+    let (names, values): (Vec<String>, Vec<u64>) = text.lines().filter_map(row).take(1 << 16).unzip();
+    (under_headings(names), values)
+}
+
+/// Names of a driver's counters, each for itself: vmxnet3 has `Tx Queue#`, whose value is the number of a queue, above that queue's
+/// `  ucast pkts tx`, which becomes `Tx Queue 0: ucast pkts tx`.
+pub fn under_headings(names: Vec<String>) -> Vec<String> {
+    let (mut numbers, mut heading) = (BTreeMap::<String, u32>::new(), String::new());
+    let mut named = |name: String| match name.strip_suffix('#') {
+        Some(of) => {
+            let number = numbers.entry(of.into()).or_default();
+            heading = format!("{} {number}", of.trim());
+            *number += 1;
+            heading.clone()
+        }
+        None if name.starts_with(' ') && !heading.is_empty() => format!("{heading}: {}", name.trim()),
+        None => {
+            heading.clear();
+            name.trim().into()
+        }
+    };
+    names.into_iter().map(&mut named).collect()
 }
 
 /// interrupts and softirqs: a line of CPUs, then lines of `name: count count ... words`.
@@ -183,7 +208,7 @@ mod tests {
             parse_stat("A", text);
             parse_softnet(text);
             parse_ticks(text);
-            parse_driver(text);
+            driver(text);
             by_cpu(text);
         }
         parse_stat("A", "a a\nffffffffffffffff ffffffffffffffff\n");
@@ -214,8 +239,12 @@ mod tests {
     fn ticks_and_drivers() {
         let counters = parse_ticks("cpu  9 9 9 9\ncpu1 1 2 3 4 5 6 7 8 9\nintr 5\n");
         assert_eq!((counters["CPU1: ticks steal"], counters.len()), (8, 8));
-        let driver = parse_driver("NIC statistics:\n     rx_queue_0_packets: 12\n     x: -1\n");
-        assert_eq!(driver, Counters::from([("rx_queue_0_packets".into(), 12)]));
+        let (names, values) =
+            driver("NIC statistics:\n     rx_queue_0_packets: 12\n     x: -1\n     [0]: rx_discards: 8\n");
+        assert_eq!(
+            (names, values),
+            (["rx_queue_0_packets", "[0]: rx_discards"].map(String::from).into(), vec![12, 8])
+        );
     }
 
     #[test]

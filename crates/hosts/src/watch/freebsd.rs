@@ -2,9 +2,10 @@
 
 use super::queues::Layout;
 use super::{fine_time, sections};
-use crate::systems::MOST_ENTRIES;
+use crate::cpus::CpuTimes;
 use crate::systems::bsd::link_rows;
 use crate::systems::text::{lines, number, pairs, shown, statistics, sysctls};
+use crate::systems::{Kernel, MOST_ENTRIES};
 use linerate_measure::collector::Counters;
 use linerate_measure::record::RuleCount;
 use linerate_measure::watch::{Interface, Interrupt, Sample, Side, Softnet, Table};
@@ -26,7 +27,7 @@ pub const EACH: &str = r#"
 echo '@@ time'; date +%s.%N
 echo '@@ cpus'; sysctl -n kern.cp_times
 echo '@@ netstat'; netstat -ibdnW
-[ "$oids" ] && { echo '@@ dev'; sysctl -q $oids; }
+[ "$oids" ] && { echo '@@ dev'; date +%s.%N; sysctl -q $oids; }
 echo '@@ interrupts'; vmstat -ia
 echo '@@ netisr'; netstat -Q
 echo '@@ ip'; netstat -s -p ip; netstat -s -p ip6
@@ -68,8 +69,10 @@ pub fn sample(text: &str, here_ns: u64) -> Sample {
     let section = |name: &str| sections.get(name).copied().unwrap_or_default();
     let at_ns = fine_time(section("time"));
     let mut sample = Sample { at_ns: at_ns.unwrap_or(here_ns), ..Sample::default() };
-    sample.cpus = cpus(section("cpus"));
+    sample.cpus = CpuTimes::of(Kernel::FreeBsd, section("cpus")).ticks();
+    let driver_at_ns = fine_time(section("dev")).filter(|_| at_ns.is_some()).unwrap_or(0);
     sample.interfaces = interfaces(section("netstat"), section("dev"));
+    sample.interfaces.values_mut().for_each(|interface| interface.driver_at_ns = driver_at_ns);
     sample.interrupts = interrupts(section("interrupts"));
     sample.softnet = netisr(section("netisr"));
     sample.counters = lost(section("ip"), section("pf"));
@@ -88,14 +91,6 @@ pub fn sample(text: &str, here_ns: u64) -> Sample {
         sample.missing.push("queues: no driver counts the frames of its queues (sysctl dev)".into());
     }
     sample
-}
-
-/// `kern.cp_times`: user, nice, system, interrupt and idle of each CPU.
-fn cpus(text: &str) -> BTreeMap<u32, [u64; 8]> {
-    let ticks: Vec<u64> =
-        text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).take(5 * 4096).collect();
-    let of = |ticks: &[u64]| [ticks[0], ticks[1], ticks[2], ticks[4], 0, ticks[3], 0, 0];
-    (0..).zip(ticks.chunks_exact(5).map(of)).collect()
 }
 
 /// `netstat -ibdnW`, with the drivers' counters.

@@ -112,7 +112,7 @@ fn place(name: &str) -> Option<Place> {
     rest.retain(|word| {
         !QUEUES.contains(word) && !["iflib", "pf", "hstats", "vsi", "r", "rcv", "in", "out"].contains(word)
     });
-    let (kind, rank, of_kind) = kind(&rest)?;
+    let (kind, rank, of_kind) = kind(&rest, near == Some("queue"))?;
     // The first to name the direction is the queue itself: `tx_queue_0_xdp_xmit`.
     let tx = match (tx, rx, of_kind) {
         (true, false, _) => true,
@@ -123,12 +123,14 @@ fn place(name: &str) -> Option<Place> {
     Some(Place { queue, tx, kind, rank })
 }
 
-/// The kind that the words behind queue and direction mean, its rank, and its direction where it implies one.
-fn kind(rest: &[&str]) -> Option<(Kind, u8, Option<bool>)> {
+/// The kind that the words behind queue and direction mean, its rank, and its direction where it implies one. `in_words`: the name says
+/// `queue`.
+fn kind(rest: &[&str], in_words: bool) -> Option<(Kind, u8, Option<bool>)> {
     let joined = rest.join(" ");
     let is_drop = |word: &&str| {
         ["drop", "discard", "overrun", "ovflow", "overflow"].iter().any(|sign| word.starts_with(sign))
-            || ["iqdrops", "oqdrops"].contains(word)
+            // vmxnet3's frames without a receive buffer.
+            || ["iqdrops", "oqdrops", "oob"].contains(word)
     };
     Some(match joined.as_str() {
         "packets" | "pkts" | "pkt" | "cnt" | "frames" | "pkt n" | "pkt num" | "ucast packets"
@@ -136,6 +138,8 @@ fn kind(rest: &[&str]) -> Option<(Kind, u8, Option<bool>)> {
         | "unicast packets" | "xmit pkts" => (Kind::Packets, 3, None),
         "ipackets" | "inpackets" => (Kind::Packets, 3, Some(false)),
         "opackets" | "outpackets" => (Kind::Packets, 3, Some(true)),
+        // virtio_net of Linux 6.10 and later shows the frames of its queues by netlink alone (netdev's qstats).
+        "xdp packets" | "xdp bytes" if !in_words => return None,
         // Frames that an XDP program has seen: all of them on veth, and a part of `packets` elsewhere.
         "xdp packets" | "xdp xmit" => (Kind::Packets, 2, None),
         // Frames that the stack gave to the queue (iflib), or whose checksum the card has checked (cxgbe): nearly all.

@@ -51,6 +51,8 @@ fn parts_are_added_and_views_of_the_same_frames_are_not() {
     assert_eq!(queues(&["[0]: rx_ucast_packets", "[0]: rx_mcast_packets"]), [(0, 'r', [2, 0, 0])]);
     // virtio_net counts the frames that XDP has seen again.
     assert_eq!(queues(&["rx0_packets", "rx0_xdp_packets", "rx0_xdp_drops"]), [(0, 'r', [1, 0, 0])]);
+    // Of Linux 6.10 and later, it shows no others.
+    assert_eq!(queues(&["rx0_xdp_packets", "rx0_xdp_drops", "rx0_drops", "tx0_xdp_tx"]), []);
     let veth = [
         "rx_queue_0_xdp_packets",
         "rx_queue_0_xdp_bytes",
@@ -60,6 +62,37 @@ fn parts_are_added_and_views_of_the_same_frames_are_not() {
         "tx_queue_0_xdp_xmit_errors",
     ];
     assert_eq!(queues(&veth), [(0, 'r', [1, 1, 1]), (0, 't', [1, 0, 1])]);
+}
+
+/// The counters of a card with four queues each way, as the driver prints them under headings, with values that name their place.
+#[test]
+fn the_queues_of_vmxnet3_are_below_headings() {
+    let mut text = String::from("NIC statistics:\n");
+    for queue in 0..4 {
+        text += &format!(
+            "     Tx Queue#: {queue}\n       TSO pkts tx: 9\n       TSO bytes tx: 9\n       ucast pkts tx: 4{queue}\n       \
+             ucast bytes tx: 5{queue}\n       mcast pkts tx: 3\n       bcast pkts tx: 0\n       pkts tx err: 9\n       \
+             pkts tx discard: 1\n       drv dropped tx total: 2\n          too many frags: 9\n          giant hdr: 9\n       \
+             ring full: 9\n       giant hdr: 9\n"
+        );
+    }
+    for queue in 0..4 {
+        text += &format!(
+            "     Rx Queue#: {queue}\n       LRO pkts rx: 9\n       LRO byte rx: 9\n       ucast pkts rx: 1{queue}\n       \
+             ucast bytes rx: 2{queue}\n       mcast pkts rx: 5\n       bcast pkts rx: 0\n       pkts rx OOB: 3\n       \
+             pkts rx err: 9\n       drv dropped rx total: 4\n          err: 9\n       rx buf alloc fail: 9\n"
+        );
+    }
+    text += "     tx timeout count: 6\n";
+    let (names, values) = crate::systems::procnet::driver(&text);
+    let mut interface = Interface::default();
+    Layout::of(&names).fill(&names, &values, &mut interface);
+    let figures = |side: Option<Side>| side.map(|side| [side.packets, side.bytes, side.drops]);
+    let queues: Vec<_> = interface.queues.iter().map(|of| (figures(of.rx), figures(of.tx))).collect();
+    let expected = |n: u64| (Some([15 + n, 20 + n, 7]), Some([43 + n, 50 + n, 3]));
+    assert_eq!(queues, (0..4).map(expected).collect::<Vec<_>>());
+    assert_eq!(interface.driver["tx timeout count"], 6);
+    assert_eq!(interface.driver["Rx Queue 2: rx buf alloc fail"], 9);
 }
 
 #[test]

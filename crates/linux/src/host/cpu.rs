@@ -1,77 +1,25 @@
 //! CPUs: their numbers, their roles, and how busy they were.
 
 use crate::error::{Doing, Error};
+pub use linerate_hosts::cpus::CpuTimes;
+use linerate_hosts::systems::Kernel;
 pub use linerate_hosts::systems::cpu_list as parse_list;
-use linerate_measure::record::{CpuShare, Mode, Roles};
-use std::collections::{BTreeMap, BTreeSet};
+use linerate_measure::record::{Mode, Roles};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Time that each CPU has spent since boot, in the kernel's ticks, by the columns of proc(5): user, nice, system, idle with iowait,
-/// nothing, irq, softirq, steal. Guest time is part of user.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CpuTimes(BTreeMap<u32, [u64; 8]>);
-
-impl CpuTimes {
-    /// Reads `proc/stat` below `root`.
-    ///
-    /// # Errors
-    /// The file cannot be read, or lists no CPU.
-    pub fn read(root: &Path) -> Result<Self, Error> {
-        let path = root.join("proc/stat");
-        let times = fs::read_to_string(&path).doing(format_args!("read {}", path.display()));
-        Some(Self::parse(&times?))
-            .filter(|times| !times.0.is_empty())
-            .ok_or_else(|| Error::Refused(format!("{} lists no CPU", path.display())))
-    }
-
-    /// Reads the lines `cpuN …` of /proc/stat and passes over everything else.
-    pub fn parse(text: &str) -> Self {
-        CpuTimes(text.lines().filter_map(parse_line).collect())
-    }
-
-    /// The ticks of each CPU.
-    pub fn ticks(self) -> BTreeMap<u32, [u64; 8]> {
-        self.0
-    }
-
-    /// The CPUs.
-    pub fn cpus(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.keys().copied()
-    }
-
-    /// Time shares of each CPU between `earlier` and this. A CPU without a tick in between, or without earlier times, is left
-    /// out, because its shares are unknown.
-    pub fn since(&self, earlier: &CpuTimes) -> Vec<CpuShare> {
-        let shares = self.0.iter().filter_map(|(cpu, now)| share(*cpu, now, earlier.0.get(cpu)?));
-        shares.collect()
-    }
-}
-
-fn parse_line(line: &str) -> Option<(u32, [u64; 8])> {
-    let (cpu, values) = line.strip_prefix("cpu")?.split_once(' ')?;
-    let values: Vec<u64> = values.split_ascii_whitespace().map_while(|value| value.parse().ok()).collect();
-    let mut ticks = [0; 8];
-    ticks.iter_mut().zip(&values).for_each(|(to, from)| *to = *from);
-    // Either may go backwards (proc(5)).
-    ticks[3] = ticks[3].saturating_add(std::mem::take(&mut ticks[4]));
-    // The first line, `cpu` without a number, is the sum.
-    (values.len() >= 4).then_some((cpu.parse().ok()?, ticks))
-}
-
-fn share(cpu: u32, now: &[u64; 8], then: &[u64; 8]) -> Option<CpuShare> {
-    let gone: [f64; 8] = std::array::from_fn(|part| now[part].saturating_sub(then[part]) as f64);
-    let [user, nice, _, idle, _, _, softirq, steal] = gone;
-    let total: f64 = gone.iter().sum();
-    (total > 0.0).then(|| CpuShare {
-        cpu,
-        busy: (total - idle) / total,
-        softirq: softirq / total,
-        steal: steal / total,
-        user: (user + nice) / total,
-        frequency: None,
-    })
+/// The times of each CPU, by `proc/stat` below `root`.
+///
+/// # Errors
+/// The file cannot be read, or lists no CPU.
+pub fn times(root: &Path) -> Result<CpuTimes, Error> {
+    let path = root.join("proc/stat");
+    let times = fs::read_to_string(&path).doing(format_args!("read {}", path.display()));
+    Some(CpuTimes::of(Kernel::Linux, &times?))
+        .filter(|times| !times.is_empty())
+        .ok_or_else(|| Error::Refused(format!("{} lists no CPU", path.display())))
 }
 
 /// The frequency of a CPU in Hz, by the files below `root`; virtual machines do not show any.
@@ -131,43 +79,9 @@ pub fn default_roles(online: &[u32], mode: Mode, asked: Option<Vec<u32>>) -> Rol
 mod tests {
     use super::*;
 
-    const EARLIER: &str = "cpu  9 9 9 9\ncpu0 100 0 50 800 10 0 40 0 0 0\ncpu1 10 0 10 500\nintr 1 2 3\n";
-    const LATER: &str = "cpu  9 9 9 9\ncpu0 110 0 60 840 5 0 70 10 0 0\ncpu1 10 0 10 500\ncpu2 1 1 1 1\n";
-
     #[test]
-    fn shares_between_two_readings() {
-        let shares = CpuTimes::parse(LATER).since(&CpuTimes::parse(EARLIER));
-        // cpu1 has not ticked and cpu2 was not there. Of cpu0: 20 working, 30 softirq, 10 stolen, 35 idle.
-        assert_eq!(shares.len(), 1);
-        let s = shares[0];
-        assert_eq!(s.cpu, 0);
-        for (share, expected) in [(s.busy, 60.0 / 95.0), (s.softirq, 30.0 / 95.0), (s.steal, 10.0 / 95.0)] {
-            assert!((share - expected).abs() < 1e-9, "{s:?}");
-        }
-    }
-
-    #[test]
-    fn no_text_makes_the_parser_panic() {
-        for text in [
-            "",
-            "cpu",
-            "cpu0",
-            "cpu0 1 2 3",
-            "cpux 1 2 3 4",
-            "cpu99999999999 1 2 3 4",
-            "cpu0 -1 2 3 4",
-            "\u{b5}cpu0",
-        ] {
-            assert_eq!(CpuTimes::parse(text), CpuTimes::default(), "{text}");
-        }
-        let huge = format!("cpu0 {0} {0} {0} {0} {0} {0} {0} {0}", u64::MAX);
-        assert_eq!(CpuTimes::parse(&huge).since(&CpuTimes::parse("cpu0 0 0 0 0")).len(), 1);
-        assert!(
-            CpuTimes::read(Path::new("/nonexistent"))
-                .unwrap_err()
-                .to_string()
-                .contains("/nonexistent/proc/stat")
-        );
+    fn a_file_that_is_not_there_is_named() {
+        assert!(times(Path::new("/nonexistent")).unwrap_err().to_string().contains("/nonexistent/proc/stat"));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use super::Lane;
 use crate::error::Error;
-use crate::host::cpu::{CpuTimes, frequency};
+use crate::host::cpu::{CpuTimes, frequency, times};
 use crate::net::procnet;
+use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector, Counters, Growth};
 use linerate_measure::trial::Moment;
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ impl Collector for Cpus {
     }
 
     fn during(&mut self, moment: Moment) {
-        let times = CpuTimes::read(&self.root).ok();
+        let times = times(&self.root).ok();
         if moment == Moment::Ended {
             let cpus = times.iter().flat_map(CpuTimes::cpus);
             self.frequencies = cpus.filter_map(|cpu| Some((cpu, frequency(&self.root, cpu)?))).collect();
@@ -38,7 +39,7 @@ impl Collector for Cpus {
 
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
         let [Some(before), Some(after)] = &self.times else { return Ok(Vec::new()) };
-        let mut shares = after.since(before);
+        let mut shares = after.since(before, Kernel::Linux);
         shares.iter_mut().for_each(|share| share.frequency = self.frequencies.get(&share.cpu).copied());
         Ok(vec![Artefact::Cpus(shares)])
     }

@@ -12,6 +12,7 @@ use super::Netns;
 use super::netlink::{text, u16_at, u32_at, u64_at};
 use crate::error::{Doing, Error};
 use crate::sockets::new_socket;
+use linerate_hosts::systems::procnet::under_headings;
 
 const GSET: u32 = 0x1;
 const GSTRINGS: u32 = 0x1b;
@@ -135,7 +136,7 @@ impl Ethtool {
         let count = self.count(dev, STATS, what)? as usize;
         let changed = count != names.len();
         if changed {
-            *names = self.strings(dev, STATS, what)?;
+            *names = under_headings(self.strings(dev, STATS, what)?);
         }
         if names.is_empty() {
             return Ok(changed);

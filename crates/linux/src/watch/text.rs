@@ -1,9 +1,10 @@
 //! Linux's files of counters, and the commands that print them on another host. Pure: text in, numbers out; lines that are malformed
 //! are passed over.
 
-use crate::host::cpu::CpuTimes;
 use crate::net::procnet::is_drop;
-use linerate_hosts::systems::procnet::{parse_snmp, parse_snmp6, parse_stat};
+use linerate_hosts::cpus::CpuTimes;
+use linerate_hosts::systems::Kernel;
+use linerate_hosts::systems::procnet::{driver, parse_snmp, parse_snmp6, parse_stat};
 use linerate_hosts::watch::queues::Layout;
 use linerate_hosts::watch::{fine_time, sections};
 use linerate_measure::watch::{Interface, Interrupt, Sample, Side, Softnet, Table};
@@ -20,7 +21,7 @@ echo '@@ time'; date +%s.%N
 echo '@@ dev'; cat /proc/net/dev
 echo '@@ links'; grep -s . /sys/class/net/*/ifindex /sys/class/net/*/carrier /sys/class/net/*/speed; ls -d /sys/class/net/*/lower_* 2>/dev/null
 for i in $(ls /sys/class/net); do
-	[ -e "/sys/class/net/$i/device" ] && { echo "@@ ethtool $i"; ethtool -S "$i" 2>/dev/null; }
+	[ -e "/sys/class/net/$i/device" ] && { echo "@@ ethtool $i"; date +%s.%N; ethtool -S "$i" 2>/dev/null; }
 done
 echo '@@ cpus'; grep '^cpu' /proc/stat
 echo '@@ interrupts'; cat /proc/interrupts
@@ -45,7 +46,9 @@ pub fn sample(text: &str, here_ns: u64) -> Sample {
     sample.interfaces = net_dev(section("dev"));
     links(section("links"), &mut sample.interfaces);
     for (name, interface) in &mut sample.interfaces {
-        let (names, values) = ethtool(section(&format!("ethtool {name}")));
+        let said = section(&format!("ethtool {name}"));
+        interface.driver_at_ns = fine_time(said).filter(|_| at_ns.is_some()).unwrap_or(0);
+        let (names, values) = driver(said);
         Layout::of(&names).fill(&names, &values, interface);
     }
     files(&mut sample, &|name| section(name).into());
@@ -69,7 +72,7 @@ pub fn sample(text: &str, here_ns: u64) -> Sample {
 
 /// Takes what files of /proc say, by the names of sections; an empty text is a file that is not there.
 pub fn files(sample: &mut Sample, file: &dyn Fn(&str) -> String) {
-    sample.cpus = CpuTimes::parse(&file("cpus")).ticks();
+    sample.cpus = CpuTimes::of(Kernel::Linux, &file("cpus")).ticks();
     for name in ["interrupts", "softirqs"] {
         let (cpus, interrupts) = interrupts(&file(name));
         // Of CPUs that are offline, /proc/softirqs has counts and /proc/interrupts does not.
@@ -206,18 +209,6 @@ fn links(text: &str, interfaces: &mut BTreeMap<String, Interface>) {
     }
 }
 
-/// `ethtool -S`: lines `     rx_queue_0_packets: 7`.
-fn ethtool(text: &str) -> (Vec<&str>, Vec<u64>) {
-    let row = |line: &'_ str| -> Option<(usize, u64)> {
-        let at = line.rfind(": ")?;
-        Some((at, line[at + 2..].trim().parse().ok()?))
-    };
-    text.lines()
-        .take(1 << 16)
-        .filter_map(|line| row(line).map(|(at, value)| (line[..at].trim(), value)))
-        .unzip()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,7 +218,7 @@ mod tests {
     const HOST: &str = "motd\n@@ time\n1700000000.000000005\n@@ dev\nInter-|   Receive   |  Transmit\n face |bytes packets\n\
         \x20 eth0: 100 2 3 4 5 0 0 0 200 6 7 8 0 9 0 0\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  br0: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n\
         @@ links\n/sys/class/net/eth0/ifindex:2\n/sys/class/net/eth0/carrier:1\n/sys/class/net/eth0/speed:10000\n/sys/class/net/lo/speed:-1\n/sys/class/net/br0/lower_eth0\n\
-        @@ ethtool eth0\nNIC statistics:\n     rx_queue_0_packets: 7\n     [1]: rx_ucast_packets: 8\n     rx_csum_errors: 9\n     other: 0\n\
+        @@ ethtool eth0\n1700000000.100000000\nNIC statistics:\n     rx_queue_0_packets: 7\n     [1]: rx_ucast_packets: 8\n     rx_csum_errors: 9\n     other: 0\n\
         @@ cpus\ncpu  9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 0 0\n\
         @@ interrupts\n           CPU0       CPU2\n 36:   0  6890809 PCI-MSIX-0000:00:02.0   1-edge      eth0-rx-0\n 40: 0 0 x y\nLOC: 5 6 Local timer interrupts\nERR: 0\n\
         @@ softirqs\n CPU0 CPU2\n NET_RX: 1 2\n@@ softnet\n0de7d18a 00000001 0000001d 0 0 0 0 0 0 0001acbd 0 0 00000002 0 0\n\
@@ -241,6 +232,7 @@ mod tests {
         let tx = Side { packets: 6, bytes: 200, drops: 8, errors: 7, overruns: 0 };
         assert_eq!((eth0.rx, eth0.tx, eth0.collisions, eth0.index), (rx, tx, 9, 2));
         assert_eq!((eth0.carrier, eth0.speed), (Some(true), Some(1e10)));
+        assert_eq!(eth0.driver_at_ns, 1_700_000_000_100_000_000);
         let queue = |packets| Queue { rx: Some(Side { packets, ..Side::default() }), tx: None };
         assert_eq!(eth0.queues, [queue(7), queue(8)]);
         assert_eq!(eth0.driver, [("rx_csum_errors".into(), 9)].into());

@@ -195,9 +195,14 @@ pub(super) fn limits(rates: &Rates) -> Vec<Limit> {
     limits.extend(interfaces().flat_map(drops));
     let backlog = rates.softnet.iter().filter(|softnet| softnet.dropped > 0.0);
     limits.extend(backlog.map(|softnet| Limit::Backlog { cpu: softnet.cpu, pps: softnet.dropped }));
-    limits.extend(interfaces().flat_map(uneven));
-    let squeezed = rates.softnet.iter().filter(|softnet| softnet.squeezed >= 1.0);
-    limits.extend(squeezed.map(|softnet| Limit::Squeezed { cpu: softnet.cpu, per_second: softnet.squeezed }));
+    // One flow has one queue, and a burst uses up a budget: while CPUs have time and no frame is lost, that limits nothing.
+    if rates.cpus.is_empty() || !limits.is_empty() {
+        limits.extend(interfaces().flat_map(uneven));
+        let squeezed = rates.softnet.iter().filter(|softnet| softnet.squeezed >= 1.0);
+        let squeezed =
+            squeezed.map(|softnet| Limit::Squeezed { cpu: softnet.cpu, per_second: softnet.squeezed });
+        limits.extend(squeezed);
+    }
     limits
 }
 

@@ -254,6 +254,11 @@ fn interface(name: &str, then: Option<&Interface>, now: &Interface, seconds: f64
     };
     (rates.rx, rates.tx, rates.is_new) = (rx, tx, false);
     rates.collisions = growth(then.collisions, now.collisions).unwrap_or(0) as f64 / seconds;
+    // On a busy host, the driver answers a while after the rest.
+    let of_driver = match (then.driver_at_ns, now.driver_at_ns) {
+        (then, now) if 0 < then && then < now => (now - then) as f64 / 1e9,
+        _ => seconds,
+    };
     let absent = Queue::default();
     rates.queues = now
         .queues
@@ -262,7 +267,7 @@ fn interface(name: &str, then: Option<&Interface>, now: &Interface, seconds: f64
         .map(|(nth, now)| {
             let then = then.queues.get(nth).unwrap_or(&absent);
             let of = |then: Option<Side>, now: Option<Side>| {
-                let rates = side(&then?, &now?, seconds).unwrap_or_default();
+                let rates = side(&then?, &now?, of_driver).unwrap_or_default();
                 // Many drivers count the bytes of an interface alone.
                 let uncounted = SideRates { bits_layer_1: 0.0, bits_layer_2: 0.0, ..rates };
                 Some(if rates.bytes > 0.0 { rates } else { uncounted })
@@ -270,7 +275,7 @@ fn interface(name: &str, then: Option<&Interface>, now: &Interface, seconds: f64
             QueueRates { rx: of(then.rx, now.rx), tx: of(then.tx, now.tx) }
         })
         .collect();
-    rates.moving = moving(&then.driver, &now.driver, seconds);
+    rates.moving = moving(&then.driver, &now.driver, of_driver);
     rates
 }
 

@@ -53,6 +53,8 @@ pub struct Interface {
     pub tx: Side,
     /// Collisions of half duplex.
     pub collisions: u64,
+    /// When the driver was asked for the counters below, on the clock of [`Sample::at_ns`]; 0: with the others.
+    pub driver_at_ns: u64,
     /// By number.
     pub queues: Vec<Queue>,
     /// The driver's other counters, without those that are 0.

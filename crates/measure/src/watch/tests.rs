@@ -43,6 +43,46 @@ fn rates_are_by_the_samples_own_clock() {
 }
 
 #[test]
+fn rates_of_queues_are_by_the_time_at_which_the_driver_was_asked() {
+    let at = |at_s: u64, late_ns: u64| {
+        let mut sample = sample(at_s, [at_s, at_s], 0);
+        sample.interfaces.get_mut("eth0").unwrap().driver_at_ns = sample.at_ns + late_ns;
+        sample
+    };
+    // Two frames a millisecond, of which a driver that was asked 250 ms late has counted 2,500.
+    let late = sample(2, [2, 2], 0);
+    let mut later = at(2, 250_000_000);
+    let queues = &mut later.interfaces.get_mut("eth0").unwrap().queues;
+    queues.iter_mut().for_each(|queue| queue.rx.as_mut().unwrap().packets += 250);
+    for (second, expected) in [(late, 1000.0), (later, 1000.0)] {
+        let first = Sample { ..at(1, 0) };
+        let all = rates([first, second]);
+        let of = &all[0].interfaces[0];
+        let queues: Vec<f64> = of.queues.iter().map(|queue| queue.rx.unwrap().pps).collect();
+        assert_eq!((of.rx.pps, queues), (2000.0, vec![expected; 2]));
+    }
+}
+
+/// One flow of a machine that is nearly idle.
+#[test]
+fn queues_are_no_limit_while_cpus_have_time() {
+    let at = |at_s: u64, ticks: [u64; 8]| Sample {
+        cpus: (0..4).map(|cpu| (cpu, ticks)).collect(),
+        softnet: [(0, Softnet { squeezed: 3 * at_s, ..Softnet::default() })].into(),
+        ..sample(at_s, [at_s, 0], 0)
+    };
+    let of = |idle: u64| {
+        let all = rates([at(1, [0; 8]), at(2, [0, 0, 0, idle, 0, 0, 100 - idle, 0])]);
+        all[0].limits.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(of(88), [""; 0]);
+    assert_eq!(of(0).len(), 6, "{:?}", of(0));
+    // Nothing is known of the CPUs.
+    let all = rates([sample(1, [1, 0], 0), sample(2, [2, 0], 0)]);
+    assert!(matches!(all[0].limits[..], [Limit::OneQueue { .. }]), "{:?}", all[0].limits);
+}
+
+#[test]
 fn counters_go_on_across_a_wrap_and_not_across_a_reset() {
     assert_eq!(growth(5, 9), Some(4));
     assert_eq!(growth(u64::from(u32::MAX) - 1, 3), Some(5));
