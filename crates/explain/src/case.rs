@@ -8,7 +8,10 @@ use linerate_measure::record::{
 };
 use linerate_profile::Profile;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A CPU of a host forwards if it spends this share of its time in softirqs.
+const WORKS: f64 = 0.1;
 
 /// A share of the frames that is worth a finding.
 const NOTICEABLE: f64 = 0.001;
@@ -298,7 +301,8 @@ impl Case<'_> {
         self.trials.iter().map(|trial| trial.generator.frames).sum()
     }
 
-    /// Mean shares of the DUT's CPUs over all valid trials: busy, softirq, steal and user, by CPU.
+    /// Mean shares of the DUT's CPUs over all valid trials: busy, softirq, steal and user, by CPU. In the embedded lab, the tester has
+    /// some of them.
     pub(crate) fn cpus(&self) -> BTreeMap<u32, [f64; 4]> {
         let mut sums: BTreeMap<u32, ([f64; 4], f64)> = BTreeMap::new();
         for cpu in self.trials.iter().flat_map(|trial| &trial.cpus) {
@@ -310,13 +314,25 @@ impl Case<'_> {
         sums.into_iter().map(|(cpu, (sum, n))| (cpu, sum.map(|part| part / n))).collect()
     }
 
-    /// The CPUs that forward. In a lab of hosts, they are not known.
-    pub(crate) fn forwarding_cpus(&self) -> &[u32] {
-        let roles = &self.records.campaign.roles;
-        match (self.records.campaign.asked.mode, &self.slot.cpus) {
-            (Mode::Inline, Some(cpus)) => cpus,
-            _ => &roles.dut,
+    /// The CPUs that forward: those that the lab gave to the DUT, and of a host those that worked for frames.
+    pub(crate) fn forwarding_cpus(&self) -> Vec<u32> {
+        let campaign = self.records.campaign;
+        let works = |(cpu, [_, softirq, ..]): (u32, [f64; 4])| (softirq >= WORKS).then_some(cpu);
+        match (campaign.asked.mode, &self.slot.cpus) {
+            (Mode::Hosts, _) => self.cpus().into_iter().filter_map(works).collect(),
+            (Mode::Inline, Some(cpus)) => cpus.clone(),
+            _ => campaign.roles.dut.clone(),
         }
+    }
+
+    /// The CPUs that could forward: those that the lab gave to the DUT, and of a host all.
+    pub(crate) fn usable_cpus(&self) -> Vec<u32> {
+        if self.records.campaign.asked.mode != Mode::Hosts {
+            return self.forwarding_cpus();
+        }
+        let configured = self.configuration.iter().flat_map(|found| &found.machine.cpus).map(|cpu| cpu.cpu);
+        let all: BTreeSet<u32> = configured.chain(self.cpus().into_keys()).collect();
+        all.into_iter().collect()
     }
 }
 

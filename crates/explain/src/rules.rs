@@ -87,6 +87,14 @@ fn by_interrupts(case: &Case<'_>, cpus: &[u32]) -> Tried {
     }
 }
 
+/// The context that forwards, in the words of the DUT's system.
+fn softirqs(case: &Case<'_>) -> &'static str {
+    match case.system() {
+        System::Linux | System::Vyos => "softirqs",
+        _ => "the kernel",
+    }
+}
+
 /// `12.3 %`
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;

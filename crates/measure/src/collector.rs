@@ -43,6 +43,9 @@ pub trait Collector {
     /// Called when the load begins and when it has ended; on hosts, not called.
     fn during(&mut self, _moment: Moment) {}
 
+    /// Called on hosts after the load: when it began and ended, by the clock of [`Collectors`].
+    fn load(&mut self, _from_to_ns: [u64; 2]) {}
+
     /// After the load.
     ///
     /// # Errors
@@ -108,6 +111,11 @@ impl<'a> Collectors<'a> {
     /// Reports a moment to each of them.
     pub fn during(&mut self, moment: Moment) {
         self.all.iter_mut().for_each(|one| one.timed(self.clock, |collector| collector.during(moment)));
+    }
+
+    /// Tells each of them when the load was, in nanoseconds on the clock.
+    pub fn load(&mut self, from_to_ns: [u64; 2]) {
+        self.all.iter_mut().for_each(|one| one.collector.load(from_to_ns));
     }
 
     /// Fetches the artefacts of all collectors.

@@ -344,8 +344,12 @@ pub struct TrialRecord {
     pub losses: Vec<Loss>,
     /// All of the DUT's counters that changed.
     pub dut: BTreeMap<String, u64>,
-    /// Share of the load's time that each CPU was busy, 0..=1, by CPU number, with the share stolen by the hypervisor.
+    /// Shares of the load's time of the DUT's CPUs: in a lab of hosts those of the DUT, else those of this machine, which are the
+    /// tester's as well.
     pub cpus: Vec<CpuShare>,
+    /// Those of the hosts that send and count, by host, where they have linerate.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tester_cpus: BTreeMap<String, Vec<CpuShare>>,
     /// The audit.
     pub audit: Audit,
     /// Raw samples of the window.
@@ -520,7 +524,7 @@ pub struct CpuShare {
     pub cpu: u32,
     /// Not idle.
     pub busy: f64,
-    /// In softirq context.
+    /// In softirq context; on BSD, whose threads of the kernel forward, in the kernel.
     pub softirq: f64,
     /// Time that the hypervisor took, as far as the guest can see it.
     pub steal: f64,

@@ -6,7 +6,7 @@ use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Benchmarked, Campaign, Connections, Direction, DirectionRow, Figures, LabKind, Limit, Mode,
+    Benchmarked, Campaign, Connections, CpuShare, Direction, DirectionRow, Figures, LabKind, Limit, Mode,
     NOTHING_PASSES, Row, Searched, Slot, States, Stopped, Summary, Tested, TrialRecord, Unmeasured, VERSION,
     Warning, Why,
 };
@@ -18,7 +18,7 @@ use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median
 use linerate_wire::units::{
     LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, counted, line_rate,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Below this share of dropped frames, the rate alone decides.
 const NOTICEABLE_DROPS: f64 = 0.01;
@@ -314,19 +314,29 @@ fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> V
             out.extend(warnings.map(|(text, spoils)| Warning { slot: Some(slot.id), text, spoils }));
         }
     }
-    let steal = median(&trials.iter().flat_map(|t| &t.cpus).map(|c| c.steal).collect::<Vec<_>>());
-    let steal = steal.filter(|steal| *steal >= 0.01).map(|steal| {
-        let percent = 100.0 * steal;
-        let took = format!("the hypervisor took {percent:.1} % of the CPUs' time");
-        (format!("{took} (steal): absolute rates are too low; ratios suffer less"), Some(took))
-    });
-    let of_all = other_programs(campaign, trials).into_iter().chain(steal);
+    let of_all = other_programs(campaign, trials).into_iter().chain(stolen(campaign, trials));
     out.extend(of_all.map(|(text, spoils)| Warning { slot: None, text, spoils }));
     out
 }
 
 /// A warning, and [`Warning::spoils`].
 type Said = (String, Option<String>);
+
+/// The hypervisor's part of the time of CPUs: of this machine, or of each host.
+fn stolen(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
+    let hosts: BTreeSet<&String> = trials.iter().flat_map(|t| t.tester_cpus.keys()).collect();
+    let of = |host: Option<&str>, cpus: &mut dyn Iterator<Item = &CpuShare>| {
+        let steal = median(&cpus.map(|c| c.steal).collect::<Vec<_>>()).filter(|steal| *steal >= 0.01)?;
+        let whose = host.map_or("the CPUs' time".into(), |host| format!("the time of {host}'s CPUs"));
+        let took = format!("the hypervisor took {:.1} % of {whose}", 100.0 * steal);
+        Some((format!("{took} (steal): absolute rates are too low; ratios suffer less"), Some(took)))
+    };
+    let dut = (campaign.asked.lab == LabKind::Hosts).then_some("the DUT");
+    let of_tester =
+        |host: &String| of(Some(host), &mut trials.iter().filter_map(|t| t.tester_cpus.get(host)).flatten());
+    let of_dut = of(dut, &mut trials.iter().flat_map(|t| &t.cpus));
+    of_dut.into_iter().chain(hosts.into_iter().filter_map(of_tester)).collect()
+}
 
 /// XDP does its work inside the kernel: user time on the lab's CPUs is that of other programs, and it is charged to the DUT.
 fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<Said> {

@@ -1,10 +1,12 @@
 //! Commands that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it, and are
 //! ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
-use crate::{ExecutionTarget, Heard, Order, Stream, survey};
+use crate::{ExecutionTarget, Heard, Order, Stream, survey, watch};
 use linerate_hosts::configuration::{MOST_BYTES, OF_MACHINE, questions};
+use linerate_hosts::cpus::{self, CpuTimes};
 use linerate_hosts::phases::{Outcome, Output, Signal, Status};
 use linerate_hosts::systems::Kernel;
+use linerate_linux::ports::monotonic_ns;
 use linerate_measure::collector::{Artefact, Collector};
 use linerate_measure::record::{Collected, SlotFacts, VERSION};
 use std::fs;
@@ -118,6 +120,102 @@ impl UnderLoad {
 impl Drop for UnderLoad {
     fn drop(&mut self) {
         self.end().for_each(drop);
+    }
+}
+
+/// How busy a host's CPUs are under load: a loop there prints their times, and those that arrive while the load lasts count. Frames
+/// pay for it: so it looks a few times only.
+pub struct Busy {
+    host: Observed,
+    kernel: Kernel,
+    every: Duration,
+    /// When the load began and ended, by CLOCK_MONOTONIC of this machine.
+    load: [u64; 2],
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Looks>>,
+}
+
+/// When times of CPUs have arrived, and they; with what the loop said on standard error.
+type Looks = Result<(Vec<(u64, CpuTimes)>, String), String>;
+
+/// How often it looks while a load lasts.
+const LOOKS: u32 = 8;
+/// The least time between two looks.
+const LEAST_INTERVAL: Duration = Duration::from_millis(50);
+
+impl Busy {
+    /// The CPUs of a host with this kernel under loads of this length.
+    pub fn new(host: Observed, kernel: Kernel, load: Duration) -> Busy {
+        let every = (load / LOOKS).max(LEAST_INTERVAL);
+        Busy { host, kernel, every, load: [0; 2], end: Arc::default(), thread: None }
+    }
+
+    /// Ends the loop; everything that it has printed.
+    fn end(&mut self) -> Option<Looks> {
+        self.end.store(true, Ordering::Relaxed);
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Collector for Busy {
+    fn name(&self) -> &'static str {
+        "cpus"
+    }
+
+    fn before(&mut self) -> Result<(), String> {
+        let script = watch::every(&format!("\n{}", cpus::question(self.kernel)?), self.every);
+        let (host, kernel, end) = (self.host.clone(), self.kernel, Arc::clone(&self.end));
+        let (begun, has_begun) = channel();
+        self.thread = Some(thread::spawn(move || {
+            let order = Order { stop: Signal::Terminate, ..Order::new(script).within(Duration::MAX) };
+            let (mut text, mut looked) = (Vec::new(), Vec::new());
+            let mut complaint = Output::new(MOST);
+            let mut each = |heard| match heard {
+                Heard::Wrote(Stream::Output, bytes) => watch::take(&mut text, &bytes, &mut |text| {
+                    looked.push((monotonic_ns(), CpuTimes::of(kernel, &String::from_utf8_lossy(text))));
+                    let _ = begun.send(());
+                }),
+                Heard::Wrote(Stream::Error, bytes) => complaint.push(&bytes),
+                _ => {}
+            };
+            let outcome = host.target.exchange(&order, None, Some(&end), &mut each);
+            let complaint = String::from_utf8_lossy(&complaint.bytes()).trim().to_owned();
+            match outcome {
+                Ok(Outcome::Ended(status)) => Err(how_it_ended(status, &complaint)),
+                Ok(_) => Ok((looked, complaint)),
+                Err(error) => Err(error.to_string()),
+            }
+        }));
+        // An error: its end will say why, or it is late.
+        let _ = has_begun.recv_timeout(BEGIN_WITHIN);
+        Ok(())
+    }
+
+    fn load(&mut self, from_to_ns: [u64; 2]) {
+        self.load = from_to_ns;
+    }
+
+    fn after(&mut self) -> Result<Vec<Artefact>, String> {
+        let Some((looked, complaint)) = self.end().transpose()? else { return Ok(Vec::new()) };
+        if looked.iter().all(|(_, times)| times.is_empty()) {
+            return Err(format!("it does not print the times of its CPUs: {complaint}"));
+        }
+        let [from, to] = self.load;
+        let mut under = looked.iter().filter(|(at, _)| (from..=to).contains(at));
+        match (under.next(), under.next_back()) {
+            (Some((first, before)), Some((last, after))) if 2 * (last - first) >= to - from => {
+                Ok(vec![Artefact::Cpus(after.since(before, self.kernel))])
+            }
+            _ => {
+                Err("the times of its CPUs came too late: it had no time to print them under the load".into())
+            }
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) use agents::Flown;
 pub(crate) use changes::{BOOTED_AT, is_same_boot};
 pub use changes::{Changes, Undone};
 pub(crate) use channel::{Control, Part, Scanner, end_within, fresh_mark, spawn_piped};
-pub use collectors::{AfterLoad, Configured, Observed, UnderLoad};
+pub use collectors::{AfterLoad, Busy, Configured, Observed, UnderLoad};
 pub use connection::Connection;
 pub(crate) use connection::{Need, Slot, allow_files, would_block};
 pub use driver::{Driver, Notice, Start, Started};

@@ -74,17 +74,20 @@ pub(crate) fn kernel(said: &str) -> Option<Kernel> {
 }
 
 fn script(before: &str, each: &str, rules: &str, interval: Duration) -> String {
+    let rules_every = (RULES_EVERY.as_secs_f64() / interval.as_secs_f64()).ceil().max(1.0);
+    let each = format!("{each}\n[ $((n % {rules_every})) -ne 0 ] || {{\n{rules}\n}}\nn=$((n + 1))");
+    format!("{before}n=0\n{}", every(&each, interval))
+}
+
+/// Prints a sample again and again.
+pub(crate) fn every(each: &str, interval: Duration) -> String {
     let seconds = interval.as_secs_f64();
-    let rules_every = (RULES_EVERY.as_secs_f64() / seconds).ceil().max(1.0);
     // The exit of the last command, where a host lacks one, is no reason to stop.
-    format!(
-        "{before}n=0\nwhile :; do{each}\n[ $((n % {rules_every})) -ne 0 ] || {{\n{rules}\n}}\nn=$((n + 1))\n\
-         echo '{SECTION}{END}'\nsleep {seconds:.3} || exit 1\ndone"
-    )
+    format!("while :; do{each}\necho '{SECTION}{END}'\nsleep {seconds:.3} || exit 1\ndone")
 }
 
 /// Adds bytes to a text, and hands on each whole sample.
-fn take(text: &mut Vec<u8>, bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
+pub(crate) fn take(text: &mut Vec<u8>, bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
     let mark = format!("{SECTION}{END}\n");
     // The mark may have begun in what came before.
     let mut from = text.len().saturating_sub(mark.len());

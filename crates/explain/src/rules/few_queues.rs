@@ -2,16 +2,13 @@
 
 use super::change;
 use crate::{Case, Examined};
-use linerate_measure::record::{Finding, Mode, Strength};
+use linerate_measure::record::{Finding, Strength};
 use serde_json::json;
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let card = case.inside()?;
     let queues = card.receive_queues().ok_or("the DUT does not say how many queues its card has")?;
-    let cpus = match case.records.campaign.asked.mode {
-        Mode::Hosts => case.configuration()?.machine.cpus.len(),
-        Mode::Inline | Mode::Threaded | Mode::EndHosts => case.forwarding_cpus().len(),
-    };
+    let cpus = case.usable_cpus().len();
     let steered = card.receive.values().map(|queue| queue.rps.len()).max().unwrap_or(0);
     if cpus == 0 {
         return Err("the number of the DUT's CPUs is not known".into());

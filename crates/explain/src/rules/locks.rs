@@ -19,7 +19,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     }
     let holder = case.profile()?.functions().into_iter().find(|f| SLOW_PATHS.iter().any(|wanted| crate::case::is_called(&f.name, wanted)));
     let callers = holder.map(|f| f.callers.into_iter().take(3).map(|(name, _)| name).collect::<Vec<_>>().join(", "));
-    let (cpus, queues) = (case.forwarding_cpus().len(), case.inside().ok().and_then(Card::receive_queues));
+    let (cpus, queues) = (case.usable_cpus().len(), case.inside().ok().and_then(Card::receive_queues));
     let (patch, untried) = match queues {
         Some(queues) if (queues as usize) < cpus => (Some(json!({ "interface": { "queues": cpus } })), None),
         _ => (None, Some("its callers say which lock it is, and that decides the change".into())),

@@ -34,11 +34,13 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     }
     let flows = case.flows();
     let one_flow = if flows == 1 { " The traffic has one flow, and a flow stays in its queue." } else { "" };
-    let cpus: Vec<String> = case.forwarding_cpus().iter().map(u32::to_string).collect();
+    let cpus: Vec<String> = case.usable_cpus().iter().map(u32::to_string).collect();
     let (patch, untried) = match (flows, case.system(), cpus.len()) {
         (1, ..) => (None, Some("the one flow of the traffic stays in its queue: send more flows".into())),
         (_, System::Linux | System::Vyos, 2..) => (Some(json!({ "interface": { "in": { "rps": cpus.join(",") } } })), None),
-        _ => (None, Some("the CPUs that could take the frames are not known".into())),
+        (_, System::Linux | System::Vyos, 1) => (None, Some("the DUT has one CPU".into())),
+        (_, System::Linux | System::Vyos, 0) => (None, Some("the CPUs that could take the frames are not known".into())),
+        _ => (None, Some("a plan steers frames to other CPUs on Linux only".into())),
     };
     Ok(Some(Finding {
         statement: format!("Receive queue {busiest} of {number} takes {} of the frames.{one_flow}", percent(share)),

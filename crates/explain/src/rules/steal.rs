@@ -2,9 +2,13 @@
 
 use super::{change, percent};
 use crate::{Case, Examined};
+use linerate_measure::experiment::System;
 use linerate_measure::record::{Finding, Strength};
 
 pub(super) fn examine(case: &Case<'_>) -> Examined {
+    if !matches!(case.system(), System::Linux | System::Vyos) {
+        return Err("only Linux shows the time that a hypervisor takes".into());
+    }
     let cpus = case.cpus();
     if cpus.is_empty() {
         return Err("how busy the DUT's CPUs were is not known".into());

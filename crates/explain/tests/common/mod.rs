@@ -4,7 +4,7 @@ use linerate_explain::Records;
 use linerate_measure::audit::Audit;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{
-    Asked, Campaign, HostFacts, Mode, Roles, Slot, SlotFacts, Stopped, Summary, TrialRecord,
+    Asked, Campaign, HostFacts, Mode, Slot, SlotFacts, Stopped, Summary, TrialRecord,
 };
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::Rates;
@@ -41,7 +41,6 @@ impl Made {
                 receiver: tester,
                 ..Asked::default()
             },
-            roles: Roles { dut: vec![0, 1], ..Roles::default() },
             ..Campaign::default()
         };
         let trial = |n: usize| TrialRecord {

@@ -9,9 +9,10 @@ use linerate_linux::telemetry::{self, drops, locks, profile, stages};
 use linerate_measure::collector::{Collector, Collectors};
 use linerate_plan::campaign::Collect;
 use linerate_plan::placeholders::fill;
-use linerate_remote::{AfterLoad, Configured, ExecutionTarget, Observed, Probed, UnderLoad};
+use linerate_remote::{AfterLoad, Busy, Configured, ExecutionTarget, Observed, Probed, UnderLoad};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The device that is observed.
 pub struct Scene<'a> {
@@ -25,6 +26,8 @@ pub struct Scene<'a> {
     pub ends: [String; 2],
     /// What is looked at in the DUT's kernel, and the CPUs that forward, if they are of this machine.
     pub telemetry: Option<(Telemetry, Vec<u32>)>,
+    /// The length of the load, on a host whose CPUs are looked at.
+    pub load: Option<Duration>,
     /// The slot whose facts are asked for.
     pub configuration: Option<usize>,
 }
@@ -34,7 +37,10 @@ type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 
 /// Every collector. Some names of plans need none: the receiver counts latencies in every trial, and the counters have queues and interrupts.
 static COLLECTORS: [(&str, Make); 6] = [
-    ("cpus", |scene| scene.lane.map(|_| Box::new(cpus(Path::new("/"))) as Box<dyn Collector>)),
+    ("cpus", |scene| match (scene.lane, scene.load) {
+        (Some(_), _) => Some(Box::new(cpus(Path::new("/")))),
+        (None, load) => Some(Box::new(Busy::new(scene.host.clone()?, scene.kernel, load?))),
+    }),
     // Those of a host are read with the account of frames.
     ("counters", |scene| Some(Box::new(counters(scene.lane?)))),
     ("queues", |_| None),
@@ -56,7 +62,15 @@ impl<'a> Scene<'a> {
         let names = |dut: &DutEnd| [&dut.inside, &dut.outside].map(|card| card.name.clone());
         let ends = lane.dut.as_ref().map(names).unwrap_or_default();
         let host = target.map(|target| Observed { target, sudo: false });
-        Scene { host, lane: Some(lane), kernel: Kernel::Linux, ends, telemetry: None, configuration: None }
+        Scene {
+            host,
+            lane: Some(lane),
+            kernel: Kernel::Linux,
+            ends,
+            telemetry: None,
+            load: None,
+            configuration: None,
+        }
     }
 
     /// Prepares the collectors of one trial.

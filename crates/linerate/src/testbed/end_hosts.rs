@@ -92,6 +92,7 @@ impl Testbed for EndHosts {
             lane: None,
             kernel: Kernel::Linux,
             ends: ["path".into(), "path".into()],
+            load: None,
             telemetry: None,
             configuration: request.configuration.then_some(cell),
         };

@@ -129,6 +129,14 @@ fn collectors_run_under_load_and_end_with_it() {
         assert!(lines[0] == "1 in0" && lines[3] == "4 in0", "{lines:?}");
         assert!(flood.len() < 70_000 && flood.starts_with("flood\n") && flood.contains("bytes are missing"));
         assert_eq!([failed, done, after], ["it ended with status 3: why", "done\n", "after out0\n"]);
+        // `yes` alone fills a CPU for the load's time.
+        let busiest = |cpus: &Value| {
+            cpus.as_array().unwrap().iter().filter_map(|c| c["busy"].as_f64()).fold(0.0, f64::max)
+        };
+        assert!(busiest(&trial["cpus"]) > 0.5, "{:?}", trial["cpus"]);
+        for host in ["generator", "receiver"] {
+            assert!(busiest(&trial["tester_cpus"][host]) > 0.0, "{host}: {:?}", trial["tester_cpus"]);
+        }
     }
     let dut = &lab.ssh.hosts[1];
     assert_eq!(dut.running("yes flood") + dut.running("sleep 0.05"), 0, "{:?}", dut.processes());

@@ -4,8 +4,8 @@ use super::numbers::{counted, listed, rate_with_unit, significant, together};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, Change, Explanation, Finding, HostFacts, Limit, NotExamined, Proof, Row, SlotProfile, Strength,
-    Summary, Verdict,
+    Campaign, Change, Explanation, Finding, HostFacts, LabKind, Limit, NotExamined, Proof, Row, SlotProfile,
+    Strength, Summary, Verdict,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -40,8 +40,21 @@ pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all
     if open.clone().any(|finding| finding.patch.is_some() && finding.proof.is_none()) {
         page.note("Experiments for these findings: `linerate explain DIRECTORY --prove` runs them, `--write-plans FOLDER` writes them.");
     }
-    page.note(format!("Machine: {}, Linux {}.", host.cpu_model, host.kernel));
+    if let Some(machine) = machine(campaign, host) {
+        page.note(machine);
+    }
     page
+}
+
+/// The machine that was measured, as far as it is known.
+fn machine(campaign: &Campaign, host: &HostFacts) -> Option<String> {
+    let is_host = campaign.asked.lab == LabKind::Hosts;
+    let (name, system, os) =
+        if is_host { ("DUT", "kernel", &host.os) } else { ("Machine", "Linux", &String::new()) };
+    let mut words = vec![host.cpu_model.clone(), os.clone()];
+    words.extend((!host.kernel.is_empty()).then(|| format!("{system} {}", host.kernel)));
+    words.retain(|word| !word.is_empty());
+    (!words.is_empty()).then(|| format!("{name}: {}.", words.join(", ")))
 }
 
 /// The section on the page of a campaign: findings in short, or that there are none. `whole`: all findings, each with its facts, for a
@@ -220,10 +233,11 @@ fn limits(page: &mut Document, campaign: &Campaign, summary: &Summary) {
 fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
     let rate = rate_with_unit(row.received.median);
     let full = &row.full_cpus;
+    let of_dut = if campaign.asked.lab == LabKind::Hosts { " of the DUT" } else { "" };
     let busy = match full[..] {
         [] => String::new(),
-        [one] => format!(" CPU {one} was full."),
-        _ => format!(" CPUs {} were full.", cpu_list(full)),
+        [one] => format!(" CPU {one}{of_dut} was full."),
+        _ => format!(" CPUs {}{of_dut} were full.", cpu_list(full)),
     };
     let limit = match row.limit {
         Limit::Dut if row.ns_per_frame > 0.0 => format!(

@@ -2,7 +2,7 @@
 
 use super::numbers::{count, counted, fixed, rate, rate_unit, share};
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::record::{Campaign, TrialRecord};
+use linerate_measure::record::{Campaign, LabKind, TrialRecord};
 use linerate_measure::trial::Rates;
 
 /// One row per trial in their order, then the findings of the audits.
@@ -38,7 +38,8 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         .optional("sent", "frames", |t| count(t.generator.frames))
         .optional("lost", "frames", |t| count(t.generator.frames.saturating_sub(t.receiver.unique())))
         .optional("DUT CPU", "% busy", |t| {
-            most(&mut t.cpus.iter().filter(|c| campaign.roles.dut.contains(&c.cpu)).map(|c| c.busy))
+            let of_dut = |cpu| campaign.asked.lab == LabKind::Hosts || campaign.roles.dut.contains(cpu);
+            most(&mut t.cpus.iter().filter(|c| of_dut(&c.cpu)).map(|c| c.busy))
         })
         .optional("steal", "%", |t| most(&mut t.cpus.iter().map(|c| c.steal)))
         .when(trials.iter().any(|t| !t.collectors.is_empty()), |rows| {

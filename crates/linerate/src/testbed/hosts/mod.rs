@@ -74,7 +74,9 @@ impl Device {
         let (host, kernel) = (Some(self.dut.observed()), self.dut.kernel());
         let (ends, configuration) = (self.ends.clone(), request.configuration.then_some(request.slot));
         let telemetry = request.telemetry.map(|what| (what, Vec::new()));
-        Scene { host, lane: None, kernel, ends, telemetry, configuration }.before(&self.collect)
+        // An event takes the host away, or its links.
+        let load = (!matches!(request.shape, Shape::Event { .. })).then(|| request.timing.load());
+        Scene { host, lane: None, kernel, ends, telemetry, load, configuration }.before(&self.collect)
     }
 }
 
@@ -246,7 +248,7 @@ impl Hosts {
             let why = format!("the DUT does not forget its states ({command}): {why}");
             return Ok(TrialOutcome::failed(why));
         }
-        let collectors = self.device.as_ref().map(|device| device.before_trial(request));
+        let mut collectors = self.device.as_ref().map(|device| device.before_trial(request));
         let before = look(&mut self.device)?;
         let began = Instant::now();
         let (flown, befell) = self.fly(&slot, request)?;
@@ -263,10 +265,12 @@ impl Hosts {
             Some(_) => accounts_of_silence(&flown),
             None => accounts(&self.device, &flown, before.as_ref().zip(after.as_ref())),
         };
+        let from = flown.outcome.began_ns;
+        collectors.iter_mut().for_each(|all| all.load([from, from + request.timing.load_ns()]));
         // The device answers again: its counters have been read.
         let found = collectors.map(Collectors::after).unwrap_or_default();
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
-        let Flown { outcome, sent, received, clocks, stamped, .. } = flown;
+        let Flown { outcome, sent, received, clocks, stamped, cpus, .. } = flown;
         let fresh = self.learned.get_mut(&slot.kind).and_then(Option::as_mut);
         // Each flow is in one of these frames, which open or renew connections.
         let states = slot.states.map(|wanted| after_load(wanted, fresh, began, sent[0].frames));
@@ -274,7 +278,7 @@ impl Hosts {
         outcome.evidence.connections =
             states.map(|states| Connections { states, tracked: None, unanswered: None });
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);
-        outcome.record.stamped = stamped;
+        (outcome.record.stamped, outcome.record.tester_cpus) = (stamped, cpus);
         outcome.befell(slot.event.as_ref(), befell);
         Ok(outcome)
     }

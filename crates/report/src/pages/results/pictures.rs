@@ -396,9 +396,10 @@ pub fn cpus(page: &mut Document, shown: &Shown<'_>) {
     };
     let series: Vec<Series> = shown.campaign.slots.iter().filter_map(row).take(MOST_COLUMNS / 2).collect();
     if !series.is_empty() {
+        let of_dut = if shown.campaign.asked.lab == LabKind::Hosts { " of the DUT" } else { "" };
         page.heading("CPUs");
         page.blocks.push(Block::Chart(Chart {
-            title: "How busy each CPU was: medians of the trials of each cell".into(),
+            title: format!("How busy each CPU{of_dut} was: medians of the trials of each cell"),
             x: Axis { label: "CPU".into(), scale: Scale::Linear { from_zero: false } },
             y: Axis { label: "busy, %".into(), scale: Scale::Percent },
             series,
