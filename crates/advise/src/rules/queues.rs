@@ -186,8 +186,9 @@ pub const RULES: &[Rule] = &[
             Set { name: "", place: UDP6, want: Want::By(|scope| with_ports(scope, "udp6")) },
         ],
         when: |host| {
-            let is_without =
-                |card: &&Card| fields(card, "udp4").or(fields(card, "udp6")) == Some("sd".into());
+            let is_without = |card: &&Card| {
+                has_several(card) && fields(card, "udp4").or(fields(card, "udp6")) == Some("sd".into())
+            };
             let without = host.found.cards.iter().find(is_without)?;
             Some(format!("{} hashes UDP by addresses alone", without.name))
         },
@@ -259,8 +260,13 @@ fn fields(card: &Card, flow: &str) -> Option<String> {
 
 /// Both ports beside both addresses, where these alone are hashed.
 fn with_ports(scope: &Scope, flow: &str) -> Option<Worked> {
-    let now = fields(scope.card?, flow)?;
+    let now = fields(scope.card.filter(|card| has_several(card))?, flow)?;
     ["sd", "sdfn"].contains(&now.as_str()).then(|| Worked { value: "sdfn".into(), how: String::new() })
+}
+
+/// Whether a hash has queues to choose from.
+fn has_several(card: &Card) -> bool {
+    card.receive_queues().is_some_and(|queues| queues > 1)
 }
 
 /// Receive queues that the table of the hash names.

@@ -28,9 +28,10 @@ pub fn enter(card: &mut Card, option: &str, flow: &str, text: &str) -> Option<St
         }
         _ => return None,
     };
-    // The reason stands in the last line: one before it names the request.
-    let said = || lines(text).filter(|line| !line.trim().is_empty()).last().unwrap_or("no answer");
-    (!done).then(|| shown(said()))
+    // The reason stands in the last line: one before it names the request. Where a part is unsupported, others follow.
+    let all = || lines(text).filter(|line| !line.trim().is_empty());
+    let said = || all().find(|line| line.ends_with("not supported")).or(all().last()).unwrap_or("no answer");
+    (!done).then(|| shown(said().trim()))
 }
 
 fn information(card: &mut Card, text: &str) -> bool {
@@ -93,7 +94,9 @@ fn coalescing(card: &mut Card, text: &str) -> bool {
             }
             _ => vec![(name.to_string(), value)],
         };
-        let known = parts.into_iter().filter(|(_, value)| !value.is_empty() && *value != "n/a");
+        // Reasons also have a colon: `netlink error: Operation not supported`.
+        let is_value = |value: &str| ["on", "off"].contains(&value) || value.parse::<u64>().is_ok();
+        let known = parts.into_iter().filter(|(_, value)| is_value(value));
         card.coalescing.extend(known.map(|(name, value)| (shown(&name), shown(value))));
     }
     !card.coalescing.is_empty()
@@ -165,5 +168,6 @@ pub fn shown_letters(text: &str) -> Option<String> {
 /// Lines below `UDP over IPV4 flows use these fields …:`.
 fn fields(text: &str) -> Vec<String> {
     let below = lines(text).skip_while(|line| !line.contains("use these fields")).skip(1);
-    below.map(shown).filter(|field| !field.is_empty()).take(16).collect()
+    // virtio_net says that it has chosen none, and hashes all the same.
+    below.map(shown).filter(|field| !field.is_empty() && field != "None").take(16).collect()
 }

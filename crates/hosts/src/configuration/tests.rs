@@ -120,6 +120,33 @@ fn ethtool_in_sections() {
     assert!(lacks.why.ends_with("Operation not supported"), "{lacks:?}");
 }
 
+/// What drivers of virtual cards do not have is no setting.
+#[test]
+fn refusals_of_ethtool_are_no_facts() {
+    let no = "netlink error: Operation not supported\n";
+    let found = of(&[(
+        "ethtool eth0",
+        &format!(
+            "==> -c eth0 <==\n{no}==> -a eth0 <==\n{no}==> -l eth0 <==\n{no}\
+             ==> -x eth0 <==\nRX flow hash indirection table for eth0 with 4 RX ring(s):\nOperation not supported\n\
+             RSS hash key:\nOperation not supported\nRSS hash function:\n    toeplitz: on\n    xor: off\n    crc32: off\n\
+             ==> -n eth0 rx-flow-hash udp4 <==\nUDP over IPV4 flows use these fields for computing Hash flow key:\nNone\n"
+        ),
+    )]);
+    let card = found.card("eth0").unwrap();
+    assert!(card.coalescing.is_empty() && card.hash_fields.is_empty(), "{card:?}");
+    let silent: Vec<_> = found.unanswered.iter().map(|of| (of.question.as_str(), of.why.as_str())).collect();
+    let why = "netlink error: Operation not supported";
+    let expected = [
+        ("ethtool -c eth0", why),
+        ("ethtool -a eth0", why),
+        ("ethtool -l eth0", why),
+        ("ethtool -x eth0", "Operation not supported"),
+        ("ethtool -n eth0 rx-flow-hash udp4", "None"),
+    ];
+    assert_eq!(silent, expected);
+}
+
 #[test]
 fn links_and_queueing() {
     let found = of(&[
