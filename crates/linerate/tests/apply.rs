@@ -88,6 +88,25 @@ fn what_was_applied_is_taken_back_to_the_byte() {
 /// An interface with values of its own, which `all` alone does not change: the script and `apply` change both.
 #[test]
 #[ignore = "needs root: run by make test as root"]
+fn a_new_file_may_be_read_by_everyone() {
+    use std::os::unix::fs::PermissionsExt;
+    let host = Host::new();
+    let file = host.scratch.path().join("etc/sysctl.d/90-linerate.conf");
+    let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    // One that is there keeps its mode.
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    host.linerate(APPLY).run().ok();
+    assert_eq!(mode(), 0o600);
+    host.linerate("revert").run().ok();
+    fs::remove_file(&file).unwrap();
+    host.linerate(APPLY).run().ok();
+    assert_eq!(mode(), 0o644);
+    host.linerate("revert").run().ok();
+    assert!(!file.exists());
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
 fn the_script_makes_the_changes_that_apply_would() {
     let host = Host::new();
     host.exec("echo 1 > /proc/sys/net/ipv4/conf/t1/log_martians").run().ok();

@@ -30,15 +30,26 @@ pub(super) use writable;
 /// Prints whether a file exists, then its content. Without its folder, it cannot be written.
 pub(super) const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; elif [ -d "${1%/*}/" ]; then echo absent
 else echo "there is no folder ${1%/*}" >&2; exit 1; fi"#;
-/// Writes its input, by way of a second file, so that the file is never incomplete. An existing file keeps its owner and mode.
-pub(super) const FILE_WRITE: &str = concat!(
-    writable!(),
-    r#"set -e
-umask 077
+/// Writes its input, by way of a second file, so that the file is never incomplete. An existing file keeps its owner and mode, another
+/// gets the mode that this umask leaves.
+macro_rules! file_write {
+    ($umask:literal) => {
+        concat!(
+            writable!(),
+            "set -e\numask ",
+            $umask,
+            r#"
 if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
 cat >"$1.linerate"
 mv -f "$1.linerate" "$1""#
-);
+        )
+    };
+}
+
+pub(super) use file_write;
+
+/// A plan's file may hold a key.
+const FILE_WRITE: &str = file_write!("077");
 /// Unloads a module that was absent. One that is in use stays loaded, which does not affect others.
 const MODULE_BACK: &str = r#"[ "$1" != absent ] || "$2" "$3" || echo "$3 is in use, and stays" >&2; exit 0"#;
 /// Restores the file that [`FILE_READ`] printed.

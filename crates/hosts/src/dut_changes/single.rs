@@ -1,13 +1,15 @@
 //! Single changes of a host, outside of any variant: each with the question before it, and its undoing.
 
 use super::linux::ethtool;
-use super::shared::{FILE_READ, FILE_WRITE, FILES_READ, LINES_BACK, sysctl, writable};
+use super::shared::{FILE_READ, FILES_READ, LINES_BACK, file_write, sysctl, writable};
 use super::{Form, Input, Program, Read, Step};
 use crate::systems::Kernel;
 use linerate_measure::experiment::System;
 
 /// Writes a value into these files.
 const FILES_PUT: &str = r#"for f in $1; do printf '%s\n' "$2" >"$f" || exit 1; done"#;
+/// Writes a file of settings, which everyone may read, as its neighbours of the system.
+const TEXT_WRITE: &str = file_write!("022");
 /// Spreads the hash of an interface over its queues. The words are several arguments.
 const SPREAD: &str = r#"exec ethtool -X "$1" $2"#;
 /// Restores the file that [`FILE_READ`] printed, unless someone has changed it since its second argument was written into it.
@@ -130,7 +132,7 @@ impl Single {
             }
             .ok_or_else(|| format!("the present value of `ifconfig {}` cannot be read", arguments.join(" "))),
             Single::Text { path, text } if text.len() <= MOST && !text.contains('\0') => {
-                let apply = Program::script(FILE_WRITE, [path]).reading(Input::Text(text.clone()));
+                let apply = Program::script(TEXT_WRITE, [path]).reading(Input::Text(text.clone()));
                 let back = Program::script(FILE_TAKEN_BACK, [path, text]).reading(Input::Was);
                 Ok(Step::change(path, content_of(path), apply, back))
             }
