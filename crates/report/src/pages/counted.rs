@@ -2,6 +2,7 @@
 
 use crate::document::{Document, Tone};
 use linerate_measure::counters::{PortCounters, StreamCounters};
+use linerate_stats::histogram::Histogram;
 use linerate_wire::FCS_LEN;
 use linerate_wire::units::{Si, bits_layer_1, bits_layer_2};
 use serde::Serialize;
@@ -43,6 +44,8 @@ pub struct Received {
     lost_by_sequence: u64,
     duplicates: u64,
     reordered: u64,
+    /// Stamped frames that no latency is known of: their stamps are of another clock than this host's.
+    stamped_elsewhere: u64,
     /// Other frames, by kind.
     foreign: BTreeMap<String, u64>,
     /// Whether frames without a signature count as well: then nothing is known of their sequence.
@@ -83,15 +86,34 @@ impl Totals {
     }
 }
 
+/// No frame is under way for longer.
+const LONGEST_NS: u64 = 1_000_000_000;
+
+/// Whether the ages of frames can be differences of one clock. By that of another host, frames were sent long ago, or are yet to be sent,
+/// which counts as 0.
+fn is_of_one_clock(ages: &Histogram) -> bool {
+    ages.quantile(0.0).is_none_or(|least| (1..LONGEST_NS).contains(&least))
+}
+
 impl Received {
     /// Frames received within `seconds`. `sample`: the beginning of a frame that is not linerate's.
-    pub fn new(counters: PortCounters, seconds: f64, unsigned: bool, sample: Option<Vec<u8>>) -> Received {
+    pub fn new(
+        mut counters: PortCounters,
+        seconds: f64,
+        unsigned: bool,
+        sample: Option<Vec<u8>>,
+    ) -> Received {
+        let stamped_elsewhere = if is_of_one_clock(&counters.latency) { 0 } else { counters.latency.count() };
+        if stamped_elsewhere > 0 {
+            counters.latency = Histogram::default();
+        }
         // Sequence numbers begin at 0 with each sender.
         let missing = |s: &StreamCounters| s.next_sequence.saturating_sub(s.frames - s.duplicates);
         Received {
             lost_by_sequence: counters.streams.iter().map(missing).sum(),
             duplicates: counters.duplicates(),
             reordered: counters.reordered(),
+            stamped_elsewhere,
             foreign: counters.foreign.clone(),
             totals: Totals::new(counters, seconds),
             unsigned,
@@ -142,6 +164,13 @@ pub fn received(record: &Received) -> Document {
             counters.latency.count()
         );
     }
+    if record.stamped_elsewhere > 0 {
+        text += &format!(
+            "No latency: the stamps of {} frames are of another host's clock. `linerate run` compares the clocks of hosts; stamps of \
+             cards, or the round trip to one host, need no comparison\n",
+            record.stamped_elsewhere
+        );
+    }
     for queue in &counters.queues {
         text += &format!("  CPU {} queue {}: {} frames\n", queue.cpu, queue.queue, queue.frames);
     }
@@ -155,4 +184,35 @@ pub fn received(record: &Received) -> Document {
     }
     page.code(&text, Tone::Plain);
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(ages: &[u64]) -> String {
+        let mut latency = Histogram::default();
+        ages.iter().for_each(|age| latency.record(*age));
+        let counters = PortCounters { frames: 3, latency, ..PortCounters::default() };
+        let record = Received::new(counters, 1.0, false, None);
+        let json = serde_json::to_value(&record).unwrap();
+        let known = json["counters"]["latency"]["buckets"].as_array().is_some_and(|all| !all.is_empty());
+        let text = received(&record).text(crate::format::Style::default());
+        assert_eq!(known, text.contains("p50"), "{json}");
+        text
+    }
+
+    #[test]
+    fn stamps_of_another_clock_give_no_latency() {
+        assert!(page(&[900, 1_000, 1_100]).contains("Latency of 3 stamped frames: p50 1.0 us"));
+        // A sender that has run for longer than this host, and one that booted an hour later.
+        for ages in [[0; 3], [3_600_000_000_000, 3_600_000_001_000, 3_600_000_002_000]] {
+            let text = page(&ages);
+            assert!(
+                text.contains("No latency: the stamps of 3 frames are of another host's clock"),
+                "{text}"
+            );
+        }
+        assert!(!page(&[]).contains("atency"));
+    }
 }
