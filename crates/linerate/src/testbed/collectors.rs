@@ -37,10 +37,7 @@ type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 
 /// Every collector. Some names of plans need none: the receiver counts latencies in every trial, and the counters have queues and interrupts.
 static COLLECTORS: [(&str, Make); 6] = [
-    ("cpus", |scene| match (scene.lane, scene.load) {
-        (Some(_), _) => Some(Box::new(cpus(Path::new("/")))),
-        (None, load) => Some(Box::new(Busy::new(scene.host.clone()?, scene.kernel, load?))),
-    }),
+    ("cpus", |scene| scene.lane.map(|_| Box::new(cpus(Path::new("/"))) as Box<dyn Collector>)),
     // Those of a host are read with the account of frames.
     ("counters", |scene| Some(Box::new(counters(scene.lane?)))),
     ("queues", |_| None),
@@ -90,6 +87,9 @@ impl<'a> Scene<'a> {
             all.push(Box::new(AfterLoad::new(host.clone(), filled(&collect.commands))));
         }
         all.extend(self.probes());
+        if let (Some(host), Some(load)) = (&self.host, self.load) {
+            all.push(Box::new(Busy::new(host.clone(), self.kernel, load)));
+        }
         Collectors::before(all, monotonic_ns)
     }
 

@@ -1,12 +1,14 @@
 //! Two generators with pkt-gen that feed one router.
 
 use super::bsd::{Bsd, PLAN};
+use serde_json::Value;
 
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn two_pkt_gens_share_a_rate_and_all_that_they_sent_is_counted() {
     let bsd = Bsd::with_two_generators();
-    let ended = bsd.run(&PLAN.replace("flows = 2000", "flows = 2000\nrate = \"400 kpps\""), &[]);
+    let plan = PLAN.replace("flows = 2000", "flows = 2000\nrate = \"400 kpps\"");
+    let ended = bsd.run(&plan.replace("\"200 ms\"", "\"1 s\""), &[]);
     assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
     let trials = bsd.trials();
     assert_eq!(trials.len(), 4);
@@ -17,6 +19,17 @@ fn two_pkt_gens_share_a_rate_and_all_that_they_sent_is_counted() {
         assert!(rates.iter().all(|rate| (390e3..410e3).contains(rate)), "{rates:?}");
         sent += trial["generator"]["frames"].as_u64().unwrap();
         skews.push(trial["skew_ns"].as_u64().unwrap());
+        // kern.cp_times of the router: its first CPU does everything, in the kernel.
+        let cpus = trial["cpus"].as_array().unwrap();
+        let shares: Vec<_> = cpus.iter().map(|of| (&of["cpu"], &of["busy"], &of["softirq"])).collect();
+        let of = |cpu: u64, share: f64| (cpu.into(), share.into(), share.into());
+        let expected: [(Value, Value, Value); 4] = [of(0, 1.0), of(1, 0.0), of(2, 0.0), of(3, 0.0)];
+        assert_eq!(
+            shares,
+            expected.each_ref().map(|(cpu, busy, kernel)| (cpu, busy, kernel)),
+            "{:#}",
+            trial["collected"]
+        );
     }
     // One of them may have found its CPU busy with something else.
     assert!(skews.iter().any(|skew| *skew < 50_000_000), "they began {skews:?} ns apart");
