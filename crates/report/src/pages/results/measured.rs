@@ -26,8 +26,14 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     };
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
     page.fact("mode", about(mode));
-    if matches!(mode, Mode::Inline | Mode::Threaded) {
-        page.fact("CPUs", cpus(shown));
+    match mode {
+        Mode::Inline | Mode::Threaded => {
+            page.fact("CPUs", [vec![roles(shown)], full_cpus(shown)].concat().join(". "))
+        }
+        Mode::Hosts if !full_cpus(shown).is_empty() => {
+            page.fact("CPUs of the DUT", full_cpus(shown).join(". "))
+        }
+        Mode::Hosts | Mode::EndHosts => {}
     }
     page.fact("traffic", traffic(&campaign.slots, searched));
     page.fact("trials", trials(shown));
@@ -78,8 +84,8 @@ fn about(mode: Mode) -> &'static str {
     }
 }
 
-/// The role of each CPU, and the CPUs without idle time.
-fn cpus(shown: &Shown<'_>) -> String {
+/// The role of each CPU.
+fn roles(shown: &Shown<'_>) -> String {
     let roles = &shown.campaign.roles;
     let all = [
         ("generator", &roles.generator),
@@ -87,14 +93,19 @@ fn cpus(shown: &Shown<'_>) -> String {
         ("receiver", &roles.receiver),
         ("control", &roles.control),
     ];
-    let mut text = all.map(|(role, cpus)| format!("{role} {}", list(cpus))).join(", ");
+    all.map(|(role, cpus)| format!("{role} {}", list(cpus))).join(", ")
+}
+
+/// The CPUs without idle time.
+fn full_cpus(shown: &Shown<'_>) -> Vec<String> {
     let valid = || shown.summary.rows.iter().filter(|r| r.valid_trials > 0);
     let full = valid().filter(|r| !r.full_cpus.is_empty());
-    for (cpus, names) in together(full.map(|r| (r.full_cpus.as_slice(), shown.name(r.slot)))) {
+    let all = together(full.map(|r| (r.full_cpus.as_slice(), shown.name(r.slot)))).into_iter();
+    let sentence = |(cpus, names): (&[u32], Vec<String>)| {
         let names = if names.len() == valid().count() { "all cells".into() } else { listed(&names) };
-        text += &format!(". CPU {} at least 95 % busy in {names}", list(cpus));
-    }
-    text
+        format!("CPU {} at least 95 % busy in {names}", list(cpus))
+    };
+    all.map(sentence).collect()
 }
 
 fn list(cpus: &[u32]) -> String {
