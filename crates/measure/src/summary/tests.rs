@@ -403,3 +403,32 @@ fn no_more_frames_come_than_were_offered() {
             && row.offered * (1.0 - row.loss_ratio) >= 0.999 * row.received.median
     );
 }
+
+#[test]
+fn what_the_hypervisor_takes_is_named_by_host() {
+    let said = |lab: LabKind| {
+        let mut campaign = campaign();
+        campaign.asked.lab = lab;
+        let stolen = |steal: f64| {
+            vec![CpuShare { cpu: 0, busy: 0.5, softirq: 0.5, steal, user: 0.0, frequency: None }]
+        };
+        let mut trials: Vec<TrialRecord> =
+            (0..9).map(|n| trial(n, n as u32 / 3, n as usize % 3, 1e6, 0)).collect();
+        for trial in &mut trials {
+            trial.cpus = stolen(0.05);
+            if lab == LabKind::Hosts {
+                trial.tester_cpus = [("gen".into(), stolen(0.2)), ("sink".into(), stolen(0.0))].into();
+            }
+        }
+        let all = summarise(&campaign, &trials, Stopped::Trials, 0).warnings.into_iter();
+        all.filter_map(|warning| warning.spoils)
+            .filter(|text| text.contains("hypervisor"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(said(LabKind::Namespaces), ["the hypervisor took 5.0 % of the CPUs' time"]);
+    let of_hosts = [
+        "the hypervisor took 5.0 % of the time of the DUT's CPUs",
+        "the hypervisor took 20.0 % of the time of gen's CPUs",
+    ];
+    assert_eq!(said(LabKind::Hosts), of_hosts);
+}
