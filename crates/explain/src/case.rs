@@ -301,13 +301,13 @@ impl Case<'_> {
         self.trials.iter().map(|trial| trial.generator.frames).sum()
     }
 
-    /// Mean shares of the DUT's CPUs over all valid trials: busy, softirq, steal and user, by CPU. In the embedded lab, the tester has
+    /// Mean shares of the DUT's CPUs over all valid trials: busy, softirq, steal and others', by CPU. In the embedded lab, the tester has
     /// some of them.
     pub(crate) fn cpus(&self) -> BTreeMap<u32, [f64; 4]> {
         let mut sums: BTreeMap<u32, ([f64; 4], f64)> = BTreeMap::new();
         for cpu in self.trials.iter().flat_map(|trial| &trial.cpus) {
             let (sum, n) = sums.entry(cpu.cpu).or_default();
-            let parts = [cpu.busy, cpu.softirq, cpu.steal, cpu.user];
+            let parts = [cpu.busy, cpu.softirq, cpu.steal, cpu.others.unwrap_or(cpu.user)];
             sum.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
             *n += 1.0;
         }

@@ -48,7 +48,7 @@ fn first(explanation: &Explanation) -> Option<&str> {
 }
 
 fn cpu(cpu: u32, busy: f64, steal: f64) -> CpuShare {
-    CpuShare { cpu, busy, softirq: busy, steal, user: 0.0, frequency: None }
+    CpuShare { cpu, busy, softirq: busy, steal, user: 0.0, others: None, frequency: None }
 }
 
 #[test]

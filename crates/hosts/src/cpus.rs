@@ -100,6 +100,7 @@ fn share(kernel: Kernel, cpu: u32, now: &[u64; 8], then: &[u64; 8]) -> Option<Cp
         softirq: softirq / total,
         steal: steal / total,
         user: (user + nice) / total,
+        others: None,
         frequency: None,
     })
 }
@@ -137,7 +138,15 @@ mod tests {
         ] {
             let [earlier, later] = [earlier, later].map(|text| CpuTimes::of(kernel, text));
             let shares = later.since(&earlier, kernel);
-            let of = |cpu| CpuShare { cpu, busy: 0.8, softirq: 0.7, steal: 0.0, user: 0.1, frequency: None };
+            let of = |cpu| CpuShare {
+                cpu,
+                busy: 0.8,
+                softirq: 0.7,
+                steal: 0.0,
+                user: 0.1,
+                others: None,
+                frequency: None,
+            };
             assert_eq!(shares, (0..number).map(of).collect::<Vec<_>>(), "{kernel:?}");
         }
     }

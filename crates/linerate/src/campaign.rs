@@ -2,12 +2,13 @@
 
 use crate::interrupt::interrupted;
 use crate::progress::Progress;
-use crate::testbed::{Request, Telemetry, Testbed, TrialOutcome};
+use crate::testbed::{ATTEMPTS, Request, Telemetry, Testbed, TrialOutcome};
 use anyhow::{Context, Result, anyhow};
 use linerate_explain::{Records, explain};
 use linerate_linux::host::peak_rss_bytes;
 use linerate_linux::records::RecordStore;
 use linerate_linux::telemetry::{drops, locks, profile, stages};
+use linerate_linux::trial::NOTHING_LEFT;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{
@@ -176,6 +177,9 @@ impl Conductor<'_> {
                 Ok(observed) => {
                     strategy.observe(&observed);
                     self.observed.push(observed);
+                    if let Some(fault) = nothing_leaves(&self.trials) {
+                        return (Stopped::Failed, Some(anyhow!("{fault}: {ATTEMPTS} trials in succession")));
+                    }
                 }
                 Err(error) => return (Stopped::Failed, Some(error)),
             }
@@ -430,6 +434,13 @@ impl Rounds {
     }
 }
 
+/// The fault of the last trials, if no frame left in any of them.
+fn nothing_leaves(trials: &[TrialRecord]) -> Option<String> {
+    let last = &trials[trials.len().checked_sub(ATTEMPTS)?..];
+    let fault = |trial: &TrialRecord| trial.audit.failures().next().filter(|f| f.starts_with(NOTHING_LEFT));
+    last.iter().map(fault).reduce(|first, next| next.and(first)).flatten()
+}
+
 /// Why a collector found nothing.
 fn failure(record: &TrialRecord, name: &str) -> Option<String> {
     let failed = record.collected.iter().find(|collected| collected.command == name);
@@ -442,5 +453,23 @@ fn pause(campaign: &Campaign) {
     let until = Instant::now() + Duration::from_nanos(pause);
     while Instant::now() < until && !interrupted() {
         std::thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loads_in_succession_of_which_no_frame_left_end_a_campaign() {
+        let trial = |fault: &str| {
+            let evidence = Evidence { faults: vec![fault.into()], ..Evidence::default() };
+            TrialRecord { audit: audit(&evidence), ..TrialRecord::default() }
+        };
+        let nothing = || trial(&format!("{NOTHING_LEFT} (xdp): is the interface up?"));
+        let mut trials = vec![nothing(), nothing(), trial("interface g0 went down"), nothing(), nothing()];
+        assert_eq!(nothing_leaves(&trials), None);
+        trials.push(nothing());
+        assert!(nothing_leaves(&trials).unwrap().contains("is the interface up?"));
     }
 }

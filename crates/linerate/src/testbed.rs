@@ -8,7 +8,7 @@ pub mod hosts;
 pub mod prepare;
 mod simulated;
 
-pub use embedded::{PACED_BATCH, SequentialLabs};
+pub use embedded::{ATTEMPTS, PACED_BATCH, SequentialLabs};
 pub use end_hosts::EndHosts;
 pub use simulated::{Simulated, parse_simulation};
 

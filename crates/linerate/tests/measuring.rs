@@ -2,6 +2,7 @@
 
 mod advise;
 mod budget;
+mod busy;
 mod campaigns;
 mod causes;
 mod common;

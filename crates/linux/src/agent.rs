@@ -6,6 +6,7 @@
 mod ports;
 
 use crate::error::Error;
+use crate::host::autogroup::{self, Ahead};
 use crate::host::changes::{Host, HostChanges};
 use crate::host::cpu;
 use crate::ports::answer::Answerer;
@@ -58,13 +59,16 @@ pub fn serve(
     let (to, cancelled) = (inputs.clone(), Arc::clone(&cancel));
     // Of an agent that was killed; what cannot be put back now stays in the journal.
     let _ = Host::this().restore_remains();
+    autogroup::restore_remains();
+    // Not being allowed to is no error.
+    let _ahead = Ahead::this();
     let changes = Host::this().begin();
     let mut worker = Worker { options, to, cancel: cancelled, ports: BTreeMap::new(), armed: None, changes };
     std::thread::spawn(move || worker.run(&todo));
     // After the worker, whose programs and threads should run as any other. This one must run when a load is to be stopped.
     // Before the generator's threads, which are at -20 themselves and have all of a CPU each: a stop must come through.
     go_first();
-    ports::connection_goes_first();
+    let _connection = ports::connection_goes_first();
     let (lines, written) = write_on_thread(output);
     read_on_thread(input, inputs);
     let clean = Loop { session, tasks, lines, cancel }.run(&events, interrupted);

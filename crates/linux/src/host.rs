@@ -1,8 +1,10 @@
 //! Everything that a figure depends on: the machine, its kernel and settings, how busy its CPUs are, and our own memory. No addresses
 //! and no serial numbers: records get published.
 
+pub mod autogroup;
 pub mod changes;
 pub mod cpu;
+pub mod turn;
 
 use crate::process::{Job, ProcessError};
 use linerate_hosts::systems::Signs;
@@ -67,6 +69,7 @@ pub fn facts(root: &Path) -> HostFacts {
             ("nft".into(), version_of("nft")),
         ]),
         settings: SETTINGS.iter().map(|(name, path)| (name.to_string(), root.setting(path))).collect(),
+        priority: None,
     }
 }
 

@@ -138,7 +138,7 @@ pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Whether a path still leads to this file.
-fn is_at(file: &File, path: &Path) -> bool {
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     let same = |(a, b): (fs::Metadata, fs::Metadata)| (a.dev(), a.ino()) == (b.dev(), b.ino());
     file.metadata().ok().zip(fs::metadata(path).ok()).is_some_and(same)
 }

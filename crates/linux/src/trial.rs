@@ -46,6 +46,8 @@ impl Drop for Urgent {
 
 /// The generator stops by itself this long after the window if it gets no stop.
 const OVERRUN_NS: u64 = 100_000_000;
+/// How the fault begins that a load has of which no frame left.
+pub const NOTHING_LEFT: &str = "no frame left the generator";
 /// How long the first frame may take.
 const START_WITHIN_NS: u64 = 5_000_000_000;
 /// A sample whose two counters were read further apart than this is taken again.
@@ -53,10 +55,11 @@ const SAMPLE_SPREAD_NS: u64 = 20_000;
 
 /// Runs one trial; the load's duration is that of `timing`. `at` is called at the moments that the load begins and ends, with CLOCK_MONOTONIC of its
 /// first frame. Returns early when `interrupted` becomes true: the
-/// load is stopped in any case. The receiver goes on counting: the caller stops it when its counters balance.
+/// load is stopped in any case. The receiver goes on counting: the caller stops it when its counters balance. A load of which no frame
+/// leaves is a fault of the outcome ([`NOTHING_LEFT`]).
 ///
 /// # Errors
-/// A port could not be started, or no frame left.
+/// A port could not be started.
 pub fn run(
     timing: Timing,
     load: Load,
@@ -78,7 +81,13 @@ pub fn run(
                 generator.start(&load)?;
                 // Not before: threads inherit the priority.
                 urgent = Some(Urgent::new());
-                outcome.began_ns = first_frame(generator, interrupted)?;
+                match first_frame(generator, interrupted)? {
+                    Ok(began_ns) => outcome.began_ns = began_ns,
+                    Err(fault) => {
+                        outcome.faults.push(fault);
+                        return Ok(outcome);
+                    }
+                }
                 at(Moment::Began, outcome.began_ns);
                 None
             }
@@ -146,24 +155,24 @@ pub fn under_load<T, R: Send>(
     })
 }
 
-fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64, Error> {
+/// When the first frame left; or, in words, that none did, and then the load is over.
+fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<Result<u64, String>, Error> {
     let asked = monotonic_ns();
     loop {
         let waited = monotonic_ns() - asked;
         // Asked first: a short load may begin and end at any moment.
         let finished = generator.finished();
         if let Some(began) = generator.began_ns() {
-            return Ok(began);
+            return Ok(Ok(began));
         }
         if finished || waited > START_WITHIN_NS || interrupted.load(Ordering::Relaxed) {
             generator.stop()?; // says why, where there is a reason
             if interrupted.load(Ordering::Relaxed) {
-                return Ok(monotonic_ns());
+                return Ok(Ok(monotonic_ns()));
             }
-            return Err(Error::Refused(format!(
-                "no frame left the generator ({}) within {} ms: is the interface up?",
-                generator.backend(),
-                waited / 1_000_000
+            let (backend, ms) = (generator.backend(), waited / 1_000_000);
+            return Ok(Err(format!(
+                "{NOTHING_LEFT} ({backend}) within {ms} ms: is the interface up, and has this machine a CPU for it?"
             )));
         }
         std::thread::sleep(Duration::from_micros(50));
@@ -220,6 +229,36 @@ pub fn sleep_until(at_ns: u64, look: Duration, over: impl Fn() -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_plan::Backend;
+
+    /// A port that does nothing: as a generator, one whose load is over before it has begun.
+    struct Silent;
+
+    impl Port for Silent {
+        fn backend(&self) -> Backend {
+            Backend::Xdp
+        }
+
+        fn start(&mut self, _: &Load) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn finished(&self) -> bool {
+            true
+        }
+
+        fn stop(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_load_that_never_begins_is_a_fault_of_its_trial() {
+        let timing = Timing::slice(1_000_000);
+        let load = Load::lasting(timing.load());
+        let ran = run(timing, load, &mut Silent, &mut Silent, &AtomicBool::new(false), |_, _| {}).unwrap();
+        assert!(ran.faults[0].starts_with(NOTHING_LEFT) && ran.samples.is_empty(), "{ran:?}");
+    }
 
     #[test]
     fn an_event_ends_with_its_load_and_does_not_come_after_it() {

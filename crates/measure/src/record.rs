@@ -317,6 +317,9 @@ pub struct TrialRecord {
     pub began_ns: u64,
     /// How long it took altogether: set-up, reboots and drain are part of it. 0 in older records.
     pub took_ns: u64,
+    /// How long it waited for its turn, while another linerate measured on the same CPUs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: u64,
     /// How often the DUT was rebooted for it.
     pub reboots: u32,
     /// Frames/s asked for, in each direction; `None`: as fast as possible. With block, slot and `timing.run_ns` it is the strategy's request.
@@ -379,6 +382,10 @@ pub struct TrialRecord {
     pub tcp: Option<TcpTrial>,
     /// Where an imported figure comes from.
     pub imported: Option<Box<ImportedTrial>>,
+}
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// The comparison of the generators' clocks with the receiver's, before the load and after it.
@@ -530,6 +537,9 @@ pub struct CpuShare {
     pub steal: f64,
     /// In user programs: linerate itself needs next to nothing of it where XDP does the work.
     pub user: f64,
+    /// Used by others than linerate's threads, those of the embedded lab's devices, and softirqs; `None` where it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<f64>,
     /// Hz when the load ended, where the system shows it.
     #[serde(default)]
     pub frequency: Option<f64>,
@@ -566,6 +576,9 @@ pub struct HostFacts {
     pub versions: BTreeMap<String, String>,
     /// Kernel settings that bear on forwarding.
     pub settings: BTreeMap<String, String>,
+    /// How linerate's threads came before other programs, or why they did not; `None` where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Result<String, String>>,
 }
 
 /// Why a record cannot be read.

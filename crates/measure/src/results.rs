@@ -60,6 +60,25 @@ impl<'a> Ratios<'a> {
         exist.then(|| self.strategy.ratio(of, than, figure, &self.observed)).flatten().filter(finite)
     }
 
+    /// Bounds of the ratio of two slots' rates: its interval or, with too few blocks for one, the least and the greatest ratio of a block.
+    pub fn bounds(&self, of: usize, than: usize) -> Option<[f64; 2]> {
+        let ratio = self.ratio(of, than)?;
+        if let (Some(low), Some(high)) = (ratio.low, ratio.high) {
+            return Some([low, high]);
+        }
+        let rate = |slot: usize, block: u32| {
+            let of = |trial: &&Observed| (trial.request.slot, trial.request.block) == (slot, block);
+            self.observed.iter().rfind(of)?.received
+        };
+        let blocks = self.observed.iter().filter(|trial| trial.request.slot == of);
+        let of_block = |trial: &Observed| Some(trial.received? / rate(than, trial.request.block)?);
+        let [mut low, mut high] = [ratio.median; 2];
+        for ratio in blocks.filter_map(of_block) {
+            (low, high) = (low.min(ratio), high.max(ratio));
+        }
+        Some([low, high])
+    }
+
     /// Compares one slot with another.
     pub fn against(&self, rows: &[Row], of: usize, than: usize) -> Against {
         let ratio = self.ratio(of, than);

@@ -1,12 +1,13 @@
 //! From trials to a verdict: a row per slot, ratios paired by block, the limits, and warnings.
 
 mod benchmarks;
+mod machine;
 
 use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Benchmarked, Campaign, Connections, CpuShare, Direction, DirectionRow, Figures, LabKind, Limit, Mode,
+    Benchmarked, Campaign, Connections, Direction, DirectionRow, Figures, LabKind, Limit, Mode,
     NOTHING_PASSES, Row, Searched, Slot, States, Stopped, Summary, Tested, TrialRecord, Unmeasured, VERSION,
     Warning, Why,
 };
@@ -18,7 +19,7 @@ use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median
 use linerate_wire::units::{
     LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, counted, line_rate,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Below this share of dropped frames, the rate alone decides.
 const NOTICEABLE_DROPS: f64 = 0.01;
@@ -92,7 +93,8 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
     let mut rows: Vec<Row> = campaign.slots.iter().map(row).collect();
     let rates: Vec<Estimate> = rows.iter().map(|r| r.received).collect();
     for (row, slot) in rows.iter_mut().zip(&campaign.slots) {
-        judge_limit(row, slot, slot.ceiling.and_then(|c| rates.get(c).copied()), campaign.asked.mode);
+        let ceiling = slot.ceiling.and_then(|c| Some((*rates.get(c)?, ratios.bounds(slot.id, c))));
+        judge_limit(row, slot, ceiling, campaign.asked.mode);
     }
     for (at, slot) in campaign.slots.iter().enumerate() {
         let [ceiling, baseline] =
@@ -277,7 +279,8 @@ fn hottest_rules(trials: &[&TrialRecord], sent: u64) -> Vec<(String, f64)> {
 /// The share of lost frames below which a DUT counts as not overloaded.
 const LOSSLESS: f64 = 0.001;
 
-fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode) {
+/// `ceiling`: the tester's rate alone, and bounds of the ratio to it, paired by block; a search has no blocks.
+fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<(Estimate, Option<[f64; 2]>)>, mode: Mode) {
     // The audit of each valid trial has compared the offered load with the requested one.
     let paced = slot.asked_fps.is_some() && row.loss_ratio < LOSSLESS;
     row.limit = match ceiling {
@@ -291,12 +294,20 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode
         None if slot.no_ceiling => Limit::Tester,
         None => Limit::Calibration,
         Some(_) if row.drops() => Limit::DutDrops,
-        Some(c) => {
-            let (low, high) = (c.low.unwrap_or(c.median), row.handled.high.unwrap_or(row.handled.median));
-            if c.n > 0 && ceiling_is_clear(low, high) { Limit::Dut } else { Limit::Tester }
+        Some((c, _)) if c.n == 0 => Limit::Tester,
+        Some((c, bounds)) => {
+            let Estimate { median, low, high, .. } = row.handled;
+            let least = low.unwrap_or(median) / c.high.unwrap_or(c.median);
+            let most = high.unwrap_or(median) / c.low.unwrap_or(c.median);
+            let [least, most] = bounds.unwrap_or([least, most]);
+            match [least, most].map(|ratio| ceiling_is_clear(1.0, ratio)) {
+                [_, true] => Limit::Dut,
+                [true, false] => Limit::Noisy,
+                [false, false] => Limit::Tester,
+            }
         }
     };
-    if let (Some(c), Mode::Inline, true) = (ceiling, mode, slot.asked_fps.is_none()) {
+    if let (Some((c, _)), Mode::Inline, true) = (ceiling, mode, slot.asked_fps.is_none()) {
         let tester = row.ns_per_frame * row.handled.median / c.median;
         row.dut_ns_per_frame =
             (c.median > 0.0 && row.handled.median > 0.0).then_some(row.ns_per_frame - tester);
@@ -314,47 +325,16 @@ fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> V
             out.extend(warnings.map(|(text, spoils)| Warning { slot: Some(slot.id), text, spoils }));
         }
     }
-    let of_all = other_programs(campaign, trials).into_iter().chain(stolen(campaign, trials));
-    out.extend(of_all.map(|(text, spoils)| Warning { slot: None, text, spoils }));
+    out.extend(machine::warnings(campaign, trials).map(|(text, spoils)| Warning {
+        slot: None,
+        text,
+        spoils,
+    }));
     out
 }
 
 /// A warning, and [`Warning::spoils`].
 type Said = (String, Option<String>);
-
-/// The hypervisor's part of the time of CPUs: of this machine, or of each host.
-fn stolen(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
-    let hosts: BTreeSet<&String> = trials.iter().flat_map(|t| t.tester_cpus.keys()).collect();
-    let of = |host: Option<&str>, cpus: &mut dyn Iterator<Item = &CpuShare>| {
-        let steal = median(&cpus.map(|c| c.steal).collect::<Vec<_>>()).filter(|steal| *steal >= 0.01)?;
-        let whose = host.map_or("the CPUs' time".into(), |host| format!("the time of {host}'s CPUs"));
-        let took = format!("the hypervisor took {:.1} % of {whose}", 100.0 * steal);
-        Some((format!("{took} (steal): absolute rates are too low; ratios suffer less"), Some(took)))
-    };
-    let dut = (campaign.asked.lab == LabKind::Hosts).then_some("the DUT");
-    let of_tester =
-        |host: &String| of(Some(host), &mut trials.iter().filter_map(|t| t.tester_cpus.get(host)).flatten());
-    let of_dut = of(dut, &mut trials.iter().flat_map(|t| &t.cpus));
-    of_dut.into_iter().chain(hosts.into_iter().filter_map(of_tester)).collect()
-}
-
-/// XDP does its work inside the kernel: user time on the lab's CPUs is that of other programs, and it is charged to the DUT.
-fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<Said> {
-    const NOTICEABLE: f64 = 0.04;
-    if campaign.asked.receiver != "xdp" {
-        return None;
-    }
-    let roles = &campaign.roles;
-    let ours = |cpu: &u32| [&roles.generator, &roles.dut, &roles.receiver].iter().any(|r| r.contains(cpu));
-    let of = |t: &TrialRecord| t.cpus.iter().filter(|c| ours(&c.cpu)).map(|c| c.user).fold(0.0, f64::max);
-    let user = trials.iter().map(of).sum::<f64>() / trials.len().max(1) as f64;
-    (user >= NOTICEABLE).then(|| {
-        let took = format!("other programs took {:.0} % of a CPU of the lab", 100.0 * user);
-        let remedy =
-            "rates are too low and losses too high; stop them, or give the lab other CPUs with --cpus";
-        (format!("{took}: {remedy}"), Some(took))
-    })
-}
 
 /// `trials`: those of the slot. `searched`: a search chose them, whose result has bounds and no interval.
 fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool) -> Vec<Said> {
@@ -375,6 +355,12 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
                 format!("{n} of {} failed {out} not in the verdict (the first: {why})", counted(all, "trial"))
             }
         });
+    }
+    if row.limit == Limit::Noisy && !searched {
+        plain.push(
+            "its trials scatter too much to tell whether the DUT or the tester was the limit: run more of them (--budget), on a quieter machine"
+                .into(),
+        );
     }
     if row.limit == Limit::Tester && !searched {
         plain.push(match slot.no_ceiling {

@@ -25,7 +25,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     Ok(Some(Finding {
         statement: format!("Another program takes {} of CPU {cpu}, which forwards.", percent(share)),
         strength: Strength::Observed,
-        evidence: vec![format!("CPU {cpu} was {} of the load's time in user space", percent(share))],
+        evidence: vec![format!("others than linerate had CPU {cpu} for {} of the load's time", percent(share))],
         mechanism: "A program on the CPU of a receive queue takes time from its frames, and empties the CPU's caches.".into(),
         changes: vec![change("Linux", "taskset or systemd's CPUAffinity= keep programs off the CPU; isolcpus= keeps all off", "remove the affinity")],
         gain: format!("up to {}", percent(share / (1.0 - share).max(0.01))),

@@ -8,6 +8,9 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
     let ratio = case.row.ceiling.and_then(|ceiling| ceiling.ratio);
     match case.row.limit {
         Limit::Unknown => return Err("the rate of the tester without the DUT is not known".into()),
+        Limit::Noisy => {
+            return Err("the trials scatter too much to tell whether the tester was the limit".into());
+        }
         Limit::Tester if ratio.is_none() && !case.slot.no_ceiling => {
             return Err("the tester without the DUT has no valid trial".into());
         }

@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::testbed::hosts::{Site, read};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use linerate_linux::host::autogroup;
 use linerate_linux::host::changes::{Consent, Host};
 use linerate_linux::host::cpu;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
@@ -194,6 +195,7 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
 /// # Errors
 /// The remains cannot be removed.
 pub fn clear_remains() -> Result<Vec<String>> {
+    autogroup::restore_remains();
     if !userns::is_initial() || !userns::may_administer_networks() {
         return Ok(Vec::new());
     }

@@ -4,6 +4,7 @@ use crate::args::AtInterface;
 use crate::interrupt::interrupted;
 use crate::output::{FAILED, INTERRUPTED, print, tell};
 use anyhow::{Result, bail};
+use linerate_linux::host::autogroup::Ahead;
 use linerate_linux::net::netlink::{LinkInfo, Route};
 use linerate_linux::net::registry::Registry;
 use linerate_linux::net::{Netns, guard};
@@ -20,6 +21,8 @@ pub struct Allowed {
     pub link: LinkInfo,
     /// Whether the namespace is one of our labs.
     pub in_lab: bool,
+    /// Before other programs, while it is used. Not being allowed to is no error.
+    _ahead: Option<Ahead>,
 }
 
 /// Opens the interface, or returns the reason why it must not be used. `deed`: see [`guard::permit`].
@@ -47,7 +50,8 @@ pub fn open(at: &AtInterface, deed: &str) -> Result<Allowed> {
     if !link.carrier {
         bail!("interface {interface} has no carrier: is the cable in, and the other end up?");
     }
-    Ok(Allowed { in_lab: labs.contains(&namespace.inode()), namespace, link })
+    let _ahead = Ahead::this().ok().flatten();
+    Ok(Allowed { in_lab: labs.contains(&namespace.inode()), namespace, link, _ahead })
 }
 
 /// Waits until a port is done or the user wants to stop, and prints a line from time to time. `verb`: `sent` or `received`;

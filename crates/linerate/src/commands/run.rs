@@ -14,6 +14,7 @@ use crate::{campaign, input};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::host;
+use linerate_linux::host::autogroup::{Ahead, standing};
 use linerate_linux::host::changes::{Consent, Host};
 use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
@@ -323,7 +324,9 @@ impl Session {
         let plan = &self.prepared.plan;
         let is_exact = plan.experiment.trials.measure == Measure::Rate;
         let progress = Progress::new(Duration::from_nanos(Timetable::new(plan).trials_ns), is_exact);
-        let Session { file, mut prepared, facts, simulated, site, earlier, _reserved } = self;
+        let Session { file, mut prepared, mut facts, simulated, site, earlier, _reserved } = self;
+        let ahead = simulated.is_none().then(Ahead::this);
+        facts.priority = ahead.as_ref().filter(|_| site.is_none()).map(standing);
         let profile_ns = prepared.plan.collect.profile_ns.or(args.profile.then_some(PROFILE_NS));
         // Records first: where they cannot be written, nothing is set up for nothing.
         let (store, stored) = match earlier {

@@ -2,7 +2,7 @@
 
 use super::Telemetry;
 use linerate_hosts::systems::Kernel;
-use linerate_linux::lab::collectors::{counters, cpus};
+use linerate_linux::lab::collectors::{counters, cpus, threads};
 use linerate_linux::lab::{DutEnd, Lane};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::telemetry::{self, drops, locks, profile, stages};
@@ -37,7 +37,7 @@ type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 
 /// Every collector. Some names of plans need none: the receiver counts latencies in every trial, and the counters have queues and interrupts.
 static COLLECTORS: [(&str, Make); 6] = [
-    ("cpus", |scene| scene.lane.map(|_| Box::new(cpus(Path::new("/"))) as Box<dyn Collector>)),
+    ("cpus", |scene| Some(Box::new(cpus(Path::new("/"), threads(scene.lane?))))),
     // Those of a host are read with the account of frames.
     ("counters", |scene| Some(Box::new(counters(scene.lane?)))),
     ("queues", |_| None),

@@ -5,16 +5,18 @@ use super::connections::{Freshness, Timeouts, after_load, establish, tracked};
 use super::prepare::{Prepared, TrafficKind, distinct};
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
+use crate::output::tell;
 use anyhow::{Context, Result, bail};
+use linerate_linux::host::turn::Turn;
 use linerate_linux::lab::events::Event;
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane};
 use linerate_linux::net::conntrack;
 use linerate_linux::ports::ends::Ends;
 use linerate_linux::ports::{self, Arrival, Port, Target};
-use linerate_linux::trial;
+use linerate_linux::trial::{self, NOTHING_LEFT};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Connections, Direction, LabKind, Mode, States};
+use linerate_measure::record::{Connections, Direction, LabKind, Mode, Roles, States};
 use linerate_measure::trial::{Rates, Shape, Timing, rates};
 use linerate_plan::Backend;
 use linerate_plan::campaign::Lab;
@@ -79,11 +81,21 @@ impl Embedded {
         self.lanes.iter().position(|known| *known == lane).expect("a measured cell has its lane")
     }
 
-    /// Runs a load through a cell's DUT; the receiver goes on counting.
+    /// Runs a load through a cell's DUT, before the trials; the receiver goes on counting.
     fn send(&mut self, cell: usize, timing: Timing, load: Load) -> Result<trial::Outcome> {
         let lane = self.lane(cell);
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], lane);
-        Ok(trial::run(timing, load, generator, receiver, &STOP, |_, _| {})?)
+        let _turn = turn(&self.prepared);
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let outcome = trial::run(timing, load, generator, receiver, &STOP, |_, _| {})?;
+            match outcome.faults.iter().find(|fault| fault.starts_with(NOTHING_LEFT)) {
+                Some(fault) if attempts == ATTEMPTS => bail!("{fault} ({ATTEMPTS} attempts)"),
+                Some(_) => {}
+                None => return Ok(outcome),
+            }
+        }
     }
 
     /// Stops a cell's receiver and returns its counters.
@@ -278,6 +290,7 @@ impl Embedded {
         let scene = Scene { telemetry, configuration, ..Scene::of_lane(lane) };
         let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
+        let turn = turn(&self.prepared);
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
         let began = Instant::now();
@@ -301,16 +314,28 @@ impl Embedded {
         let sent = generator.directions();
         let downed = befell.is_some() && lane.setup.settings.event.as_ref().is_some_and(Event::downs_link);
         let (received, accounts) = settle(lane, &before, &sent, receiver, downed)?;
+        let waited_ns = turn.waited_ns;
+        drop(turn);
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();
         // Each flow is in one of these frames, which open or renew connections.
         let connections = self.connections(cell, began, sent[0].frames)?;
         let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
         (outcome.evidence.connections, outcome.record.rules) = (connections, rules);
+        outcome.record.waited_ns = waited_ns;
         outcome.befell(self.lab.lanes[number].setup.settings.event.as_ref(), befell);
         Ok(outcome)
     }
 }
+
+/// The turn on the lab's CPUs, beside other linerates.
+fn turn(prepared: &Prepared) -> Turn {
+    let Roles { generator, dut, receiver, .. } = &prepared.roles;
+    Turn::on(&[&generator[..], dut, receiver].concat(), interrupted, tell)
+}
+
+/// Loads of which no frame left, in succession, that end a campaign.
+pub const ATTEMPTS: usize = 3;
 
 /// Frames/s below which a batch takes long enough to matter.
 const SLOW: f64 = 32_000.0;

@@ -6,9 +6,12 @@ use super::collectors::Scene;
 use super::prepare::Prepared;
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
+use crate::output::tell;
 use anyhow::{Context, Result};
 use linerate_hosts::systems::Kernel;
 use linerate_hosts::tools::{Invocation, Monitor, Report, Side, between_end_hosts};
+use linerate_linux::host::cpu::online_cpus;
+use linerate_linux::host::turn::Turn;
 use linerate_linux::lab::Setup;
 use linerate_linux::lab::end_hosts::{EndHosts as Lab, RECEIVER, SENDER, congestion_control, way};
 use linerate_linux::lab::ledger::Account;
@@ -97,6 +100,9 @@ impl Testbed for EndHosts {
             configuration: request.configuration.then_some(cell),
         };
         let mut collectors = scene.before(&self.prepared.plan.collect);
+        // Nothing binds iperf3 to a CPU.
+        let cpus = online_cpus().context("asking which CPUs this process may use")?;
+        let turn = Turn::on(&cpus, interrupted, tell);
         let before = lab.counters()?;
         let idle_ns = lab.handshakes(HANDSHAKES, START_WITHIN)?;
         collectors.during(Moment::Began);
@@ -108,6 +114,8 @@ impl Testbed for EndHosts {
             thread::sleep(Duration::from_millis(5));
         }
         let after = lab.counters()?;
+        let waited_ns = turn.waited_ns;
+        drop(turn);
         let seen = lab.largest(PORT, flows as usize);
         let counts = lab.path()?;
         let of = self.prepared.slots[cell].path.clone().context("the slot has no path")?;
@@ -139,6 +147,7 @@ impl Testbed for EndHosts {
         let ports = ports.map(|port| vec![port]);
         let mut outcome = TrialOutcome::new(outcome, ports, vec![account], collectors.after());
         outcome.record.tcp = Some(tcp);
+        outcome.record.waited_ns = waited_ns;
         Ok(outcome)
     }
 

@@ -1,6 +1,7 @@
 //! Ports as the controller wants them: on interfaces that it named, that the guard permits, and that it did not come in by.
 
 use crate::error::{Doing, Error};
+use crate::host::autogroup::Ahead;
 use crate::host::changes::HostChanges;
 use crate::host::cpu;
 use crate::net::netlink::{LinkInfo, Route};
@@ -12,7 +13,7 @@ use crate::ports::{self, Arrival, Port, Target};
 use linerate_hosts::agent::message::{self, Fault, Role};
 use linerate_hosts::stamps::{Reading, Stamps};
 use linerate_wire::MacAddr;
-use rustix::process::{Pid, setpriority_process};
+use rustix::process::{Pid, getsid, setpriority_process};
 use std::fs;
 use std::iter;
 use std::net::IpAddr;
@@ -234,17 +235,25 @@ fn of_environment(environment: &[u8]) -> Option<Connection> {
     Connection::parse(std::str::from_utf8(value).ok()?)
 }
 
+/// Nice value of those that come before ordinary programs, and behind generators.
+const BEHIND_GENERATORS: i32 = -10;
+
 /// Puts the process that carries the controller's connection before ordinary programs, and behind generators, with those between it and this one: generators
-/// may have all CPUs for themselves, and signs of life and stops must come through. Not being allowed to is no error.
-pub(super) fn connection_goes_first() {
+/// may have all CPUs for themselves, and signs of life and stops must come through. Their sessions are put back when the result is dropped.
+/// Not being allowed to is no error.
+pub(super) fn connection_goes_first() -> Vec<Ahead> {
     let carries = |pid: &u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         ["sshd", "dropbear"].iter().any(|server| name.starts_with(server))
     };
-    let Some(last) = ancestors().position(|pid| carries(&pid)) else { return };
-    for pid in ancestors().take(last + 1) {
-        let _ = setpriority_process(Pid::from_raw(pid as i32), -10);
-    }
+    let Some(last) = ancestors().position(|pid| carries(&pid)) else { return Vec::new() };
+    let before = |pid: u32| {
+        let _ = setpriority_process(Pid::from_raw(pid as i32), BEHIND_GENERATORS);
+        let session = |pid| getsid(Pid::from_raw(pid as i32)).ok();
+        let own = session(pid) == session(std::process::id());
+        (!own).then(|| Ahead::of(pid, BEHIND_GENERATORS).ok()).flatten().flatten()
+    };
+    ancestors().take(last + 1).filter_map(before).collect()
 }
 
 /// The processes that started this one, the last first.

@@ -5,7 +5,7 @@ pub use linerate_hosts::cpus::CpuTimes;
 use linerate_hosts::systems::Kernel;
 pub use linerate_hosts::systems::cpu_list as parse_list;
 use linerate_measure::record::{Mode, Roles};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -20,6 +20,77 @@ pub fn times(root: &Path) -> Result<CpuTimes, Error> {
     Some(CpuTimes::of(Kernel::Linux, &times?))
         .filter(|times| !times.is_empty())
         .ok_or_else(|| Error::Refused(format!("{} lists no CPU", path.display())))
+}
+
+/// The time of a task, as the kernel's scheduler counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskTime {
+    /// Its CPU, or the last one.
+    pub cpu: u32,
+    /// Nanoseconds that it ran, and that it was ready to run while another one had the CPU.
+    pub ran_ns: u64,
+    pub waited_ns: u64,
+    /// Whether it stays on its CPU.
+    pub is_bound: bool,
+}
+
+/// Begins the names of threads that send; each is bound to a CPU.
+pub const GENERATOR: &str = "generator-";
+
+/// The tasks that are a measurement's own: the threads of this process, and `bound` ones.
+pub fn own_tasks(bound: &[i32]) -> BTreeMap<i32, TaskTime> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let threads = threads.filter_map(|thread| task_time(&thread.path(), false));
+    let bound = bound.iter().map(|pid| Path::new("/proc").join(pid.to_string()));
+    threads.chain(bound.filter_map(|task| task_time(&task, true))).collect()
+}
+
+fn task_time(task: &Path, is_bound: bool) -> Option<(i32, TaskTime)> {
+    let read = |file| fs::read_to_string(task.join(file)).ok();
+    let times = read("schedstat")?;
+    let mut times = times.split_whitespace().map(|ns| ns.parse().ok());
+    let (stat, name) = (read("stat")?, read("comm")?);
+    // Field 39; the name, field 2, may have brackets and blanks.
+    let cpu = stat.rsplit_once(')')?.1.split_whitespace().nth(36)?.parse().ok()?;
+    let is_bound = is_bound || name.starts_with(GENERATOR);
+    let pid = task.file_name()?.to_str()?.parse().ok()?;
+    Some((pid, TaskTime { cpu, ran_ns: times.next()??, waited_ns: times.next()??, is_bound }))
+}
+
+/// Nanoseconds of a tick in /proc/stat: proc(5) calls it USER_HZ, and only Alpha has another.
+const TICK_NS: f64 = 1e7;
+
+/// The share of each CPU's time between two readings that others used. `own`: the measurement's tasks then and now.
+///
+/// While a task waits, others have its CPU, in whatever context. Ticks show user time, and system time that is more than our own:
+/// the kernel samples them, so less than three standard deviations may be chance.
+pub fn of_others(times: [&CpuTimes; 2], own: [&BTreeMap<i32, TaskTime>; 2]) -> BTreeMap<u32, f64> {
+    let [earlier, later] = times.map(|times| times.clone().ticks());
+    let [then, now] = own;
+    let of_cpu = |(cpu, ticks): (&u32, &[u64; 8])| {
+        let before = earlier.get(cpu)?;
+        let gone: [f64; 8] = std::array::from_fn(|part| ticks[part].saturating_sub(before[part]) as f64);
+        let [user, nice, system, ..] = gone;
+        let total: f64 = gone.iter().sum();
+        let ticks_of = |ns: u64| ns as f64 / TICK_NS;
+        let mut tasks: Vec<TaskTime> = Vec::new();
+        for (pid, task) in now.iter().filter(|(_, task)| task.cpu == *cpu) {
+            let before = then.get(pid).copied().unwrap_or_default();
+            let ran_ns = task.ran_ns.saturating_sub(before.ran_ns);
+            tasks.push(TaskTime {
+                ran_ns,
+                waited_ns: task.waited_ns.saturating_sub(before.waited_ns),
+                ..*task
+            });
+        }
+        let ran: u64 = tasks.iter().map(|task| task.ran_ns).sum();
+        let waited = |task: &TaskTime| task.waited_ns.saturating_sub(ran - task.ran_ns);
+        let waits = tasks.iter().filter(|task| task.is_bound).map(waited).max().unwrap_or(0);
+        let chance = 3.0 * (system * (1.0 - system / total)).sqrt();
+        let by_ticks = user + nice + (system - ticks_of(ran) - chance).max(0.0);
+        (total > 0.0).then(|| (*cpu, (by_ticks.max(ticks_of(waits)) / total).min(1.0)))
+    };
+    later.iter().filter_map(of_cpu).collect()
 }
 
 /// The frequency of a CPU in Hz, by the files below `root`; virtual machines do not show any.
@@ -82,6 +153,35 @@ mod tests {
     #[test]
     fn a_file_that_is_not_there_is_named() {
         assert!(times(Path::new("/nonexistent")).unwrap_err().to_string().contains("/nonexistent/proc/stat"));
+    }
+
+    #[test]
+    fn the_time_of_others_is_that_for_which_we_wait_or_else_what_is_not_our_own() {
+        // A second.
+        let later = |user: u64, system: u64, softirq: u64, idle: u64| {
+            CpuTimes::of(Kernel::Linux, &format!("cpu0 {user} 0 {system} {idle} 0 0 {softirq} 0"))
+        };
+        let begin = CpuTimes::of(Kernel::Linux, "cpu0 0 0 0 0");
+        let task = |ran_ms: u64, waited_ms: u64, is_bound| TaskTime {
+            cpu: 0,
+            ran_ns: ran_ms * 1_000_000,
+            waited_ns: waited_ms * 1_000_000,
+            is_bound,
+        };
+        let others = |times: CpuTimes, tasks: &[TaskTime]| {
+            let now = (0..).zip(tasks.iter().copied()).collect();
+            (100.0 * of_others([&begin, &times], [&BTreeMap::new(), &now])[&0]).round()
+        };
+        // A sender had a tenth of its CPU; another linerate, in softirqs and system calls, had the rest.
+        assert_eq!(others(later(6, 40, 54, 0), &[task(100, 900, true)]), 90.0);
+        // It was alone: its own time contains softirqs, or not.
+        assert_eq!(others(later(0, 40, 60, 0), &[task(1000, 0, true)]), 0.0);
+        assert_eq!(others(later(0, 40, 60, 0), &[task(400, 0, true)]), 0.0);
+        // It waited for our other thread.
+        assert_eq!(others(later(0, 100, 0, 0), &[task(800, 200, true), task(200, 0, false)]), 0.0);
+        // A device's thread waits for frames, and another program makes system calls: beyond chance.
+        let system = others(later(10, 80, 0, 10), &[task(200, 0, true)]);
+        assert!((50.0..70.0).contains(&system), "{system}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Collectors of the embedded lab: how busy CPUs are, and everything that the kernel counts.
 
-use super::Lane;
+use super::{Interface, Lane};
 use crate::error::Error;
-use crate::host::cpu::{CpuTimes, frequency, times};
+use crate::host::cpu::{CpuTimes, TaskTime, frequency, of_others, own_tasks, times};
 use crate::net::procnet;
 use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector, Counters, Growth};
@@ -10,15 +10,25 @@ use linerate_measure::trial::Moment;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How busy each CPU is under load, by `proc/stat` below `root`.
-pub fn cpus(root: &Path) -> impl Collector {
-    Cpus { root: root.into(), times: [None, None], frequencies: BTreeMap::new() }
+/// How busy each CPU is under load, by `proc/stat` below `root`. `own`: the threads of the lane's devices.
+pub fn cpus(root: &Path, own: Vec<i32>) -> impl Collector {
+    Cpus { root: root.into(), own, times: [None, None], frequencies: BTreeMap::new() }
+}
+
+/// The kernel's threads that poll the devices of a lane.
+pub fn threads(lane: &Lane) -> Vec<i32> {
+    let cards = lane.dut.iter().flat_map(|dut| [&dut.inside, &dut.outside]);
+    let devices = cards.chain([&lane.generator, &lane.receiver]);
+    // A device that is gone has none.
+    let of = |device: &Interface| device.napi_threads().unwrap_or_default();
+    devices.flat_map(of).map(|thread| thread.pid).collect()
 }
 
 struct Cpus {
     root: PathBuf,
+    own: Vec<i32>,
     /// When the load began, and when it ended.
-    times: [Option<CpuTimes>; 2],
+    times: [Option<(CpuTimes, BTreeMap<i32, TaskTime>)>; 2],
     /// Hz of each CPU when it ended.
     frequencies: BTreeMap<u32, f64>,
 }
@@ -29,9 +39,10 @@ impl Collector for Cpus {
     }
 
     fn during(&mut self, moment: Moment) {
-        let times = times(&self.root).ok();
+        let tasks = own_tasks(&self.own);
+        let times = times(&self.root).ok().map(|times| (times, tasks));
         if moment == Moment::Ended {
-            let cpus = times.iter().flat_map(CpuTimes::cpus);
+            let cpus = times.iter().flat_map(|(times, _)| times.cpus());
             self.frequencies = cpus.filter_map(|cpu| Some((cpu, frequency(&self.root, cpu)?))).collect();
         }
         self.times[usize::from(moment == Moment::Ended)] = times;
@@ -39,8 +50,12 @@ impl Collector for Cpus {
 
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
         let [Some(before), Some(after)] = &self.times else { return Ok(Vec::new()) };
-        let mut shares = after.since(before, Kernel::Linux);
-        shares.iter_mut().for_each(|share| share.frequency = self.frequencies.get(&share.cpu).copied());
+        let others = of_others([&before.0, &after.0], [&before.1, &after.1]);
+        let mut shares = after.0.since(&before.0, Kernel::Linux);
+        for share in &mut shares {
+            share.frequency = self.frequencies.get(&share.cpu).copied();
+            share.others = others.get(&share.cpu).copied();
+        }
         Ok(vec![Artefact::Cpus(shares)])
     }
 }

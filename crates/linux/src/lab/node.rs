@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::net::ethtool::Ethtool;
+use crate::net::napi::{self, NapiThread};
 use crate::net::netlink::{LinkInfo, Route};
-use crate::net::{MacAddr, Netns, napi, sysctl};
+use crate::net::{MacAddr, Netns, sysctl};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,11 +169,16 @@ impl Interface {
         self.ethtool()?.set_feature(&self.name, "rx-gro", true)
     }
 
+    /// The kernel's threads that poll it; none if it is not threaded.
+    pub(super) fn napi_threads(&self) -> Result<Vec<NapiThread>, Error> {
+        napi::threads(&self.node.namespace, &self.name)
+    }
+
     /// Lets NAPI threads do the receiving, each bound to one of `cpus`, or unbound if `cpus` is empty.
     pub(super) fn thread_napi(&self, cpus: &[u32]) -> Result<(), Error> {
         let (namespace, name) = (&self.node.namespace, &self.name);
         napi::set_threaded(namespace, name)?;
-        let threads = napi::threads(namespace, name)?;
+        let threads = self.napi_threads()?;
         if threads.is_empty() {
             return Err(Error::Refused(format!(
                 "the kernel made no NAPI threads for {name}: threaded mode needs Linux 5.17 or newer"

@@ -9,6 +9,7 @@ use super::pacer::{Pacer, together};
 use super::port::{Port, Target, ThreadCounters, Worker, go_first, sum};
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
+use crate::host::cpu::GENERATOR;
 use crate::net::Netns;
 use aya::Ebpf;
 use aya::programs::{Program, ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
@@ -196,7 +197,7 @@ impl LiveFrames {
         handle_signal();
         let (namespace, ebpf) = (self.namespace.clone(), Arc::clone(&self.ebpf));
         let (program, frame) = (self.program.clone(), Arc::clone(&self.frame));
-        Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |stop| {
+        Worker::spawn(format!("{GENERATOR}{cpu}"), Some(cpu), move |stop| {
             // Other programs on this CPU get the rest of its time: otherwise theirs would count as cost per frame.
             go_first();
             namespace.current_thread_enter()?;

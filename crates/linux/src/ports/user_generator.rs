@@ -7,6 +7,7 @@ use super::frame_source::FrameSource;
 use super::pacer::{Due, Pacer, together};
 use super::port::{Made, Port, Target, ThreadCounters, Worker, monotonic_ns, no_stamps};
 use crate::error::Error;
+use crate::host::cpu::GENERATOR;
 use linerate_hosts::stamps::Stamp;
 use linerate_plan::Backend;
 use linerate_wire::{Load, Traffic};
@@ -215,7 +216,7 @@ impl<T: Transmit> UserGenerator<T> {
         let pacer = Pacer::new(load, thread, of_all.1).in_bursts(load, traffic, 1, of_all);
         let (batch, not_before_ns, stamp_every) =
             (load.batch.max(1), load.not_before_ns, self.traffic.stamp_every_of(load));
-        Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |_| {
+        Worker::spawn(format!("{GENERATOR}{cpu}"), Some(cpu), move |_| {
             // A failure only makes waits longer.
             let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
             await_start(not_before_ns, &tally);

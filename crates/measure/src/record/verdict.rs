@@ -249,6 +249,8 @@ pub enum Limit {
     DutDrops,
     /// The tester was too close to its own ceiling: the DUT may be faster.
     Tester,
+    /// The trials scatter too much to tell whether the DUT or the tester was the limit.
+    Noisy,
     /// The rate that was asked for.
     OfferedLoad,
     /// The path between the end hosts: TCP fills its rate.

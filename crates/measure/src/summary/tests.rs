@@ -2,7 +2,7 @@ use super::*;
 use crate::audit::{Cause, Evidence, Loss, Side, audit};
 use crate::counters::PortCounters;
 use crate::experiment::{Comparison, Experiment, Interest, System, Trials};
-use crate::record::{Asked, Clocks, DirectionCounts, LabKind, Planned, Roles};
+use crate::record::{Asked, Clocks, CpuShare, DirectionCounts, LabKind, Planned, Roles};
 use crate::strategy::{Design, Figure, History, Observed, TrialRequest, strategy};
 use crate::trial::Rates;
 use crate::trial::Timing;
@@ -122,6 +122,27 @@ fn near_the_ceiling_the_tester_is_the_limit_and_that_is_said() {
     let s = summarise(&campaign(), &trials(9.5e6), Stopped::Budget, 0);
     assert_eq!(s.rows[1].limit, Limit::Tester);
     assert!(s.warnings.iter().any(|w| w.slot == Some(1) && w.text.contains("too close")), "{:?}", s.warnings);
+}
+
+/// The DUT has between a fifth and all of the tester's rate, by block: the threshold is within.
+#[test]
+fn where_blocks_scatter_about_the_threshold_no_limit_is_named() {
+    let scattered = |blocks: u32| {
+        let mut all = Vec::new();
+        for block in 0..blocks {
+            let share = if block % 2 == 0 { 0.2 } else { 0.99 };
+            for (slot, fps) in [(0, 5e6), (1, 5e6 * share), (2, 1e6)] {
+                all.push(trial(all.len() as u64, block, slot, fps, 0));
+            }
+        }
+        summarise(&campaign(), &all, Stopped::Budget, 0)
+    };
+    for blocks in [3, 10] {
+        let s = scattered(blocks);
+        assert_eq!([s.rows[1].limit, s.rows[2].limit], [Limit::Noisy, Limit::Dut], "{blocks} blocks");
+        let warned = |w: &Warning| w.slot == Some(1) && w.text.contains("too much to tell");
+        assert!(s.warnings.iter().any(warned), "{:?}", s.warnings);
+    }
 }
 
 #[test]
@@ -410,7 +431,15 @@ fn what_the_hypervisor_takes_is_named_by_host() {
         let mut campaign = campaign();
         campaign.asked.lab = lab;
         let stolen = |steal: f64| {
-            vec![CpuShare { cpu: 0, busy: 0.5, softirq: 0.5, steal, user: 0.0, frequency: None }]
+            vec![CpuShare {
+                cpu: 0,
+                busy: 0.5,
+                softirq: 0.5,
+                steal,
+                user: 0.0,
+                others: None,
+                frequency: None,
+            }]
         };
         let mut trials: Vec<TrialRecord> =
             (0..9).map(|n| trial(n, n as u32 / 3, n as usize % 3, 1e6, 0)).collect();
@@ -431,4 +460,31 @@ fn what_the_hypervisor_takes_is_named_by_host() {
         "the hypervisor took 20.0 % of the time of gen's CPUs",
     ];
     assert_eq!(said(LabKind::Hosts), of_hosts);
+}
+
+/// Another linerate took most of a CPU by softirqs and system calls: user time shows next to nothing of it.
+#[test]
+fn all_time_of_others_counts_and_not_user_time_alone() {
+    let mut campaign = campaign();
+    campaign.asked.receiver = "xdp".into();
+    let mut trials = trials(1.5e6);
+    for (cpu, others) in [(1, 0.9), (0, 1.0)] {
+        let share = CpuShare {
+            cpu,
+            busy: 1.0,
+            softirq: 0.5,
+            steal: 0.0,
+            user: 0.03,
+            others: Some(others),
+            frequency: None,
+        };
+        trials.iter_mut().for_each(|trial| trial.cpus.push(share));
+    }
+    let spoils = |trials: &[TrialRecord]| {
+        let summary = summarise(&campaign, trials, Stopped::Precise, 0);
+        summary.warnings.into_iter().find_map(|warning| warning.spoils)
+    };
+    assert_eq!(spoils(&trials).unwrap(), "other programs took 90 % of a CPU of the lab");
+    trials.iter_mut().flat_map(|trial| &mut trial.cpus).for_each(|cpu| cpu.others = None);
+    assert_eq!(spoils(&trials), None, "an older record");
 }

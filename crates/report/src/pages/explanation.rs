@@ -246,6 +246,9 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
         ),
         Limit::Dut | Limit::DutDrops => "The DUT was the limit.".into(),
         Limit::Tester => "The tester was the limit.".into(),
+        Limit::Noisy => {
+            "The trials scatter too much to tell whether the DUT or the tester was the limit.".into()
+        }
         Limit::OfferedLoad => "The DUT forwarded all that was asked for.".into(),
         Limit::Path => "The path was the limit.".into(),
         Limit::Calibration | Limit::Unknown => String::new(),

@@ -159,8 +159,24 @@ pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received
         receiver: evidence.receiver.clone(),
         losses,
         cpus: vec![
-            CpuShare { cpu: 0, busy: 0.02, softirq: 0.0, steal: 0.0, user: 0.0, frequency: None },
-            CpuShare { cpu: 1, busy: 0.99, softirq: 0.9, steal: 0.0, user: 0.0, frequency: None },
+            CpuShare {
+                cpu: 0,
+                busy: 0.02,
+                softirq: 0.0,
+                steal: 0.0,
+                user: 0.0,
+                others: None,
+                frequency: None,
+            },
+            CpuShare {
+                cpu: 1,
+                busy: 0.99,
+                softirq: 0.9,
+                steal: 0.0,
+                user: 0.0,
+                others: None,
+                frequency: None,
+            },
         ],
         audit: audit(&evidence),
         ..TrialRecord::default()

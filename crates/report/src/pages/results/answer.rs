@@ -173,6 +173,9 @@ fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
             "The tester, which does {alone} alone, was too close to its own limit: the DUT may be faster."
         ),
         (Limit::Tester, None) => "What the tester does alone is not known: the DUT may be faster.".into(),
+        (Limit::Noisy, _) => {
+            "The trials scatter too much to tell whether the DUT or the tester was the limit.".into()
+        }
         (Limit::OfferedLoad, _) => {
             let asked = slot.asked_fps.map_or_else(|| "asked for".into(), |fps| rate_words(fps, 3));
             format!("More was not offered: {asked} frames a second were asked for.")

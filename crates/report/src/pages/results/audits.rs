@@ -62,6 +62,7 @@ pub fn machine(page: &mut Document, host: &HostFacts) {
             ("under", host.hypervisor.as_deref().unwrap_or_default()),
             ("governor", &host.governor),
             ("clock", &host.clock_source),
+            ("priority", host.priority.as_ref().map_or("", |known| known.as_ref().unwrap_or_else(|why| why))),
         ] {
             if !text.is_empty() {
                 page.fact(name, text);

@@ -38,6 +38,7 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
         Limit::Path => "The path was the limit: TCP fills it.".to_string(),
         Limit::Dut => "The hosts were the limit, not the path.".into(),
         Limit::Tester => "Without delay and rate they carry little more: the tester may be the limit.".into(),
+        Limit::Noisy => "The trials scatter too much to tell whether the tester was the limit.".into(),
         _ => String::new(),
     };
     page.answer(format!(

@@ -99,6 +99,7 @@ pub fn limit(limit: Limit) -> Option<&'static str> {
         Limit::Dut => "DUT",
         Limit::DutDrops => "DUT drops",
         Limit::Tester => "tester",
+        Limit::Noisy => "too noisy to tell",
         Limit::OfferedLoad => "as asked",
         Limit::Path => "path",
         Limit::Unknown => return None,

@@ -209,9 +209,13 @@ fn machine(host: &HostFacts) -> String {
     if host.cpu_model.is_empty() {
         return "not recorded".into();
     }
+    let behind = match &host.priority {
+        Some(Err(why)) => format!("; linerate's threads do not come before other programs: {why}"),
+        _ => String::new(),
+    };
     let hypervisor = host.hypervisor.as_deref().map_or(String::new(), |h| format!(" under {h}"));
     format!(
-        "{}, {} CPUs{hypervisor}; Linux {}; {}; clock {}",
+        "{}, {} CPUs{hypervisor}; Linux {}; {}; clock {}{behind}",
         host.cpu_model, host.cpus, host.kernel, host.os, host.clock_source
     )
 }

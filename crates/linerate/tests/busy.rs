@@ -1,0 +1,91 @@
+//! Measurements on a machine that does other things as well.
+
+use crate::common::{LINERATE, Program, Scratch, linerate};
+use serde_json::Value;
+
+/// A short campaign, whose records are at `$out`.
+const BENCH: &str = "bench --family 4 --variant forwarding --batch 64 --quiet";
+
+/// A line of sh in a session of its own. `$linerate` and `$out` are there.
+fn session(scratch: &Scratch, line: &str) -> Program {
+    Program::with_own_run(line).env("linerate", LINERATE).env("out", &scratch.file("records"))
+}
+
+fn document(scratch: &Scratch, folder: &str, name: &str) -> Value {
+    let text = std::fs::read_to_string(format!("{}/{name}", scratch.file(folder))).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn warnings(scratch: &Scratch, folder: &str) -> Vec<String> {
+    let summary = document(scratch, folder, "summary.json");
+    let warnings = summary["warnings"].as_array().unwrap().iter();
+    warnings.map(|warning| warning["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+#[ignore = "needs root, and autogroups"]
+fn the_session_that_measures_goes_first_and_is_put_back_whatever_ends_it() {
+    if !std::fs::read_to_string("/proc/self/autogroup").is_ok_and(|text| text.contains("nice")) {
+        return println!("ignored: this kernel has no autogroups");
+    }
+    let scratch = Scratch::new();
+    let line = format!(
+        "end() {{ $linerate {BENCH} --budget 60s --out $out.$1 & p=$!
+until grep -q 'nice -20' /proc/self/autogroup; do sleep 0.05; done
+kill -$1 $p; wait $p; cat /proc/self/autogroup; }}
+end INT; end KILL; $linerate {BENCH} --trials 1 --out $out; cat /proc/self/autogroup"
+    );
+    let ended = session(&scratch, &line).run().ok();
+    let nice: Vec<&str> =
+        ended.stdout.lines().filter_map(|line| line.split_once(" nice ")).map(|l| l.1).collect();
+    assert_eq!(nice, ["0", "-20", "0"], "after Ctrl-C, after kill -9, after the next one:\n{}", ended.stdout);
+    let host = document(&scratch, "records", "host.json");
+    assert!(host["priority"]["Ok"].as_str().unwrap().contains("autogroup -20"), "{host}");
+}
+
+#[test]
+#[ignore = "needs a network namespace of a user"]
+fn the_page_says_that_linerate_does_not_come_first() {
+    let scratch = Scratch::new();
+    let out = scratch.file("records");
+    std::fs::create_dir(&out).unwrap();
+    std::os::unix::fs::chown(&out, Some(65534), Some(65534)).unwrap();
+    let line = format!("bench --family 4 --variant forwarding --trials 1 --rate 1000pps --out {out}/of-user");
+    // Beside other tests its trial may be invalid: then the status is 1.
+    let page = linerate(line.split_whitespace()).user(65534).run().no_panic().stdout;
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("linerate's threads do not come before other programs: "), "{page}");
+}
+
+/// dd makes system calls alone: its user time is next to nothing.
+#[test]
+#[ignore = "needs root"]
+fn time_that_others_spend_in_the_kernel_is_counted() {
+    let scratch = Scratch::new();
+    let line = format!(
+        "cpu=$(($(nproc) - 1))
+setsid sh -c 'echo -20 >/proc/self/autogroup; ulimit -t 60; exec taskset -c '$cpu' dd if=/dev/zero of=/dev/null bs=1M' & dd=$!
+$linerate {BENCH} --cpus $cpu --trials 4 --out $out; status=$?
+kill $dd; exit $status"
+    );
+    session(&scratch, &line).run().ok();
+    let said = warnings(&scratch, "records");
+    let took = said.iter().find_map(|text| text.strip_prefix("other programs took ")?.split_once(" %"));
+    let took: f64 = took.unwrap_or_else(|| panic!("{said:?}")).0.parse().unwrap();
+    assert!(took >= 20.0, "{said:?}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn two_linerates_on_the_same_cpus_take_turns_and_both_say_so() {
+    let scratch = Scratch::new();
+    let line = format!(
+        "$linerate {BENCH} --trials 8 --out $out.1 & first=$!
+$linerate {BENCH} --trials 8 --out $out.2 && wait $first"
+    );
+    session(&scratch, &line).run().ok();
+    for folder in ["records.1", "records.2"] {
+        let said = warnings(&scratch, folder);
+        assert!(said.iter().any(|text| text.starts_with("another linerate measured")), "{folder}: {said:?}");
+    }
+}
