@@ -17,10 +17,12 @@ impl Program {
     /// A program that may take a minute.
     pub fn new(program: &str) -> Self {
         let mut command = Command::new(program);
-        command.stdin(Stdio::null()).env("LC_ALL", "C").env_remove("COLUMNS").process_group(0);
-        // SAFETY: prctl is async-signal-safe, and changes only the child.
+        command.stdin(Stdio::null()).env("LC_ALL", "C").env_remove("COLUMNS");
+        // A session is an autogroup as well, whose priority is then not that of other tests.
+        // SAFETY: setsid and prctl are async-signal-safe, and change only the child.
         unsafe {
             command.pre_exec(|| {
+                libc::setsid();
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 Ok(())
             })
@@ -69,10 +71,12 @@ impl Program {
 
     /// Runs before other programs of the machine, for tests whose result would otherwise depend on how busy these are.
     pub fn first(mut self) -> Self {
-        // SAFETY: setpriority is async-signal-safe, and changes only the child.
+        // SAFETY: these calls are async-signal-safe, and change only the child and its session.
         unsafe {
             self.command.pre_exec(|| {
                 libc::setpriority(libc::PRIO_PROCESS, 0, -20);
+                let session = libc::open(c"/proc/self/autogroup".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                libc::write(session, c"-20".as_ptr().cast(), 3);
                 Ok(())
             })
         };

@@ -8,6 +8,7 @@ use crate::options::Options;
 use crate::session::go_first;
 use crate::stand::{GENERATOR_CPU, Kind, Testbed};
 use crate::tools::{Tool, Toolbox};
+use linerate_linux::host::autogroup::Ahead;
 use linerate_linux::lab::Setup;
 use linerate_linux::ports::pin_to_cpu;
 use linerate_plan::settings::Dut;
@@ -65,6 +66,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), Failure> {
     // The benchmark sleeps on another CPU than the generators, where there is one.
     let _ = pin_to_cpu(GENERATOR_CPU + 1);
     go_first();
+    let _ahead = Ahead::this();
     let alone = ["card", "limit", "forwarding", "receiver", "pacing"];
     if alone.iter().any(|c| options.wants(c)) {
         one_queue(options, report)?;

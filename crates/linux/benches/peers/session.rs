@@ -66,6 +66,9 @@ fn prepare(cpu: Option<u32>) -> io::Result<()> {
         if libc::setsid() < 0 {
             return Err(io::Error::last_os_error());
         }
+        // A session is an autogroup: before others, as ours is.
+        let session = libc::open(c"/proc/self/autogroup".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        libc::write(session, c"-20".as_ptr().cast(), 3);
         libc::setrlimit(libc::RLIMIT_CPU, &limit)
     };
     if status < 0 {
