@@ -107,6 +107,30 @@ fn files_are_regular_ones_and_what_a_shell_hands_over() {
     }
 }
 
+/// This machine is never measured in place of a lab.
+#[test]
+fn a_lab_file_that_is_not_there_is_an_error_of_each_verb() {
+    let scratch = Scratch::new();
+    for line in [
+        "search --max 1kpps",
+        "search --max 1kpps --simulate ok",
+        "rfc2544 --link-speed 1G",
+        "rfc2544 --link-speed 1G --simulate ok",
+        "rfc2544 --estimate",
+        "run lab/forwarding",
+        "run lab/forwarding --simulate ok",
+        "rfc2544 lab/forwarding --estimate",
+        "tune lab/tuning",
+        "tune lab/tuning --simulate ok",
+        "plan show lab/forwarding",
+    ] {
+        let ended = linerate_line(&format!("{line} --lab no-such.toml")).dir(scratch.path()).run();
+        ended.fails(1, &["no-such.toml", "No such file"]);
+    }
+    linerate_line("search --system freebsd --simulate ok").run().fails(2, &["--lab"]);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "something was left behind");
+}
+
 #[test]
 fn bad_flow_ranges_are_refused() {
     let scratch = Scratch::new();

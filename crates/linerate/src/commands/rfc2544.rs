@@ -3,6 +3,7 @@
 use super::run::{self, Session, Which, chosen, of_arguments};
 use crate::args::{CampaignArgs, Headers, Share, directions, duration, families, names_of};
 use crate::output::{result, tell, usage};
+use crate::testbed::hosts::Site;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::ArgPredicate;
@@ -35,7 +36,8 @@ use std::time::Duration;
   sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --size 64
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
   sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s
-  linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     the hosts of a real lab
+  linerate rfc2544 --lab LAB.toml --link-speed 10G   the hosts of a real lab
+  linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     every cell of a plan on these hosts
   linerate rfc2544 --quick --simulate rate=10kpps    without packets: a simulated DUT
 
 All tests but frame-loss and forwarding-rate need the throughput: linerate searches for it first. The whole suite takes
@@ -156,7 +158,7 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
     run::begin(&args.campaign);
     let (plan, site) = match &args.plan {
         Some(file) => chosen(&args.which, file, args.campaign.simulate.is_some() || args.estimate)?,
-        None => (own(args)?, None),
+        None => own(args)?,
     };
     let plan = testing(args, plan)?;
     if args.estimate {
@@ -176,8 +178,8 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
     session.run(&campaign)
 }
 
-/// The plan of the options, without a plan's file.
-fn own(args: &Rfc2544) -> Result<Campaign> {
+/// The plan of the options, without a plan's file, and the hosts of `--lab`.
+fn own(args: &Rfc2544) -> Result<(Campaign, Option<Site>)> {
     let (family, factor) = run::family(args.family);
     let bytes = |size: &str| size.parse::<u32>().map_or(size.to_string(), |bytes| format!("{bytes} B"));
     let sizes: Vec<String> = match args.size.is_empty() {
@@ -194,12 +196,11 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
             "[factors.burst]\nabout = \"frames of each burst\"\nsets = \"traffic.burst\"\nlevels = {some:?}\n"
         ),
     };
-    let mut text = format!(
-        "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n\
-         [lab]\nmode = \"threaded\"\n[traffic]\nformat = \"rfc2544\"\nfamily = \"{family}\"\nflows = {}\norder = \"{}\"\n\
+    let mut rest = format!(
+        "[traffic]\nformat = \"rfc2544\"\nfamily = \"{family}\"\nflows = {}\norder = \"{}\"\n\
          networks = {}\nbroadcast-every = {}\ndirection = {}\n\
          {headers}{factor}{factors}{bursts}[factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
-         [trials]\nmeasure = \"rfc2544\"\nduration = \"60 s\"\n\
+         [trials]\nmeasure = \"rfc2544\"\nduration = {}\n\
          [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"1 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
          {quick}",
         flows.max(args.networks),
@@ -208,6 +209,7 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
         if args.broadcast { 100 } else { 0 },
         json!(args.direction),
         json!(sizes),
+        json!(args.duration.map_or("60 s".into(), |time| duration_text(time.as_nanos() as u64))),
     );
     let lasting = |ns: u64| format!(", for = {}", json!(duration_text(ns)));
     let event = args.event.map_or(String::new(), |(what, ns)| {
@@ -215,18 +217,23 @@ fn own(args: &Rfc2544) -> Result<Campaign> {
     });
     let variant = |name: &str, of: String| format!("[variants.{}]\n{of}\n{event}", json!(name));
     for name in args.variants.iter().map(|variant| &variant.name) {
-        text += &variant(name, format!("from = {}", json!(name)));
+        rest += &variant(name, format!("from = {}", json!(name)));
     }
     for filters in &args.filters {
-        text += &variant(
+        rest += &variant(
             &format!("filters-{filters}"),
             format!("rules = {{ tool = \"nftables\", filter = \"stateless\", before = {} }}", filters - 1),
         );
     }
     if args.variants.is_empty() && args.filters.is_empty() {
-        text += &variant("forwarding", "from = \"forwarding\"".into());
+        rest += &variant("forwarding", "from = \"forwarding\"".into());
     }
-    of_arguments(&text, args.which.quick)
+    let offline = args.campaign.simulate.is_some() || args.estimate;
+    of_arguments(&args.which, offline, |lab| {
+        format!(
+            "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n[lab]\n{lab}\n{rest}"
+        )
+    })
 }
 
 /// The plan with these tests in place of its trials.

@@ -26,9 +26,11 @@ use linerate_measure::record::{
 };
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign as Plan, Kind, Lab, PROFILE_NS};
+use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
 use linerate_plan::timetable::Timetable;
 use linerate_report::pages;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -223,6 +225,7 @@ impl Session {
         if let Some(file) = &file {
             check_unchanged_plan(Path::new(file), &plan)?;
         }
+        plan_file::check_lab(&plan, &shown.to_string(), args.which.lab.is_some())?;
         let site = match &plan.lab {
             Lab::File { path } if !simulated => {
                 let file = Path::new(file.as_deref().unwrap_or_default());
@@ -432,28 +435,53 @@ pub fn chosen(args: &Which, file: &Path, simulated: bool) -> Result<(Plan, Optio
     plan_file::check_lab(plan, &name, args.lab.is_some())?;
     let Lab::File { path } = &plan.lab else { return Ok((plan.clone(), None)) };
     if simulated {
+        args.lab.as_deref().map(hosts::read).transpose()?;
         return Ok((plan.clone(), None));
     }
     let site = open_site(args, file, path, plan)?;
-    let system = hosts::system(args.system, &site, &read)?;
+    let system = hosts::system(args.system, &site, &read.systems)?;
     Ok((plan_file::campaign(&read, &name, system, args.quick)?.clone(), Some(site)))
 }
 
-/// The campaign of a plan that was written from arguments alone.
+/// The campaign that arguments without a plan make, and the hosts of `--lab`, if there are any. `text`: their plan with these lines of
+/// `[lab]`.
 ///
 /// # Errors
-/// The faults of the arguments.
-pub fn of_arguments(text: &str, quick: bool) -> Result<Plan> {
-    let plan = linerate_plan::Plan::read(text.as_bytes()).map_err(|faults| {
-        let faults: Vec<String> = faults
-            .into_iter()
-            .map(|fault| linerate_plan::Diagnostic { place: None, evidence: None, ..fault }.to_string())
-            .collect();
-        usage(faults.join("\nlinerate: "))
-    })?;
-    let mut campaign = plan.campaign(System::Linux, quick).cloned().context("the plan is for Linux")?;
-    campaign.name_by_frames();
-    Ok(campaign)
+/// The faults of the arguments, or the reason why the lab cannot be measured.
+pub fn of_arguments(
+    args: &Which,
+    simulated: bool,
+    text: impl Fn(&str) -> String,
+) -> Result<(Plan, Option<Site>)> {
+    let read = |lab: &str, system| -> Result<Plan> {
+        let plan = linerate_plan::Plan::read(text(lab).as_bytes()).map_err(|faults| {
+            let bare = |fault| linerate_plan::Diagnostic { place: None, evidence: None, ..fault }.to_string();
+            usage(faults.into_iter().map(bare).collect::<Vec<_>>().join("\nlinerate: "))
+        })?;
+        let Some(mut campaign) = plan.campaign(system, args.quick).cloned() else {
+            bail_usage!("--quick is the quick form of a plan: name a plan");
+        };
+        campaign.name_by_frames();
+        Ok(campaign)
+    };
+    let Some(file) = &args.lab else {
+        if args.system.is_some() {
+            bail_usage!("--system is for the DUT of a lab of hosts: name its lab file with --lab");
+        }
+        return Ok((read("mode = \"threaded\"", System::Linux)?, None));
+    };
+    let lab = hosts::read(file)?;
+    let on = |system: System| {
+        read(&format!("file = {}\nsystems = [{}]", json!(file), json!(system.name())), system)
+    };
+    let stated = lab.dut().and_then(|dut| dut.system?.of_plans());
+    let plan = on(args.system.or(stated).unwrap_or_default())?;
+    if simulated {
+        return Ok((plan, None));
+    }
+    let site = Site::open(args.ssh.approach(), Path::new(""), lab, &plan.experiment.trials)?;
+    let found = hosts::system(args.system, &site, &System::all().collect::<Vec<_>>())?;
+    Ok((found.map_or(Ok(plan), on)?, Some(site)))
 }
 
 /// The IP version of a plan's traffic, and the factor that sweeps both if both are wanted.

@@ -5,6 +5,7 @@ use crate::args::{CampaignArgs, Headers, Share, directions, duration, families, 
 use crate::input;
 use crate::output::{result, usage};
 use crate::progress::Progress;
+use crate::testbed::hosts::Site;
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::ArgPredicate;
@@ -15,7 +16,7 @@ use linerate_plan::campaign::{Campaign, Lab};
 use linerate_plan::rules::Families;
 use linerate_plan::timetable::Timetable;
 use linerate_plan::units::Rate;
-use linerate_plan::{BuiltIn, goal};
+use linerate_plan::{BuiltIn, duration_text, goal};
 use linerate_report::pages;
 use linerate_search::reference::Reference;
 use serde_json::json;
@@ -37,7 +38,8 @@ const DIFFERS: u8 = 3;
   sudo linerate search --loss-curve --step 5%        the loss at falling loads, in steps of 5 %
   sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
   sudo linerate search firewalls                     every cell of a plan
-  linerate search lab/forwarding --lab LAB.toml --max 5Mpps  on the hosts of a real lab
+  linerate search --lab LAB.toml --max 5Mpps         the hosts of a real lab
+  linerate search lab/forwarding --lab LAB.toml --max 5Mpps  every cell of a plan on these hosts
   linerate search --simulate rate=10kpps             without packets: a simulated DUT
 
 Goals are LOSS:FINAL:SUM:EXCEED (RFC 9971). FINAL is the length of a full trial. Trials of the total length SUM decide
@@ -116,7 +118,7 @@ pub struct Search {
     pub duration: Duration,
 
     /// Compare this implementation with a file of reference results (docs/search.md), and measure nothing
-    #[arg(long, value_name = "VECTORS", conflicts_with_all = ["plan", "variants", "goals", "min", "max"])]
+    #[arg(long, value_name = "VECTORS", conflicts_with_all = ["plan", "variants", "goals", "min", "max", "lab"])]
     pub check: Option<PathBuf>,
 
     #[command(flatten)]
@@ -152,7 +154,7 @@ pub fn run(args: &Search) -> Result<ExitCode> {
     run::begin(&args.campaign);
     let (plan, site) = match &args.plan {
         Some(file) => chosen(&args.which, file, args.campaign.simulate.is_some())?,
-        None => (own(args)?, None),
+        None => own(args)?,
     };
     let plan = searching(args, plan)?;
     let campaign = CampaignArgs {
@@ -166,25 +168,30 @@ pub fn run(args: &Search) -> Result<ExitCode> {
     session.run(&campaign)
 }
 
-/// The plan of the options, without a plan's file.
-fn own(args: &Search) -> Result<Campaign> {
+/// The plan of the options, without a plan's file, and the hosts of `--lab`.
+fn own(args: &Search) -> Result<(Campaign, Option<Site>)> {
     let (family, factor) = run::family(args.family);
     let bytes = args.size.parse::<u32>().map_or(args.size.clone(), |bytes| format!("{bytes} B"));
     let names: Vec<&str> = args.variants.iter().map(|variant| variant.name.as_str()).collect();
     let names = if names.is_empty() { vec!["forwarding"] } else { names };
     let [headers, factors] = args.headers.lines();
-    let mut text = format!(
-        "title = \"linerate search\"\nquestion = \"What is the highest load that meets the goals?\"\n\
-         [lab]\nmode = \"threaded\"\n[traffic]\nfamily = \"{family}\"\nsize = {}\nflows = {}\ndirection = {}\n\
-         {headers}{factor}{factors}[trials]\nduration = \"1 s\"\nblocks = 10\n",
+    let mut rest = format!(
+        "[traffic]\nfamily = \"{family}\"\nsize = {}\nflows = {}\ndirection = {}\n\
+         {headers}{factor}{factors}[trials]\nduration = {}\nblocks = 10\n",
         json!(bytes),
         args.flows,
         json!(args.direction),
+        json!(duration_text(args.duration.as_nanos() as u64)),
     );
     for name in names {
-        text += &format!("[variants.{}]\nfrom = {}\n", json!(name), json!(name));
+        rest += &format!("[variants.{}]\nfrom = {}\n", json!(name), json!(name));
     }
-    of_arguments(&text, false)
+    of_arguments(&args.which, args.campaign.simulate.is_some(), |lab| {
+        format!(
+            "title = \"linerate search\"\nquestion = \"What is the highest load that meets the goals?\"\n\
+             [lab]\n{lab}\n{rest}"
+        )
+    })
 }
 
 /// The plan with a search in place of its loads.

@@ -67,6 +67,29 @@ fn namespaces_are_set_up_measured_and_restored_as_hosts_are() {
 }
 
 #[test]
+#[ignore = "needs root and openssh-server"]
+fn searches_and_tests_without_a_plan_measure_the_hosts_of_the_lab() {
+    let named = Named::new("linerate");
+    for line in [
+        "search --loss-curve --step 50% --max 2kpps",
+        "rfc2544 --test frame-loss --size 64 --link-speed 1Mbit/s",
+    ] {
+        let args: Vec<&str> = line.split(' ').collect();
+        let records = named.lab.scratch.file(args[0]);
+        let more = ["--lab", "LAB.toml", "--duration", "200ms", "--flows", "10", "--out", &records];
+        let ended = named.run(&[&args[..], &more].concat());
+        // A busy machine may lose frames at every load.
+        assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
+        let campaign = fs::read_to_string(format!("{records}/campaign.json")).unwrap();
+        let campaign: serde_json::Value = serde_json::from_str(&campaign).unwrap();
+        assert_eq!(campaign["asked"]["lab"], "hosts", "{line}");
+        let trials = trials(&records);
+        assert!(trials.iter().any(|trial| trial["dut"]["in0: rx_packets"].as_u64() > Some(0)), "{line}");
+    }
+    named.lab.is_as_it_was();
+}
+
+#[test]
 #[ignore = "needs root, openssh-server and iperf3"]
 fn programs_send_and_count_in_namespaces() {
     let named = Named::new("iperf3");

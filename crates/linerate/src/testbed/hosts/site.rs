@@ -20,7 +20,7 @@ use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES, Reach};
 use linerate_plan::names::Named;
 use linerate_plan::settings::{Befalls, Dut, End};
-use linerate_plan::{Backend, Diagnostic, Plan};
+use linerate_plan::{Backend, Diagnostic};
 use linerate_remote::dut::{Known, RemoteDut, mark};
 use linerate_remote::survey::{self, Approach, Frames};
 use linerate_remote::{Changes, ExecutionTarget, Order, RemoteError};
@@ -562,11 +562,11 @@ fn images(plan: &Campaign, folder: &Path) -> Result<BTreeMap<String, String>> {
     Ok(images)
 }
 
-/// The system that a plan is carried out for: the one that was asked for, or the DUT's.
+/// The system that a plan for these systems is carried out for: the one that was asked for, or the DUT's.
 ///
 /// # Errors
 /// The plan is for others.
-pub fn system(asked: Option<System>, site: &Site, plan: &Plan) -> Result<Option<System>> {
+pub fn system(asked: Option<System>, site: &Site, systems: &[System]) -> Result<Option<System>> {
     let Some(dut) = site.lab.dut() else { return Ok(asked) };
     let Some(found) = site.detected(dut).and_then(|detected| detected.system.of_plans()) else {
         let runs = site.detected(dut).map_or("an unknown system", |s| s.system.key());
@@ -574,9 +574,9 @@ pub fn system(asked: Option<System>, site: &Site, plan: &Plan) -> Result<Option<
     };
     match asked {
         Some(asked) if asked != found => bail_usage!("--system {asked}: {} runs {found}", dut.name),
-        _ if plan.systems.contains(&found) => Ok(Some(found)),
+        _ if systems.contains(&found) => Ok(Some(found)),
         _ => {
-            let names: Vec<&str> = plan.systems.iter().map(|s| s.name()).collect();
+            let names: Vec<&str> = systems.iter().map(|s| s.name()).collect();
             Err(usage(format!("{} runs {found}, and the plan is for {}", dut.name, names.join(", "))))
         }
     }
