@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::stages::stages;
-use linerate_measure::record::Events;
+use linerate_measure::record::{Events, longer_ns};
 use linerate_profile::Function;
 use linerate_stats::Estimate;
 use linerate_stats::means::{Moments, welch};
@@ -129,14 +129,7 @@ pub fn difference(cases: [&Case<'_>; 2], ratio: Estimate) -> Result<Difference, 
     let [a, b] = [Side::of(cases[0])?, Side::of(cases[1])?];
     let stages: Vec<Part> =
         a.stages.iter().zip(&b.stages).map(|((name, a), (_, b))| part(name, *a, *b)).collect();
-    // The larger the ratio of the rates, the shorter the time.
-    let longer = |ratio: f64| a.frame_ns * (1.0 / ratio - 1.0);
-    let measured = Estimate {
-        median: longer(ratio.median),
-        low: ratio.high.map(longer),
-        high: ratio.low.map(longer),
-        n: ratio.n,
-    };
+    let measured = longer_ns(a.frame_ns, ratio.inverse()).ok_or("one of the two forwarded no frame")?;
     let sampled: f64 = stages.iter().map(Part::longer).sum();
     let spread = Moments::of(&a.trials).zip(Moments::of(&b.trials));
     let spread = spread.and_then(|(a, b)| welch(&a, &b, 0.95)).map(|welch| welch.high - welch.difference);

@@ -22,7 +22,7 @@ pub use telemetry::{Events, SlotProfile, StackTimes, Staged, Step, Waits};
 pub use verdict::{
     Against, Compared, DirectionRow, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat,
     NOTHING_PASSES, Point, Row, Searched, SearchedGoal, SearchedLoad, Series, Stopped, Summary, Unmeasured,
-    Warning,
+    Warning, longer_ns,
 };
 
 use crate::audit::{Audit, Loss};

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 /// Whether an interval excludes 1.
 pub fn proven(ratio: &Estimate) -> bool {
-    matches!((ratio.low, ratio.high), (Some(low), Some(high)) if low > 1.0 || high < 1.0)
+    ratio.side_of(1.0).is_some()
 }
 
 /// The strategy at the end of the campaign, whose intervals allow for having been looked at before.

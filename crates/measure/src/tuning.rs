@@ -8,6 +8,7 @@ use linerate_stats::Estimate;
 use linerate_stats::effect::holm;
 use linerate_stats::screening::{self, Effect, Runs, factorial, levels, with_interactions};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// Format version of [`Tuned`].
 pub const VERSION: u32 = 1;
@@ -228,13 +229,13 @@ impl Tuned {
         let corrected = holm(&effects.iter().map(|(_, measured)| measured.p).collect::<Vec<_>>());
         let mut kept = Vec::new();
         for ((at, measured), p) in effects.into_iter().zip(corrected) {
-            let helps = measured.ratio.median > 1.0;
+            let side = measured.ratio.side_of(1.0).filter(|_| p < CONFIRMED);
             let change = &mut self.changes[at];
             change.confirmed = Some(Measured { p, ..measured });
-            change.verdict = match (p < CONFIRMED, helps) {
-                (false, _) => Verdict::NotConfirmed,
-                (true, true) => Verdict::Kept,
-                (true, false) => Verdict::Harmful,
+            change.verdict = match side {
+                None | Some(Ordering::Equal) => Verdict::NotConfirmed,
+                Some(Ordering::Greater) => Verdict::Kept,
+                Some(Ordering::Less) => Verdict::Harmful,
             };
             kept.extend((change.verdict == Verdict::Kept).then_some(at));
         }

@@ -23,6 +23,7 @@ pub mod trend;
 use linerate_wire::SplitMix64;
 use serde::{Deserialize, Serialize};
 use statrs::function::gamma::ln_gamma;
+use std::cmp::Ordering;
 
 /// An estimate with its interval. By default it is that of nothing: 0 of no values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -54,6 +55,23 @@ impl Estimate {
     #[must_use]
     pub fn map(self, f: impl Fn(f64) -> f64) -> Estimate {
         Estimate { median: f(self.median), low: self.low.map(&f), high: self.high.map(&f), ..self }
+    }
+
+    /// The reciprocal, of positive figures.
+    #[must_use]
+    pub fn inverse(self) -> Estimate {
+        let turned = Estimate { low: self.high, high: self.low, ..self };
+        turned.map(f64::recip)
+    }
+
+    /// On which side of a value the whole interval lies; `None` where it contains the value, or where there is no interval. Only then does
+    /// a difference from this value have a sign.
+    pub fn side_of(&self, value: f64) -> Option<Ordering> {
+        match self.low.zip(self.high)? {
+            (low, _) if low > value => Some(Ordering::Greater),
+            (_, high) if high < value => Some(Ordering::Less),
+            _ => None,
+        }
     }
 
     /// Itself if f64 holds all of it.

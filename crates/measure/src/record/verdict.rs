@@ -283,6 +283,18 @@ pub struct Against {
     pub cost: Option<Estimate>,
 }
 
+impl Against {
+    /// Nanoseconds that a frame takes longer than in the other slot, where it takes so many.
+    pub fn longer_ns(&self, other_ns: f64) -> Option<Estimate> {
+        longer_ns(other_ns, self.cost.or(self.ratio.map(Estimate::inverse))?)
+    }
+}
+
+/// Nanoseconds that a frame takes longer, by the ratio of the times of a frame. `than_ns`: the time that the ratio is to.
+pub fn longer_ns(than_ns: f64, ratio: Estimate) -> Option<Estimate> {
+    ratio.map(|times| than_ns * (times - 1.0)).finite()
+}
+
 /// A ratio of interest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Compared {

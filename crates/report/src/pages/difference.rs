@@ -16,22 +16,20 @@ const LITTLE: f64 = 1.0;
 /// The page of `linerate explain A B`.
 pub fn difference(difference: &Difference) -> Document {
     let mut page = Document::default();
-    let Difference { names: [before, after], frame_ns, measured_ns: measured, .. } = difference;
-    let interval = interval(measured).unwrap_or("no interval yet".into());
-    let more = if measured.median < 0.0 { "less" } else { "more" };
-    page.answer(format!(
-        "A frame takes {:.0} ns {more} with {after} than with {before}: {:.0} instead of {:.0} ns ({interval}).",
-        measured.median.abs(),
-        frame_ns[1],
-        frame_ns[0]
-    ));
+    let Difference { names: [before, after], measured_ns: measured, .. } = difference;
+    page.answer(takes(measured, after, before) + ".");
     let mut clear: Vec<&Part> = difference.stages.iter().filter(|part| part.is_clear()).collect();
     clear.sort_by(|a, b| b.longer().abs().total_cmp(&a.longer().abs()));
     let named: Vec<String> =
         clear.iter().take(4).map(|part| format!("{} {:+.0} ns", part.name, part.longer())).collect();
     match named.is_empty() {
         true => page.say("No stage of a frame's way differs by more than the error of the samples."),
-        false => page.say(format!("It goes into {}.", named.join(", "))),
+        false => page.say(match measured.side_of(0.0) {
+            Some(_) => format!("It goes into {}.", named.join(", ")),
+            None => {
+                format!("These stages differ by more than the error of the samples: {}.", named.join(", "))
+            }
+        }),
     }
     let taken = difference.stages.iter().filter(|part| part.ns != [0.0, 0.0]);
     let rest = Part { name: "unexplained".into(), ns: [0.0, difference.unexplained_ns.median], error: 0.0 };
@@ -56,6 +54,25 @@ pub fn difference(difference: &Difference) -> Document {
     }
     sum(&mut page, difference);
     page
+}
+
+/// `A frame takes 233 ns more with b than with a (95 % interval +198 to +268 ns)`. Without an interval that excludes 0, it says so instead.
+pub(super) fn takes(longer: &Estimate, of: &str, than: &str) -> String {
+    let more = longer.side_of(0.0).map(|side| if side.is_lt() { "less" } else { "more" });
+    match (interval(longer), more) {
+        (None, _) => {
+            format!("Too few trials to tell whether a frame takes longer with {of} than with {than}")
+        }
+        (Some(interval), None) => {
+            format!("No difference in the time of a frame is shown between {of} and {than} ({interval})")
+        }
+        (Some(interval), Some(more)) => {
+            format!(
+                "A frame takes {:.0} ns {more} with {of} than with {than} ({interval})",
+                longer.median.abs()
+            )
+        }
+    }
 }
 
 /// `95 % interval +198 to +268 ns`

@@ -201,23 +201,26 @@ fn proven(proof: &Proof) -> String {
         false => format!("{:+.1}", 100.0 * (ratio - 1.0)),
     };
     let unit = if times { "" } else { " %" };
-    let change = match ratio.median {
-        _ if times => format!("{} times the frames", shown(ratio.median)),
-        median => {
-            let than = if median < 1.0 { "fewer" } else { "more" };
-            format!("{:.1} % {than} frames", 100.0 * (median - 1.0).abs())
+    let change = match (ratio.side_of(1.0), ratio.low.zip(ratio.high)) {
+        (_, None) => "too few valid trials to tell".into(),
+        (side, Some((low, high))) => {
+            let change = match side {
+                None => "no difference is shown".into(),
+                Some(_) if times => format!("{} times the frames with the change", shown(ratio.median)),
+                Some(side) => {
+                    let than = if side.is_lt() { "fewer" } else { "more" };
+                    format!("{:.1} % {than} frames with the change", 100.0 * (ratio.median - 1.0).abs())
+                }
+            };
+            format!("{change}, 95 % interval {}..{}{unit}", shown(low), shown(high))
         }
-    };
-    let interval = match (ratio.low, ratio.high) {
-        (Some(low), Some(high)) => format!("95 % interval {}..{}{unit}", shown(low), shown(high)),
-        _ => "too few blocks for an interval".into(),
     };
     let verdict = match proof.verdict {
         Verdict::Proven => "proven",
         Verdict::Refuted => "refuted, no gain of 2 % or more",
         Verdict::Undecided | Verdict::NotRun => "not decided",
     };
-    format!("{verdict}: {change} with the change, {interval}{records}")
+    format!("{verdict}: {change}{records}")
 }
 
 /// A sentence for each slot that was explained.
@@ -316,7 +319,9 @@ mod tests {
         let said = "proven: 38.2 times the frames with the change, 95 % interval 37.2..39.2; records in r";
         assert_eq!(proof(38.2, 1.0), said);
         assert!(proof(0.97, 0.01).starts_with("refuted, no gain of 2 % or more: 3.0 % fewer frames"));
-        assert!(proof(1.02, 0.05).starts_with("not decided: 2.0 % more frames"));
+        assert!(
+            proof(1.02, 0.05).starts_with("not decided: no difference is shown, 95 % interval -3.0..+7.0 %")
+        );
         assert_eq!(proven(&Proof::not_run("the DUT was simulated")), "not run: the DUT was simulated");
         let rate = |fps: f64| Estimate { median: fps, low: Some(fps), high: Some(fps), n: 6 };
         let nothing = Proof::of_nothing(rate(0.0), rate(7e5), "r".into()).unwrap();

@@ -4,6 +4,7 @@ use super::numbers::counted;
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::tuning::{Change, Interaction, Measured, Stage, Tuned, Verdict};
 use linerate_stats::Estimate;
+use std::cmp::Ordering;
 
 /// The page of `linerate tune`.
 pub fn tuning(tuned: &Tuned) -> Document {
@@ -61,27 +62,45 @@ pub fn tuning(tuned: &Tuned) -> Document {
     page
 }
 
+/// The verdict of the last campaign; the trials that chose the changes prove nothing of them together.
 fn answer(tuned: &Tuned, kept: &[String], whole: bool) -> String {
-    let all = counted(tuned.changes.len(), "change");
-    match (kept, &tuned.together) {
-        ([], _) if !whole => format!("No verdict yet on {all}."),
-        ([], _) => format!("None of {all} makes the DUT faster."),
-        (kept, together) => {
-            let (make, together_by) = if kept.len() == 1 { ("makes", "by") } else { ("make", "together by") };
-            let ratio = together.as_ref().and_then(|proof| proof.ratio);
-            let by = ratio.map_or(String::new(), |ratio| format!(", {together_by} {}", change(&ratio)));
-            format!("{} of {all} {make} the DUT faster{by}: {}.", kept.len(), kept.join(", "))
+    let (n, all, names) = (kept.len(), counted(tuned.changes.len(), "change"), kept.join(", "));
+    let (make, them, by) = if n == 1 { ("makes", "it", "by") } else { ("make", "them", "together by") };
+    let seemed = format!("{n} of {all} made the DUT faster in the trials that confirmed {them}: {names}.");
+    let ratio = match (kept, &tuned.together) {
+        ([], _) if !whole => return format!("No verdict yet on {all}."),
+        ([], _) => return format!("None of {all} is shown to make the DUT faster."),
+        (_, None) => return seemed,
+        (_, Some(proof)) => proof.ratio.unwrap_or_default(),
+    };
+    match (ratio.side_of(1.0), interval(&ratio)) {
+        (Some(Ordering::Greater), _) => {
+            format!("{n} of {all} {make} the DUT faster, {by} {}: {names}.", change(&ratio))
         }
+        (Some(_), _) => {
+            format!("{seemed} Beside the DUT as it is, the DUT with {them} is slower: {}.", change(&ratio))
+        }
+        (None, Some(interval)) => {
+            format!("{seemed} Beside the DUT as it is, no difference is shown: {interval}.")
+        }
+        (None, None) => format!("{seemed} Beside the DUT as it is, too few trials were valid to tell."),
     }
 }
 
 /// `+12.3 % (95 % interval +10.1..+14.6 %)`
 fn change(ratio: &Estimate) -> String {
-    let percent = |ratio: f64| signed(100.0 * (ratio - 1.0));
-    let interval = ratio.low.zip(ratio.high);
-    let interval =
-        interval.map(|(low, high)| format!(" (95 % interval {}..{} %)", percent(low), percent(high)));
+    let interval = interval(ratio).map(|interval| format!(" ({interval})"));
     format!("{} %{}", percent(ratio.median), interval.unwrap_or_default())
+}
+
+/// `95 % interval +10.1..+14.6 %`
+fn interval(ratio: &Estimate) -> Option<String> {
+    let (low, high) = ratio.low.zip(ratio.high)?;
+    Some(format!("95 % interval {}..{} %", percent(low), percent(high)))
+}
+
+fn percent(ratio: f64) -> String {
+    signed(100.0 * (ratio - 1.0))
 }
 
 /// One decimal; no sign for what rounds to nothing.

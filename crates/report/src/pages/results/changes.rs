@@ -27,11 +27,14 @@ pub fn change_interval(ratio: &Estimate) -> Option<Cell> {
     Some(Cell::Interval { low, high, text: format!("{low:+.places$}..{high:+.places$}") })
 }
 
-/// `-23.1 %, 95 % interval -23.8..-22.5 %`.
+/// `-23.1 %, 95 % interval -23.8..-22.5 %`; no figure with a sign where the interval has none.
 pub fn change_with_interval(ratio: &Estimate) -> String {
-    match change_interval(ratio) {
-        Some(interval) => format!("{} %, 95 % interval {} %", change(ratio).text(), interval.text()),
-        None => format!("{} % (no interval, {})", change(ratio).text(), counted(ratio.n, "block")),
+    match (change_interval(ratio), ratio.side_of(1.0)) {
+        (Some(interval), Some(_)) => {
+            format!("{} %, 95 % interval {} %", change(ratio).text(), interval.text())
+        }
+        (Some(interval), None) => format!("no difference shown, 95 % interval {} %", interval.text()),
+        (None, _) => format!("too few for an interval ({})", counted(ratio.n, "block")),
     }
 }
 
@@ -58,7 +61,7 @@ fn claim(of: &str, than: &str, ratio: &Estimate, words: Words) -> String {
 /// `nft-stateful is 23.1 % slower than forwarding, 95 % interval 22.5..23.8 %`
 pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String {
     match change_interval(ratio) {
-        None => format!("Too few blocks to tell {of} from {than}: {}", change_with_interval(ratio)),
+        None => format!("Too few blocks to tell {of} from {than} ({})", counted(ratio.n, "block")),
         Some(interval) if !proven => {
             format!("No difference is shown between {of} and {than} ({} %)", interval.text())
         }
@@ -111,7 +114,7 @@ mod tests {
             (
                 Estimate { low: None, high: None, n: 2, ..ratio(0.9, 0.0, 0.0) },
                 false,
-                "Too few blocks to tell a from b: -10.0 % (no interval, 2 blocks)",
+                "Too few blocks to tell a from b (2 blocks)",
             ),
         ] {
             assert_eq!(sentence("a", "b", &ratio, proven), text);
