@@ -121,9 +121,9 @@ pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
     let usual = sets.iter().find(|set| set.baseline).or(sets.first());
     let hosts = testbed::hosts(&values, usual, &mut notes);
     let presets = presets(source, text, &values, &mut notes);
-    unused(&values, &mut notes);
     let lab = lab_file::write(source, &hosts);
     let mut plans = plan_file::plans(source, &values, &sets, &presets, &mut notes);
+    unused(&values, &mut notes);
     let lacking = Lab::read(lab.as_bytes()).err().unwrap_or_default();
     notes.sort();
     let left = plan_file::left(&notes);

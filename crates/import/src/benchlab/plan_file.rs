@@ -20,6 +20,14 @@ const MOST_ALL: usize = 16 << 20;
 /// The measured window of a trial: about as long as the archive's `-n` takes at line rate.
 const DURATION_S: u64 = 60;
 
+/// Seconds that the script's pmcstat samples, unless `PMC_DURATION` says otherwise.
+const PMC_SECONDS: u64 = 20;
+/// Seconds that a plan can sample for.
+const MOST_SAMPLED: u64 = 3600;
+/// Commands of the DUT around each trial, with the keys of a plan that run them.
+const COMMANDS: [(&str, &str); 3] =
+    [("DURING_CMD", "during"), ("CUSTOM_CMD", "during"), ("AFTER_CMD", "commands")];
+
 /// Writes the plans.
 pub(super) fn plans(
     source: &Source,
@@ -43,7 +51,8 @@ pub(super) fn plans(
     let runs = source.runs.or_else(|| values.known("BENCH_ITER")?.parse().ok());
     let runs = runs.filter(|n| (1..=1000).contains(n)).unwrap_or(DEFAULT_RUNS);
     let reboots = values.known("NO_REBOOT").is_none_or(|value| value == "0");
-    let writer = Writer { source, variants: &variants, reboots, runs };
+    let collected = collected(values, notes);
+    let writer = Writer { source, variants: &variants, reboots, runs, collected };
     if let Some(factors) = factors(&distinct) {
         let plan = writer.plan(None, presets.first().map_or(&base, |(_, t)| t), &factors);
         if presets.len() < 2 || Plan::read(plan.as_bytes()).is_ok() {
@@ -65,6 +74,46 @@ pub(super) fn plans(
         plans.push(PlanFile { name: file_name(preset, &mut names), text });
     }
     plans
+}
+
+/// The section about what is collected with each trial; empty where the script collects nothing.
+fn collected(values: &Values, notes: &mut Notes) -> String {
+    let mut out = Toml::default();
+    for key in ["during", "commands"] {
+        let mut run = Vec::new();
+        for (name, _) in COMMANDS.iter().filter(|(_, of)| *of == key) {
+            let (Some(value), Some(line)) = (values.get(name), values.known(name)) else { continue };
+            match line.chars().any(char::is_control) {
+                true => {
+                    notes.used(name);
+                    notes.left_value(
+                        value,
+                        format!("{name}: it has several lines, and collect.{key} takes one"),
+                    );
+                }
+                false => {
+                    notes.carry_value(name, value, &format!("collect.{key}"));
+                    run.push(literal(line));
+                }
+            }
+        }
+        if !run.is_empty() {
+            out.list(key, &run);
+        }
+    }
+    if let (Some(value), Some("true" | "1")) = (values.get("PMC"), values.known("PMC")) {
+        let seconds = values.known("PMC_DURATION").and_then(|seconds| seconds.parse().ok());
+        let seconds = seconds.filter(|n| (1..=MOST_SAMPLED).contains(n)).unwrap_or(PMC_SECONDS);
+        notes.carry_value("PMC", value, "collect.profile");
+        notes.used("PMC_DURATION");
+        out.text("profile", Some(format!("{seconds} s")));
+    }
+    let keys = out.0;
+    let mut out = Toml::default();
+    if !keys.is_empty() {
+        out.heading("collect");
+    }
+    out.0 + &keys
 }
 
 /// Settings that were not carried over, as comments behind a plan.
@@ -169,6 +218,8 @@ struct Writer<'a> {
     variants: &'a [(&'a Set, String)],
     reboots: bool,
     runs: u64,
+    /// `[collect]`, if there is one.
+    collected: String,
 }
 
 impl Writer<'_> {
@@ -218,7 +269,7 @@ impl Writer<'_> {
             }
         }
         self.trials(&mut out);
-        out.0
+        out.0 + &self.collected
     }
 
     fn trials(&self, out: &mut Toml) {

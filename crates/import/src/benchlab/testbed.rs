@@ -194,11 +194,14 @@ fn boot(hosts: &mut [Host], reader: &mut Reader<'_>) {
 /// Why a variable is not carried over.
 pub(super) fn why_not(name: &str) -> &'static str {
     match name {
-        "PMC_EVENT" | "PMC_DURATION" | "PMC" => "plans do not profile",
-        "BEFORE_CMD" => {
-            "it runs on the DUT before each trial; a variant's commands run once, before all of them"
+        "PMC_EVENT" => "linerate's profiles (collect.profile, --profile) sample an event that it chooses",
+        "PMC_DURATION" | "PMC" => {
+            "the script profiles with -P or PMC=true only: set collect.profile, or run with --profile"
         }
-        "CUSTOM_CMD" => "it runs on the DUT during each trial; plans have no such command",
+        "BEFORE_CMD" => {
+            "it runs on the DUT before each trial; write it as a variant's command with its undo, which runs at each set-up of the variant"
+        }
+        "DURING_IF" => "collect.during names the interfaces itself, as {in} and {out}",
         "SSH_CMD" => "the system's ssh client is used, with its own configuration",
         "MAIL" | "RESULTS_DIR" => "it is about the script's report",
         "IMAGES_DIR" | "CONFIG_SET_DIR" | "PKTGEN_DIR" => "name it on the command line",

@@ -96,7 +96,7 @@ fn a_configuration_alone_becomes_a_lab_and_a_plan() {
         "{plan}"
     );
     says(&notes, "bench.config:17 PKT_TO_SEND");
-    says(&notes, "bench.config:19 PMC_EVENT: plans do not profile");
+    says(&notes, "bench.config:19 PMC_EVENT: linerate's profiles (collect.profile, --profile)");
     assert_eq!(notes.len(), 2, "{notes:#?}");
     assert!(imported.notes.carried.iter().any(|n| n.line == Some(5) && n.what == "DUT_ADMIN: hosts.dut.ssh"));
 }
@@ -148,6 +148,29 @@ fn sets_become_variants_and_tell_the_routers_interfaces() {
     says(&notes, "configs/351/etc/sysctl.conf:3 this is no setting: not a setting");
     says(&notes, "configs/README:0 it is in no set");
     says(&notes, "configs/511-default/etc/master.passwd:0 accounts and keys");
+}
+
+#[test]
+fn commands_around_a_trial_and_profiles_are_collected() {
+    let more = "DURING_IF=igb1\nDURING_CMD=\"nstat -I ${DURING_IF} 1 | grep -v {in}\"\nAFTER_CMD='netstat -s'\n\
+        BEFORE_CMD='pfctl -F states'\nPMC=true\nPMC_DURATION=5\n";
+    let imported = made(&source(&format!("{TWO}\n{more}")));
+    let collect = campaign(&imported.plans[0]).collect;
+    let filled = linerate_plan::placeholders::fill(&collect.during[0], "ix0", "ix1");
+    assert_eq!((collect.during.len(), filled.as_str()), (1, "nstat -I igb1 1 | grep -v {in}"));
+    assert_eq!((collect.commands, collect.profile_ns), (vec!["netstat -s".to_string()], Some(5_000_000_000)));
+    let notes = left(&imported);
+    says(&notes, "BEFORE_CMD: it runs on the DUT before each trial");
+    let named = |name: &str| notes.iter().filter(|note| note.contains(name)).count();
+    let all = ["DURING_CMD", "DURING_IF", "AFTER_CMD", "PMC:", "PMC_DURATION", "PMC_EVENT"].map(named);
+    assert_eq!(all, [0, 0, 0, 0, 0, 1], "{notes:#?}");
+    // Without -P, the script samples nothing; an interface that no command names goes nowhere.
+    let imported = made(&source(&format!("{TWO}\nDURING_IF=igb1\nPMC_DURATION=5\nAFTER_CMD='a\nb'\n")));
+    assert_eq!(campaign(&imported.plans[0]).collect.profile_ns, None);
+    let notes = left(&imported);
+    says(&notes, "DURING_IF: collect.during names the interfaces itself");
+    says(&notes, "PMC_DURATION: the script profiles with -P");
+    says(&notes, "AFTER_CMD: it has several lines");
 }
 
 #[test]
