@@ -84,6 +84,12 @@ fn plans_without_changes_are_refused() {
     refused(&PLAN.replace("[traffic]", "[traffic]\nflos = 1"), "did you mean 'flows'");
     // One block of the screening takes longer.
     refused(&PLAN.replace("blocks = 6", "budget = \"300 ms\""), "takes at least");
+    // It says what takes the time: on hosts it is not the load.
+    let of_hosts = "[lab]\nfile = \"LAB.toml\"\nlink-speed = \"1 Gbit/s\"";
+    let of_hosts = PLAN
+        .replace("[lab]\nbatch = 64", of_hosts)
+        .replace("blocks = 6", "budget = \"10 s\"\npause = \"2 s\"");
+    refused(&of_hosts, "to start and stop trials, ");
     let unknown = linerate_line("tune tunee").run();
     unknown.fails(2, &["did you mean 'tune'?"]);
 }

@@ -157,16 +157,31 @@ fn trial_ns(campaign: &Campaign) -> u64 {
     campaign.timing().load_ns() + around + trials.pause_ns + reboot
 }
 
-/// One trial of every cell. Between lanes of different groups the host is changed, or rebooted.
+/// One trial of every cell, with the changes and the reboots of the DUT between them.
 pub(super) fn block_ns(campaign: &Campaign) -> u64 {
-    let turn = match (&campaign.lab, campaign.experiment.trials.reboot) {
-        (Lab::Embedded { .. }, _) => TURN,
-        (Lab::File { .. }, Reboot::WhenNeeded) => REBOOT,
-        (Lab::File { .. }, _) => 0,
-    };
+    block_parts(campaign).into_iter().fold(0, |sum, (_, ns)| sum.saturating_add(ns))
+}
+
+/// Names of the parts of a trial's time, with the nanoseconds that each takes of one trial of every cell. Between lanes of different groups
+/// the host is changed, or rebooted.
+pub fn block_parts(campaign: &Campaign) -> [(&'static str, u64); 5] {
+    let trials = &campaign.experiment.trials;
     let groups = campaign.lanes.iter().map(|lane| lane.group + 1).max().unwrap_or(1) as u64;
-    let turns = if groups > 1 { groups * turn } else { 0 };
-    trial_ns(campaign).saturating_mul(campaign.cells.len() as u64).saturating_add(turns)
+    let turns = if groups > 1 { groups } else { 0 };
+    let each = |ns: u64| ns.saturating_mul(campaign.cells.len() as u64);
+    let (change, reboot) = match (&campaign.lab, trials.reboot) {
+        (Lab::Embedded { .. }, _) => (turns * TURN, 0),
+        (Lab::File { .. }, Reboot::WhenNeeded) => (0, turns * REBOOT),
+        (Lab::File { .. }, Reboot::EachTrial) => (0, each(REBOOT)),
+        (Lab::File { .. }, Reboot::Never) => (0, 0),
+    };
+    [
+        ("load", each(campaign.timing().load_ns())),
+        ("to start and stop trials", each(around_ns(campaign))),
+        ("pauses", each(trials.pause_ns)),
+        ("reboots", reboot),
+        ("changes of the host", change),
+    ]
 }
 
 fn before_trials_ns(campaign: &Campaign) -> u64 {

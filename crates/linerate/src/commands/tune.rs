@@ -14,7 +14,7 @@ use linerate_measure::record::{Proof, Verdict as Proven};
 use linerate_measure::tuning::{MOST, Stage, Tuned, VERSION, confirming_runs, screening_runs};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::duration_text;
-use linerate_plan::timetable::Timetable;
+use linerate_plan::timetable::block_parts;
 use linerate_plan::tuning::{Candidate, Combined, Tuning};
 use linerate_report::pages;
 use linerate_stats::screening::Runs;
@@ -32,10 +32,9 @@ const KEPT: &str = "kept.toml";
 /// The last campaign, and its variants.
 const TOGETHER: &str = "together";
 const ENDS: [&str; 2] = ["as-it-is", "tuned"];
-/// Shares of the time: of the screening, the confirmation, and the campaign of all that helps together.
-const SCREENING: f64 = 0.5;
-const CONFIRMING: f64 = 0.375;
-const ENDING: f64 = 0.125;
+/// Shares of the time beyond what they need: of the screening, the confirmation, and the campaign of all that helps together.
+const SHARES: [f64; 3] = [0.5, 0.375, 0.125];
+const SECOND: u64 = 1_000_000_000;
 /// Blocks of the last campaign: a median's 95 % interval needs six trials.
 const LEAST: f64 = 6.0;
 /// Factor of the time on a busy machine.
@@ -54,7 +53,7 @@ It takes the plan's budget, or --budget, and the time to make the DUTs: a few se
 in a lab of hosts as long as its reboots.
 
 The plan's first variant is the DUT as it is. Each other variant makes one change of it (from = the first). \
-Half of the time goes to a screening: a few runs, each with half of the changes, show every effect against \
+Most of the time goes to a screening: a few runs, each with half of the changes, show every effect against \
 the mean of all others. Fresh trials of the changes that may matter then confirm them, in all combinations, \
 with a correction for their number. At last the DUT with the changes that help is measured beside the DUT as \
 it is. docs/tuning.md has the method and its limits.
@@ -96,19 +95,33 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     if tuning.changes.len() > MOST {
         bail_usage!("{name} has {} changes, and one tuning has at most {MOST}", tuning.changes.len());
     }
-    if let Some(least) = short_of_time(&plan, &tuning, how)? {
+    let needs = Needs::of(&plan, &tuning)?;
+    let least = duration_text(needs.least_ns()).replace(' ', "");
+    let given = budget(&plan, how);
+    if given.is_some_and(|budget| budget < needs.least_ns()) {
         bail_usage!(
-            "a tuning of {} changes takes at least {}: with less time some combinations have no trial, or the verdict has no interval. Give it --budget {1} or more, or the plan a shorter duration",
+            "a tuning of {} changes takes at least {least} ({}): with less time some combinations have no trial, or the verdict has no interval. Give it --budget {least} or more, or the plan a shorter duration",
             tuning.changes.len(),
-            duration_text(least).replace(' ', "")
+            needs.parts()
         );
+    }
+    if let (Some(_), false) = (&site, how.quiet) {
+        let lab = args.which.lab.iter().map(|file| format!(" --lab {}", file.display())).collect::<String>();
+        let longer = given.is_none_or(|budget| budget > needs.least_ns());
+        let shorter = longer.then(|| format!("; the shortest: linerate tune {name}{lab} --budget {least}"));
+        tell(format!(
+            "a tuning of {} changes takes at least {least} of trials ({}){}",
+            tuning.changes.len(),
+            needs.parts(),
+            shorter.unwrap_or_default()
+        ));
     }
     let stem = args.plan.file_stem().map_or("tune".into(), |stem| stem.to_string_lossy());
     let stem = how.name.clone().unwrap_or(stem.into_owned());
     let folder = make_folder(Path::new("linerate-results"), &stem, how.out.as_deref())?;
     let changes = tuning.changes.iter().map(|change| (change.name.clone(), change.keys()));
     let tuned = Tuned { base: tuning.base(), ..Tuned::new(plan.experiment.title.clone(), name, changes) };
-    let mut tuner = Tuner { args, plan, kept: None, site, tuning, tuned, folder };
+    let mut tuner = Tuner { args, plan, kept: None, site, tuning, tuned, needs, folder };
     let ended = tuner.tune();
     let Tuner { mut tuned, folder, kept, .. } = tuner;
     if tuned.stages.is_empty() && !interrupted() {
@@ -157,28 +170,62 @@ pub fn read(folder: &Path) -> Result<Option<Tuned>> {
     Ok(Some(tuned))
 }
 
-/// The least budget in nanoseconds, if there is less: each run of the screening and of the confirmation needs a trial, and the verdict an
-/// interval. As many changes survive the screening as need the most runs.
-fn short_of_time(plan: &Plan, tuning: &Tuning, how: &CampaignArgs) -> Result<Option<u64>> {
-    let all = tuning.changes.len();
-    let confirming = (1..=all).map(confirming_runs).max_by_key(Vec::len).unwrap_or_default();
-    let ends = vec![vec![false; all], vec![true; all]];
-    let stages =
-        [(screening_runs(all), 1.0, SCREENING), (confirming, 1.0, CONFIRMING), (ends, LEAST, ENDING)];
-    let mut least = 0.0f64;
-    for (runs, blocks, share) in stages {
-        let whole = |run: Vec<bool>| (0..all).map(|at| run.get(at).copied().unwrap_or(false)).collect();
-        let runs: Runs = runs.into_iter().map(whole).collect();
-        let trials =
-            Trials { blocks: Some(1), budget_ns: None, until: None, ..plan.experiment.trials.clone() };
-        let name = &plan.experiment.title;
-        let combined = tuning.experiment(plan, [name, name], &runs, |run| format!("run-{run}"), &trials);
-        let campaign = combined.map_err(|faults| faulty(name, &faults))?.campaign;
-        least = least.max(SLACK * blocks * Timetable::new(&campaign).block_ns as f64 / share);
+/// The time that the campaigns of a tuning need: each run of the screening and of the confirmation a trial, and the verdict an interval. As
+/// many changes survive the screening as need the most runs.
+struct Needs {
+    /// Nanoseconds of the screening, the confirmation and the last campaign, on a busy machine.
+    stages: [u64; 3],
+    /// What the time goes into, in nanoseconds.
+    parts: Vec<(&'static str, u64)>,
+}
+
+impl Needs {
+    fn of(plan: &Plan, tuning: &Tuning) -> Result<Needs> {
+        let all = tuning.changes.len();
+        let confirming = (1..=all).map(confirming_runs).max_by_key(Vec::len).unwrap_or_default();
+        let ends = vec![vec![false; all], vec![true; all]];
+        let mut needs = Needs { stages: [0; 3], parts: Vec::new() };
+        let stages = [(screening_runs(all), 1.0), (confirming, 1.0), (ends, LEAST)];
+        for ((runs, blocks), of_stage) in stages.into_iter().zip(&mut needs.stages) {
+            let whole = |run: Vec<bool>| (0..all).map(|at| run.get(at).copied().unwrap_or(false)).collect();
+            let runs: Runs = runs.into_iter().map(whole).collect();
+            let trials =
+                Trials { blocks: Some(1), budget_ns: None, until: None, ..plan.experiment.trials.clone() };
+            let name = &plan.experiment.title;
+            let combined = tuning.experiment(plan, [name, name], &runs, |run| format!("run-{run}"), &trials);
+            let campaign = combined.map_err(|faults| faulty(name, &faults))?.campaign;
+            for (part, ns) in block_parts(&campaign) {
+                let ns = (SLACK * blocks * ns as f64) as u64;
+                *of_stage += ns;
+                match needs.parts.iter_mut().find(|(known, _)| *known == part) {
+                    Some((_, all)) => *all += ns,
+                    None => needs.parts.push((part, ns)),
+                }
+            }
+        }
+        Ok(needs)
     }
-    // Whole seconds are easier to type.
-    let least = (least / 1e9).ceil() as u64 * 1_000_000_000;
-    Ok(budget(plan, how).filter(|budget| *budget < least).map(|_| least))
+
+    /// Whole seconds are easier to type.
+    fn least_ns(&self) -> u64 {
+        self.stages.iter().sum::<u64>().div_ceil(SECOND) * SECOND
+    }
+
+    /// The time of a stage, of a budget for all: what it needs, and its share of the rest.
+    fn share(&self, stage: usize, budget_ns: u64) -> u64 {
+        let rest = budget_ns.saturating_sub(self.stages.iter().sum());
+        self.stages[stage] + (SHARES[stage] * rest as f64) as u64
+    }
+
+    /// `8 min to start and stop trials, 36 s load`
+    fn parts(&self) -> String {
+        let mut parts = self.parts.clone();
+        parts.retain(|(_, ns)| *ns > 0);
+        parts.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let part =
+            |(name, ns): &(&str, u64)| format!("{} {name}", duration_text(ns.div_ceil(SECOND) * SECOND));
+        parts.iter().map(part).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Time for all trials in nanoseconds, if it bounds them.
@@ -196,13 +243,14 @@ struct Tuner<'a> {
     site: Option<Site>,
     tuning: Tuning,
     tuned: Tuned,
+    needs: Needs,
     folder: PathBuf,
 }
 
 impl Tuner<'_> {
     fn tune(&mut self) -> Result<ExitCode> {
         let all: Vec<usize> = (0..self.tuning.changes.len()).collect();
-        let Some(stage) = self.stage("screening", &all, screening_runs(all.len()), SCREENING)? else {
+        let Some(stage) = self.stage("screening", &all, screening_runs(all.len()), 0)? else {
             return Ok(ExitCode::from(SKIPPED));
         };
         let few = "too few trials were valid to tell the changes apart: give it a larger --budget";
@@ -211,7 +259,7 @@ impl Tuner<'_> {
             return Ok(ExitCode::SUCCESS);
         }
         let runs = confirming_runs(survivors.len());
-        let Some(stage) = self.stage("confirmation", &survivors, runs, CONFIRMING)? else {
+        let Some(stage) = self.stage("confirmation", &survivors, runs, 1)? else {
             return Ok(ExitCode::from(FAILED));
         };
         let kept = self.tuned.confirmed(stage.0).context(few)?;
@@ -219,7 +267,7 @@ impl Tuner<'_> {
             return Ok(ExitCode::SUCCESS);
         }
         let runs = vec![vec![false; kept.len()], vec![true; kept.len()]];
-        let Some((stage, measured)) = self.stage(TOGETHER, &kept, runs, ENDING)? else {
+        let Some((stage, measured)) = self.stage(TOGETHER, &kept, runs, 2)? else {
             return Ok(ExitCode::from(FAILED));
         };
         let compared = measured.finished.summary.comparisons.iter().find(|c| c.why == Interest::Variants);
@@ -232,13 +280,13 @@ impl Tuner<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Runs a campaign of some of the changes, in this share of the time. `None`: it cannot be measured here, and the reason is told.
+    /// Runs a campaign of some of the changes, in the time of this stage. `None`: it cannot be measured here, and the reason is told.
     fn stage(
         &mut self,
         name: &str,
         changes: &[usize],
         runs: Runs,
-        share: f64,
+        stage: usize,
     ) -> Result<Option<(Stage, Measured)>> {
         let how = &self.args.campaign;
         let of_all = |run: &Vec<bool>| -> Vec<bool> {
@@ -250,7 +298,7 @@ impl Tuner<'_> {
         let budget = budget(&self.plan, how);
         let trials = Trials {
             blocks: if budget.is_some() { None } else { then.blocks },
-            budget_ns: budget.map(|budget| (budget as f64 * share) as u64),
+            budget_ns: budget.map(|budget| self.needs.share(stage, budget)),
             seed: how.seed.or(then.seed),
             until: None,
             ..then.clone()
