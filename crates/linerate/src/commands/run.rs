@@ -479,7 +479,7 @@ pub fn of_arguments(
     if simulated {
         return Ok((plan, None));
     }
-    let site = Site::open(args.ssh.approach(), Path::new(""), lab, &plan.experiment.trials)?;
+    let site = Site::open(args.ssh.approach(), Path::new(""), file, &plan.experiment.trials)?;
     let found = hosts::system(args.system, &site, &System::all().collect::<Vec<_>>())?;
     Ok((found.map_or(Ok(plan), on)?, Some(site)))
 }
@@ -505,7 +505,7 @@ fn verb(campaign: &Campaign) -> &str {
 /// The hosts of a plan's lab file, which is the one that the command line names, or beside the plan.
 fn open_site(args: &Which, file: &Path, named: &str, plan: &Plan) -> Result<Site> {
     let lab = args.lab.clone().unwrap_or_else(|| hosts::folder(file).join(named));
-    Site::open(args.ssh.approach(), file, hosts::read(&lab)?, &plan.experiment.trials)
+    Site::open(args.ssh.approach(), file, &lab, &plan.experiment.trials)
 }
 
 /// Checks the privileges of this process before anything is touched. Returns the reason if XDP cannot be used. A process that may

@@ -78,6 +78,19 @@ fn all_that_is_wrong_with_a_lab_is_told_before_anything_is_sent() {
     assert!(!std::path::Path::new(&lab.records()).exists());
 }
 
+/// A campaign has more to say than its hosts, which are the same each time.
+#[test]
+#[ignore = "needs root, openssh-server and nft"]
+fn notes_about_the_hosts_are_one_line_and_lab_check_has_them() {
+    let lab = RealLab::new();
+    lab.on("generator", "ip link set g0 mtu 1400");
+    let checked = lab.linerate(&["lab", "check", "LAB.toml"]).run().ok().stdout;
+    assert!(checked.contains("have different MTUs"), "{checked}");
+    let told = lab.run(&gentle(), &[]).stderr;
+    assert!(told.contains("1 note about the hosts: `linerate lab check LAB.toml` shows them"), "{told}");
+    assert!(!told.contains("have different MTUs"), "{told}");
+}
+
 #[test]
 #[ignore = "needs root, openssh-server and nft"]
 fn a_stateful_router_has_seen_both_directions_of_each_connection() {

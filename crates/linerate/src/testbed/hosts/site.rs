@@ -24,10 +24,11 @@ use linerate_plan::{Backend, Diagnostic};
 use linerate_remote::dut::{Known, RemoteDut, mark};
 use linerate_remote::survey::{self, Approach, Frames};
 use linerate_remote::{Changes, ExecutionTarget, Order, RemoteError};
+use linerate_wire::units::counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 /// The hosts of a lab, connected and asked.
@@ -50,6 +51,9 @@ pub struct Earlier {
     pub owes_boot: bool,
 }
 
+/// Whether the notes about the hosts are told.
+static TOLD: Once = Once::new();
+
 /// The folder of a plan, which its files are relative to; the working directory for a built-in plan.
 pub fn folder(plan: &Path) -> &Path {
     plan.parent().filter(|_| plan.is_file()).unwrap_or(Path::new(""))
@@ -66,12 +70,13 @@ pub fn read(file: &Path) -> Result<Lab> {
 }
 
 impl Site {
-    /// Connects to the hosts of a plan's lab, asks them, restores settings of the DUT that an interrupted run had changed, and checks their
-    /// answers against the lab file.
+    /// Connects to the hosts of a lab file for a plan, asks them, restores settings of the DUT that an interrupted run had changed, and checks
+    /// their answers against the lab file. It counts the notes, which are the same each time, once.
     ///
     /// # Errors
     /// Whatever would spoil the campaign, all at once.
-    pub fn open(approach: Approach, plan: &Path, lab: Lab, trials: &Trials) -> Result<Site> {
+    pub fn open(approach: Approach, plan: &Path, file: &Path, trials: &Trials) -> Result<Site> {
+        let lab = read(file)?;
         if let Some(dut) =
             lab.dut().filter(|dut| dut.reach.ssh().is_none() && trials.reboot == Reboot::EachTrial)
         {
@@ -95,10 +100,21 @@ impl Site {
             site.ask()?;
         }
         let problems = preflight::check(&site.lab, &site.facts);
-        let faults = problems.iter().filter(|problem| problem.is_fault()).count();
-        progress.aside(|| problems.iter().for_each(tell));
-        if faults > 0 {
-            bail!("the lab is not fit for a campaign: {faults} faults; `linerate lab check` looks again");
+        let (faults, notes): (Vec<_>, Vec<_>) = problems.iter().partition(|problem| problem.is_fault());
+        let check = format!("`linerate lab check {}`", file.display());
+        progress.aside(|| {
+            faults.iter().for_each(tell);
+            if !notes.is_empty() {
+                TOLD.call_once(|| {
+                    tell(format!("{} about the hosts: {check} shows them", counted(notes.len(), "note")))
+                });
+            }
+        });
+        if !faults.is_empty() {
+            bail!(
+                "the lab is not fit for a campaign: {}; {check} looks again",
+                counted(faults.len(), "fault")
+            );
         }
         Ok(site)
     }
