@@ -59,8 +59,8 @@ fn half_of_the_frames_dropped_is_no_slower_dut() {
     says(
         &ended.stdout,
         &[
-            "mine passes 50.0 % of the frames, at ",
-            " per offered frame (forwarding: ",
+            "mine passes 50.0 % of the frames; ",
+            "an offered frame",
             "Losses by place",
             place,
             "Offered, received and lost",
@@ -105,7 +105,7 @@ fn rules_that_drop_every_frame_are_told_with_what_they_must_pass() {
     );
     let before = flat(ended.stdout.split("cell").next().unwrap());
     assert!(before.contains(&why), "not in the first lines:\n{}", ended.stdout);
-    says(&ended.stdout, &["mine passes 0 % of the frames, at ", "no frame passed"]);
+    says(&ended.stdout, &["mine passes 0 % of the frames; ", "no frame passed"]);
     assert!(!ended.stdout.contains("-100.00"), "{}", ended.stdout);
     assert_eq!(none.document("summary.json")["unmeasured"][0]["slot"], 2);
     none.forget();

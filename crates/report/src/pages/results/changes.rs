@@ -1,6 +1,6 @@
 //! Ratios as changes in percent, with as many digits as their intervals deserve.
 
-use super::super::numbers::{counted, percent, time};
+use super::super::numbers::{counted, percent};
 use crate::document::Cell;
 use linerate_measure::record::{Mode, Row};
 use linerate_stats::Estimate;
@@ -69,29 +69,24 @@ pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String 
     }
 }
 
-/// `mine passes 50.0 % of the frames, at 812 ns per offered frame (forwarding: 837 ns); no difference in cost is shown (-5..+1 %)`
+/// `mine passes 50.0 % of the frames; an offered frame costs 3.1 % more than with forwarding, 95 % interval 2.7..3.7 %`
 pub fn dropping(of: (&str, &Row), than: (&str, &Row), cost: &Estimate, mode: Mode) -> String {
     let passed =
         |(name, row): (&str, &Row)| format!("{name} passes {} % of the frames", percent(1.0 - row.dropped));
     let others = if than.1.drops() { format!(", {}", passed(than)) } else { String::new() };
     // Inline, the load waits for the DUT: it takes in all that is offered.
-    let frame = if mode == Mode::Inline { "offered frame" } else { "frame that it takes in" };
-    let difference = match (bounds(cost), change_interval(cost)) {
-        (Some((low, high)), Some(interval)) if low <= 0.0 && high >= 0.0 => {
-            format!("no difference in cost is shown ({} %)", interval.text())
+    let frame = if mode == Mode::Inline { "an offered frame" } else { "a frame that it takes in" };
+    let difference = match (change_interval(cost), cost.side_of(1.0)) {
+        (Some(interval), None) => {
+            format!("no difference in the cost of {frame} is shown ({} %)", interval.text())
         }
-        (Some(_), _) => {
-            claim("", than.0, cost, Words { more: "more", less: "less", as_much: "much", ..Words::RATES })
+        (Some(_), Some(_)) => {
+            let words = Words { more: "more", less: "less", as_much: "much", ..Words::RATES };
+            claim(&format!("{frame} costs "), &format!("with {}", than.0), cost, words)
         }
-        (None, _) => "too few blocks for an interval of that".into(),
+        (None, _) => format!("too few blocks for an interval of the cost of {frame}"),
     };
-    format!(
-        "{}{others}, at {} per {frame} ({}: {}); {difference}",
-        passed(of),
-        time(of.1.ns_per_frame),
-        than.0,
-        time(than.1.ns_per_frame),
-    )
+    format!("{}{others}; {difference}", passed(of))
 }
 
 #[cfg(test)]
