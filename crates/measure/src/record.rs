@@ -80,6 +80,20 @@ impl Campaign {
         variants
     }
 
+    /// The variants of which no cell could be measured, although the campaign is not whole without them, each with the reasons.
+    pub fn missing(&self) -> Vec<(String, &[String])> {
+        let Some(planned) = &self.planned else { return Vec::new() };
+        let lacks = |slot: &Slot| planned.skipped.iter().find(|s| s.cell == slot.id && !s.optional);
+        let of = |variant: String| {
+            let slots =
+                || self.slots.iter().filter(|slot| !slot.is_calibration() && slot.plan_variant == variant);
+            let first =
+                slots().all(|slot| lacks(slot).is_some()).then(|| slots().find_map(lacks)).flatten()?;
+            Some((variant, &first.reasons[..]))
+        };
+        self.variants().into_iter().filter_map(of).collect()
+    }
+
     /// The name of a slot.
     pub fn name_of(&self, slot: usize) -> &str {
         self.slots.get(slot).map_or("unknown slot", |slot| &slot.name)
@@ -106,6 +120,9 @@ pub struct Skipped {
     pub cell: usize,
     /// Missing requirements, or changes that need consent.
     pub reasons: Vec<String>,
+    /// Whether the campaign is whole without its variant.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 impl Planned {

@@ -349,6 +349,9 @@ pub struct Cell {
     pub ceiling: Option<usize>,
     /// The cell that this one is compared with first: the baseline variant's at the same levels, or else the first level's.
     pub baseline: Option<usize>,
+    /// Whether the campaign is whole without its variant.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 /// Data to collect with each trial.

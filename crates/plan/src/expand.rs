@@ -88,7 +88,7 @@ pub(super) fn resolved(draft: &Draft, variant: usize, system: System) -> Tree {
             .chain([system])
             .filter_map(|s| own.table(s.name()).cloned())
             .collect();
-        let described = ["about", "from", "systems", "apart", "requires"];
+        let described = ["about", "from", "systems", "apart", "requires", "optional"];
         own.entries.retain(|e| !described.contains(&e.key.as_str()) && System::of_name(&e.key).is_none());
         tree.overlay(&own, Lists::Extend);
         sections.iter().for_each(|section| tree.overlay(section, Lists::Extend));
@@ -224,7 +224,8 @@ impl<'d> Build<'d> {
         let VariantDraft { name, tree, .. } = &draft.variants[variant];
         let apart = (tree.read("apart") == Some(true)).then(|| name.clone());
         let lane = self.lane(name, settings, apart, tree.table("requires"));
-        self.add(name, Cell { levels, lane, kind, rate, ceiling, ..Cell::default() });
+        let optional = tree.read("optional").unwrap_or_default();
+        self.add(name, Cell { levels, lane, kind, rate, ceiling, optional, ..Cell::default() });
     }
 
     /// Adds a cell of a variant: `nft-stateful, rules 1000`.

@@ -358,6 +358,9 @@ impl<'c> Parts<'c> {
             if lanes().any(|lane| lane.apart.as_deref() == Some(name)) {
                 described.insert("apart".into(), true.into());
             }
+            if self.of_variant(name).any(|cell| cell.optional) {
+                described.insert("optional".into(), true.into());
+            }
             let linux = matches!(self.campaign.experiment.system, System::Linux | System::Vyos);
             let of_it = lanes().filter(|lane| lane.variants.first().is_some_and(|first| first == name));
             let needs: BTreeSet<&Requirement> =

@@ -67,8 +67,8 @@ and replaces its interfaces and networks with the lab's: `in` is the generator's
 These arguments are a plan: --print-plan prints it, `linerate run` carries it out, and `linerate run --resume DIR`
 continues a campaign that was stopped.
 
-Exit status: 0 measured; 1 an error, or a variant without a result: none of its trials was valid, or it dropped
-every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 everything is
+Exit status: 0 measured; 1 an error, or a variant without a result: it could not be measured here, none of its trials
+was valid, or it dropped every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 everything is
 skipped; 130 interrupted (the results so far are recorded and shown).")]
 pub struct Bench {
     /// Variant of the DUT (see below); may be repeated. The same variant twice compares it with itself

@@ -48,12 +48,13 @@ use std::time::{Duration, Instant};
   linerate run my.toml --simulate ok       no packets at all: a simulated DUT
   linerate show linerate-results/NAME      the tables again
 
-Variants that this machine cannot run are skipped, with the reason, and the rest is measured. Settings of the
+Variants that this machine cannot run are skipped, with the reason, and the rest is measured: status 1, unless the
+plan says `optional = true` of them, as those that come with linerate do of firewalls and kinds of links. Settings of the
 whole host (such as the size of the connection table) are changed only with --allow-host-changes. linerate
 writes them down first and restores them at the end; if it is killed, the next linerate restores them.
 
 Exit status: 0 measured, and no expectation of the plan was missed; 1 an error, or a variant without a result:
-none of its trials was valid, or it dropped every test frame; 2 the plan has faults, or bad arguments (nothing
+it could not be measured here, none of its trials was valid, or it dropped every test frame; 2 the plan has faults, or bad arguments (nothing
 is touched); 3 an expectation was missed, or --fail-if-slower found a slower variant; 4 everything is skipped;
 130 interrupted (the results so far are recorded and shown; --resume continues).")]
 pub struct Run {
@@ -657,12 +658,16 @@ fn report(
     }
     let missed = missed(args, &summary);
     let slower = args.fail_if_slower.is_some_and(|limit| is_slower(limit, &summary));
+    let lacking = campaign.missing();
     if args.quiet {
+        for (variant, why) in &lacking {
+            tell(format!("{variant} was not measured: {}", why.join("; ")));
+        }
         for unmeasured in &summary.unmeasured {
             tell(format!("{} {}", unmeasured.name, unmeasured.why));
         }
     }
-    Ok(match (summary.unmeasured.is_empty(), missed || slower) {
+    Ok(match (summary.unmeasured.is_empty() && lacking.is_empty(), missed || slower) {
         (false, _) => ExitCode::from(FAILED),
         (true, true) => ExitCode::from(MISSED),
         (true, false) => ExitCode::SUCCESS,

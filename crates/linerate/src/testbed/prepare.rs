@@ -434,7 +434,7 @@ fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
             all[ceiling].push("nothing is compared with it".into());
         }
     }
-    with_reasons(all)
+    with_reasons(plan, all)
 }
 
 /// By cell: missing requirements of the plan and of its lane.
@@ -443,10 +443,11 @@ pub fn lacking_of_cells(plan: &Campaign, of_plan: &[String], of_lanes: Vec<Vec<S
     plan.cells.iter().map(|cell| of_cell(cell.lane)).collect()
 }
 
-/// The cells that have reasons not to be measured.
-pub fn with_reasons(all: Vec<Vec<String>>) -> Vec<Skipped> {
+/// The cells that have reasons not to be measured. A ceiling is wanted only with the cells that it belongs to.
+pub fn with_reasons(plan: &Campaign, all: Vec<Vec<String>>) -> Vec<Skipped> {
     let cells = all.into_iter().enumerate().filter(|(_, reasons)| !reasons.is_empty());
-    cells.map(|(cell, reasons)| Skipped { cell, reasons }).collect()
+    let optional = |cell: usize| plan.is_ceiling(cell) || plan.cells[cell].optional;
+    cells.map(|(cell, reasons)| Skipped { cell, reasons, optional: optional(cell) }).collect()
 }
 
 /// Reasons why a lane cannot run here: faults, missing kernel features, host settings without consent.

@@ -1,7 +1,7 @@
 //! The exit statuses that a script may rely on: the expectations of the plan's author decide.
 
 use super::experiment::Experiment;
-use crate::common::{Program, Scratch, linerate};
+use crate::common::{LINERATE, Program, Scratch, linerate};
 
 /// One variant, of whose rate something is expected.
 fn expecting(is: &str, rate: &str) -> Experiment {
@@ -48,6 +48,37 @@ fn a_variant_that_is_slower_than_it_may_be_is_status_3_and_quiet_says_no_more_th
     alone.run("--fail-if-slower 3%").run().fails(2, &["--fail-if-slower", "[compare]"]);
     let quiet = expecting("at-least", "900 Gpps").run("--quiet").run().fails(3, &["expectation missed"]);
     assert_eq!(quiet.stdout, "");
+}
+
+/// Without nft, as on a machine where nobody installed it.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_variant_that_was_asked_for_and_is_not_measured_is_status_1() {
+    let scratch = Scratch::new();
+    let hidden = "mount --bind /dev/null \"$(command -v nft)\"; exec \"$@\"";
+    let run = |line: &str| {
+        let of_shell = ["-m", "--propagation", "private", "sh", "-ec", hidden, "sh", LINERATE];
+        let args: Vec<&str> = of_shell.into_iter().chain(line.split_whitespace()).collect();
+        let ended = Program::new("unshare").args(args).dir(scratch.path()).run();
+        (ended.status.code(), ended.stdout.split_whitespace().collect::<Vec<_>>().join(" "), ended.stderr)
+    };
+    let bench = "bench --family 4 --variant nft-stateful --trials 1 --batch 16 --duration 20ms";
+    let (status, page, _) = run(bench);
+    assert_eq!(status, Some(1), "{page}");
+    assert!(page.starts_with("Not measured, although it was asked for: nft-stateful: "), "{page}");
+    let (status, page, said) = run(&format!("{bench} --quiet"));
+    assert_eq!((status, page.as_str()), (Some(1), ""));
+    assert!(said.contains("nft-stateful was not measured: "), "{said}");
+    // The plan says that it is whole without firewalls.
+    let plan = "title = \"t\"\nquestion = \"q\"\n[lab]\nbatch = 16\n[variants.forwarding]\n[variants.rules]\nOPTIONAL\n\
+        rules = { tool = \"nftables\", filter = \"stateful\" }\n[trials]\nduration = \"20 ms\"\nblocks = 1\n";
+    for (optional, status) in [("true", 0), ("false", 1)] {
+        let text = plan.replace("OPTIONAL", &format!("optional = {optional}"));
+        std::fs::write(scratch.file("plan.toml"), text).unwrap();
+        let (ended, page, said) = run("run plan.toml");
+        assert_eq!(ended, Some(status), "{page} {said}");
+        assert!(page.contains("rules"), "{page}");
+    }
 }
 
 /// A clock that shows the same time for a second, and then jumps.

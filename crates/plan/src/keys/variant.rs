@@ -15,7 +15,7 @@ pub(crate) static VARIANT: Table = Table { what: "a variant", keys: &[&DESCRIPTI
 /// Settings that are allowed in a variant and in each of its sections for an operating system.
 pub(crate) static SETTINGS: Table = Table { what: "the settings for one operating system", keys: &[&FIELDS] };
 
-static DESCRIPTION: [Key; 5] = [
+static DESCRIPTION: [Key; 6] = [
     key("about", Kind::Line).about("What it is, in words."),
     key("from", Kind::Line).about(
         "The variant whose settings it takes over: one of the plan, or one that comes with linerate \
@@ -29,6 +29,9 @@ static DESCRIPTION: [Key; 5] = [
     ),
     key("requires", Kind::Table(&REQUIRES))
         .about("Requirements. If one is missing, the variant is skipped with the reason."),
+    key("optional", Kind::Flag).about(
+        "Whether the campaign is whole without it: if it cannot be measured, that is no error. Default: false.",
+    ),
 ];
 
 static FIELDS: [Key; 15] = [

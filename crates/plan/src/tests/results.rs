@@ -177,7 +177,8 @@ fn what_is_missed_skipped_or_not_there_is_told_apart() {
     let lacking: Vec<usize> = iptables.map(|slot| slot.id).collect();
     let planned = campaign.planned.as_mut().unwrap();
     let reasons = vec!["there is no program iptables".to_string()];
-    planned.skipped = lacking.iter().map(|&cell| Skipped { cell, reasons: reasons.clone() }).collect();
+    planned.skipped =
+        lacking.iter().map(|&cell| Skipped { cell, reasons: reasons.clone(), optional: false }).collect();
     let results = summary(&campaign, |name| if name.contains("nft-nat") { 1.2e6 } else { 1e6 });
     let judged: Vec<_> = results.expectations.iter().map(|e| e.judgement).collect();
     assert_eq!(judged, [Some(Judgement::Undecided), None, Some(Judgement::Missed), None]);
@@ -202,7 +203,8 @@ fn hardly_any_trials_are_no_figures_rather_than_a_panic() {
         assert!(invalid.comparisons.iter().all(|c| c.ministat.is_none()));
         let cells = 0..campaign.slots.len();
         let planned = campaign.planned.as_mut().unwrap();
-        planned.skipped = cells.map(|cell| Skipped { cell, reasons: vec!["why".into()] }).collect();
+        planned.skipped =
+            cells.map(|cell| Skipped { cell, reasons: vec!["why".into()], optional: false }).collect();
         let skipped = summarise(&campaign, &[], Stopped::Trials, 0);
         assert!(skipped.expectations.iter().all(|e| e.judgement.is_none()) && skipped.unmeasured.is_empty());
     }

@@ -117,14 +117,18 @@ fn ended(summary: &Summary) -> Case {
     Case { kind: "campaign", name, seconds: None, outcome, told: Vec::new() }
 }
 
-/// Fails where the cell has no figure: trials that failed their audit are in no result.
+/// Fails where the cell has no figure although its variant was asked for: trials that failed their audit are in no result.
 fn audit(campaign: &Campaign, slot: &Slot, summary: &Summary, trials: &[TrialRecord]) -> Case {
     let of_slot: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.slot == slot.id).collect();
     let lacking = campaign.planned.as_ref().map_or(&[][..], |planned| planned.lacking(slot.id));
     let why = summary.unmeasured.iter().find(|cell| cell.slot == slot.id).map(|cell| cell.why.clone());
     let valid = of_slot.iter().filter(|trial| trial.audit.valid).count();
     let first = || of_slot.iter().find_map(|trial| trial.audit.failures().next()).unwrap_or_default();
+    let missing = || campaign.missing().iter().any(|(variant, _)| *variant == slot.plan_variant);
     let outcome = match (of_slot.len(), why) {
+        _ if !lacking.is_empty() && !slot.is_calibration() && missing() => {
+            Outcome::Failed(format!("not measured, although it was asked for: {}", lacking.join("; ")))
+        }
         _ if !lacking.is_empty() => Outcome::Skipped(format!("not measured: {}", lacking.join("; "))),
         (0, why) => Outcome::Skipped(why.unwrap_or_else(|| "not measured: it has no trial".into())),
         (_, Some(why)) => Outcome::Failed(why),

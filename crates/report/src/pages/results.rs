@@ -187,6 +187,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
             super::plan::asked(page, experiment);
         }
     }
+    answer::missing(page, shown);
     let Summary { benchmarks, searches, .. } = shown.summary;
     match (benchmarks.is_empty(), searches.is_empty()) {
         (false, _) => benchmarks::benchmarks(page, shown),
@@ -202,6 +203,9 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
         details(page, shown);
     } else {
         tables::expectations(page, shown);
+        if !rates {
+            skipped(page, shown);
+        }
     }
     warnings(page, shown);
     measured::measured(page, shown);
@@ -243,6 +247,11 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
     figures::figures(page, shown);
     pictures::over_time(page, shown);
     ministat(page, shown);
+    skipped(page, shown);
+}
+
+/// The cells that were not measured, with the reasons.
+fn skipped(page: &mut Document, shown: &Shown<'_>) {
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
     let told = skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")));
     page.list("Not measured", "- ", told, Tone::Plain);

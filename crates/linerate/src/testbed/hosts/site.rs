@@ -546,7 +546,7 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
         of_lanes.push([site.unmet(&lane.requirements)?, steps.err().unwrap_or_default()].concat());
     }
     let of_plan = site.unmet(&plan.requirements)?;
-    prepared.skipped = with_reasons(lacking_of_cells(plan, &of_plan, of_lanes));
+    prepared.skipped = with_reasons(plan, lacking_of_cells(plan, &of_plan, of_lanes));
     Ok(prepared)
 }
 

@@ -18,15 +18,31 @@ const MOST: usize = 8;
 /// Wider intervals are no basis for a claim, unless the plan sets another limit.
 const NARROW: f64 = 0.02;
 
+/// What was asked for and is not there.
+pub fn missing(page: &mut Document, shown: &Shown<'_>) {
+    let missing = shown.campaign.missing();
+    for (why, names) in together(missing.iter().map(|(variant, reasons)| (reasons, variant.clone()))) {
+        page.warn(format!(
+            "Not measured, although it was asked for: {}: {}.",
+            listed(&names),
+            why.join("; ")
+        ));
+    }
+    let named =
+        |cell: usize| missing.iter().any(|(variant, _)| shown.campaign.slots[cell].plan_variant == *variant);
+    let skipped =
+        shown.planned.skipped.iter().filter(|s| s.cell < shown.campaign.slots.len() && !named(s.cell));
+    let skipped: Vec<String> = skipped.map(|s| shown.name(s.cell)).collect();
+    if !skipped.is_empty() {
+        page.say(format!("Not measured here, for the reasons below: {}.", listed(&skipped)));
+    }
+}
+
 /// The sentences.
 pub fn answer(page: &mut Document, shown: &Shown<'_>) {
     let unmeasured = shown.summary.unmeasured.iter().map(|u| (u.why.as_str(), shown.name(u.slot)));
     for (why, names) in together(unmeasured) {
         page.warn(format!("{} {why}.", listed(&names)));
-    }
-    let skipped: Vec<String> = shown.planned.skipped.iter().map(|s| shown.name(s.cell)).collect();
-    if !skipped.is_empty() {
-        page.say(format!("Not measured here, for the reasons below: {}.", listed(&skipped)));
     }
     match shown.is_of_end_hosts() {
         true => end_hosts::answer(page, shown),

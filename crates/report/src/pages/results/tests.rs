@@ -73,7 +73,8 @@ fn variants() {
     let mut c = campaign(plan!("firewalls"), true);
     let last = c.slots.len() - 1;
     let planned = c.planned.as_mut().unwrap();
-    planned.skipped = vec![Skipped { cell: last, reasons: vec!["there is no program iptables".into()] }];
+    planned.skipped =
+        vec![Skipped { cell: last, reasons: vec!["there is no program iptables".into()], optional: true }];
     let mut trials = blocks(&c, firewalls);
     trials[0].audit =
         audit(&Evidence { faults: vec!["interface g0 went down".into()], ..Evidence::default() });
@@ -111,6 +112,34 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
     assert!(!flat.contains("nft-stateless forwards") && !flat.contains("-100.00"), "{text}");
     let drops = text.lines().find(|line| line.contains("nft-stateless") && line.ends_with("drops"));
     assert!(drops.is_some(), "{text}");
+}
+
+/// A reader who asked for a variant learns first that it is not there.
+#[test]
+fn a_variant_that_was_asked_for_and_not_measured_is_told_first() {
+    let mut c = campaign(plan!("firewalls"), true);
+    let planned = c.planned.as_mut().unwrap();
+    let all = c.slots.iter().filter(|slot| slot.plan_variant.starts_with("nft-"));
+    let lacks =
+        |optional| move |slot: &Slot| Skipped { cell: slot.id, reasons: vec!["no nft".into()], optional };
+    planned.skipped = all.clone().map(lacks(false)).collect();
+    let first = |c: &Campaign| {
+        let text = text(c, &blocks(c, firewalls), WIDE);
+        text.lines().skip_while(|line| !line.is_empty()).nth(1).unwrap().to_string()
+    };
+    assert_eq!(c.missing().len(), 3);
+    assert!(
+        first(&c).ends_with("it was asked for: nft-stateless; nft-stateful; nft-nat: no nft."),
+        "{}",
+        first(&c)
+    );
+    c.planned.as_mut().unwrap().skipped = all.map(lacks(true)).collect();
+    assert_eq!(c.missing(), []);
+    assert!(
+        first(&c).starts_with("Not measured here, for the reasons below: nft-stateless"),
+        "{}",
+        first(&c)
+    );
 }
 
 /// In the sentence with the figure, of rates and of searches.
@@ -231,7 +260,8 @@ fn nothing_measured_is_said_and_nothing_is_claimed() {
     );
     let cells = 0..c.slots.len();
     let planned = c.planned.as_mut().unwrap();
-    planned.skipped = cells.map(|cell| Skipped { cell, reasons: vec!["no nft".into()] }).collect();
+    planned.skipped =
+        cells.map(|cell| Skipped { cell, reasons: vec!["no nft".into()], optional: false }).collect();
     let skipped = text(&c, &[], WIDE);
     assert!(skipped.contains("            no nft\n") && skipped.contains("Not measured"), "{skipped}");
 }
