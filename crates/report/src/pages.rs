@@ -1,6 +1,8 @@
 //! Pages of `linerate bench` and `linerate show`: first the answer, then its figures, then the warnings.
 
 mod advice;
+#[cfg(test)]
+mod agreement;
 mod analysis;
 mod applied;
 mod archive;

@@ -336,4 +336,4 @@ fn warnings(page: &mut Document, shown: &Shown<'_>) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

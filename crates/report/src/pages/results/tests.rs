@@ -19,7 +19,8 @@ macro_rules! plan {
     };
 }
 
-fn campaign(text: &[u8], quick: bool) -> Campaign {
+/// A campaign of a plan's text.
+pub fn campaign(text: &[u8], quick: bool) -> Campaign {
     let plan = Plan::read(text).unwrap().campaign(System::Linux, quick).unwrap().clone();
     let mut campaign = bench(Mode::Inline);
     let cells = plan.cells.iter().enumerate();
