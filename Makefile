@@ -1,6 +1,7 @@
 # make bench    install what is missing, build, and measure this machine's forwarding (asks for sudo where needed)
 # make test     install what is missing, and run all tests; those that need root run as root
-# make test-long  tests that take minutes each: the shipped plans held against physics, a hundred kills
+# make test-long  tests that take minutes each: the shipped plans held against physics, a hundred kills,
+#                 and labs with real drivers in QEMU
 # make install  put the binary, man pages and shell completions in place (PREFIX=/usr/local, DESTDIR=)
 # make peers    compare the generator with those that are installed (trafgen, tcpreplay, iperf3, ...)
 
@@ -29,6 +30,7 @@ test: setup-test
 	CARGO=$(CARGO) scripts/run-tests
 
 test-long: setup-test
+	-scripts/stand 6.1 6.12 igb
 	CARGO=$(CARGO) scripts/run-tests long
 
 lint: setup

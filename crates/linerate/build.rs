@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 fn main() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     announce("corpus", &corpus);
-    announce("readers", &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python"));
+    for (name, path) in
+        [("readers", "python"), ("stand", "stand/6.1"), ("stands", "stand/6.12"), ("igb", "stand/igb")]
+    {
+        announce(name, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path));
+    }
     ship(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans"));
     let path = std::env::var_os("PATH").unwrap_or_default();
     for tool in ["ministat", "chromedriver"] {

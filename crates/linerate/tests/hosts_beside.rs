@@ -6,7 +6,7 @@ mod both;
 #[path = "hosts/campaigns.rs"]
 mod campaigns;
 #[path = "hosts/lab.rs"]
-mod lab;
+pub mod lab;
 #[path = "hosts/lost.rs"]
 mod lost;
 #[path = "hosts/namespaces.rs"]
@@ -14,7 +14,7 @@ mod namespaces;
 #[path = "hosts/rules.rs"]
 mod rules;
 #[path = "hosts/site.rs"]
-mod site;
+pub mod site;
 #[path = "hosts/sudo.rs"]
 mod sudo;
 #[path = "hosts/tables.rs"]

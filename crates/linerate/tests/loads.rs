@@ -5,4 +5,5 @@ mod common;
 mod hosts_beside;
 #[path = "../../remote/tests/common/sshd.rs"]
 mod sshd;
+mod stand;
 mod tuning;

@@ -3,6 +3,7 @@
 
 use super::site::Site;
 use crate::common::LINERATE;
+use crate::sshd::SshHost;
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::netlink::{Route, VethEnd};
@@ -74,7 +75,8 @@ max-load = "4 kpps"
     )
 }
 
-const LAB: &str = r#"
+/// The lab file.
+pub const LAB: &str = r#"
 isolated = true
 
 [hosts.generator]
@@ -109,6 +111,59 @@ name = "r0"
 mac = "02:00:00:00:00:04"
 addresses = ["198.19.128.2/24"]
 "#;
+
+/// Lines of a shell that set up the generator `g0`.
+pub const GENERATOR: &str =
+    "ip addr add 198.18.128.2/24 dev g0; ip link set g0 up; ip route add 198.19.0.0/16 via 198.18.128.1";
+
+/// Lines of a shell that set up the receiver `r0`.
+pub const RECEIVER: &str = "ip addr add 198.19.128.2/24 dev r0; ip link set r0 up";
+
+/// The way back from a receiver that is a host of its own.
+pub const BACK: &str = "ip route add 198.18.128.0/24 via 198.19.128.1";
+
+/// Lines of a shell that set up the router between `in0` and `out0`.
+pub const DUT: &str =
+    "ip addr add 198.18.128.1/24 dev in0; ip addr add 198.19.128.1/24 dev out0; ip link set in0 up; ip link set out0 up
+    ip route add 198.18.0.0/16 via 198.18.128.2; ip route add 198.19.0.0/16 via 198.19.128.2
+    ip neigh replace 198.18.128.2 lladdr 02:00:00:00:00:01 dev in0 nud permanent
+    ip neigh replace 198.18.128.3 lladdr 02:00:00:00:00:05 dev in0 nud permanent
+    ip neigh replace 198.19.128.2 lladdr 02:00:00:00:00:04 dev out0 nud permanent
+    echo 1 > /proc/sys/net/ipv4/ip_forward
+    for i in all default in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done";
+
+/// The same three for IPv6. Without a route, a host whose port is a socket would answer each frame with an ICMPv6 error.
+pub const GENERATOR_IPV6: &str =
+    "ip addr add 2001:2:0:7f00::2/64 dev g0 nodad; ip route add 2001:2:0:8000::/49 via 2001:2:0:7f00::1
+    ip route add blackhole 2001:2:0:10::/64";
+pub const RECEIVER_IPV6: &str =
+    "ip addr add 2001:2:0:ff00::2/64 dev r0 nodad; ip route add 2001:2::/49 via 2001:2:0:ff00::1
+    ip route add blackhole 2001:2:0:8010::/64";
+pub const DUT_IPV6: &str = "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
+    ip addr add 2001:2:0:7f00::1/64 dev in0 nodad; ip addr add 2001:2:0:ff00::1/64 dev out0 nodad
+    ip route add 2001:2::/49 via 2001:2:0:7f00::2; ip route add 2001:2:0:8000::/49 via 2001:2:0:ff00::2
+    ip neigh replace 2001:2:0:7f00::2 lladdr 02:00:00:00:00:01 dev in0 nud permanent
+    ip neigh replace 2001:2:0:ff00::2 lladdr 02:00:00:00:00:04 dev out0 nud permanent";
+
+/// A lab file whose interfaces have IPv6 addresses as well.
+pub fn with_ipv6(file: &str) -> String {
+    let mut file = file.to_string();
+    for (four, six) in [("198.18.128", "2001:2:0:7f00"), ("198.19.128", "2001:2:0:ff00")] {
+        for host in [1, 2] {
+            let address = format!("\"{four}.{host}/24\"");
+            file = file.replace(&address, &format!("{address}, \"{six}::{host}/64\""));
+        }
+    }
+    file
+}
+
+/// The lab file with one host at both ends of the DUT.
+pub fn with_one_tester(file: &str) -> String {
+    let (first, last) = file.split_once("[hosts.receiver]").unwrap();
+    let receive = last.split_once("[hosts.receiver.receive]").unwrap().1;
+    let file = [first.trim_end(), "\n[hosts.generator.receive]", receive].concat();
+    file.replace("role = \"generator\"", "role = [\"generator\", \"receiver\"]")
+}
 
 /// The hosts, and a folder with a lab file.
 pub struct RealLab {
@@ -150,8 +205,13 @@ fn cable(number: u32, [from, to]: [&Netns; 2], [name, peer_name]: [&str; 2], [ma
     }
 }
 
+/// Puts the program under test into the host's PATH.
+pub fn has_linerate(host: &SshHost) {
+    host.stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
+}
+
 /// Runs lines of a shell in a namespace.
-fn run(netns: &Netns, lines: &str) -> String {
+pub fn run(netns: &Netns, lines: &str) -> String {
     let output = netns.command("sh").args(["-e", "-c", lines]).output().unwrap();
     assert!(output.status.success(), "{lines}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -168,33 +228,10 @@ impl RealLab {
     /// With routes and addresses of IPv6 as well.
     pub fn with_ipv6() -> RealLab {
         let mut lab = RealLab::new();
-        // Without a route, a host whose port is a socket would answer each frame with an ICMPv6 error.
-        lab.on(
-            "generator",
-            "ip addr add 2001:2:0:7f00::2/64 dev g0 nodad; ip route add 2001:2:0:8000::/49 via 2001:2:0:7f00::1
-            ip route add blackhole 2001:2:0:10::/64",
-        );
-        lab.on(
-            "receiver",
-            "ip addr add 2001:2:0:ff00::2/64 dev r0 nodad; ip route add 2001:2::/49 via 2001:2:0:ff00::1
-            ip route add blackhole 2001:2:0:8010::/64",
-        );
-        lab.on(
-            "dut",
-            "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
-            ip addr add 2001:2:0:7f00::1/64 dev in0 nodad; ip addr add 2001:2:0:ff00::1/64 dev out0 nodad
-            ip route add 2001:2::/49 via 2001:2:0:7f00::2; ip route add 2001:2:0:8000::/49 via 2001:2:0:ff00::2
-            ip neigh replace 2001:2:0:7f00::2 lladdr 02:00:00:00:00:01 dev in0 nud permanent
-            ip neigh replace 2001:2:0:ff00::2 lladdr 02:00:00:00:00:04 dev out0 nud permanent",
-        );
-        let mut file = LAB.to_string();
-        for (four, six) in [("198.18.128", "2001:2:0:7f00"), ("198.19.128", "2001:2:0:ff00")] {
-            for host in [1, 2] {
-                let address = format!("\"{four}.{host}/24\"");
-                file = file.replace(&address, &format!("{address}, \"{six}::{host}/64\""));
-            }
-        }
-        lab.write("LAB.toml", &file);
+        lab.on("generator", GENERATOR_IPV6);
+        lab.on("receiver", RECEIVER_IPV6);
+        lab.on("dut", DUT_IPV6);
+        lab.write("LAB.toml", &with_ipv6(LAB));
         lab.before = lab.state();
         lab
     }
@@ -204,11 +241,7 @@ impl RealLab {
         let site = Site::new(&["generator", "dut"]);
         let [tester, dut] = [0, 1].map(|n| &site.ssh.hosts[n].netns);
         cable(0, [tester, dut], ["g0", "in0"], [1, 2]);
-        let (first, last) = LAB.split_once("[hosts.receiver]").unwrap();
-        let receive = last.split_once("[hosts.receiver.receive]").unwrap().1;
-        let file = [first.trim_end(), "\n[hosts.generator.receive]", receive].concat();
-        let file = file.replace("role = \"generator\"", "role = [\"generator\", \"receiver\"]");
-        RealLab::of(site, None, &file)
+        RealLab::of(site, None, &with_one_tester(LAB))
     }
 
     /// With two generators, whose cables end at a switch before the DUT.
@@ -241,28 +274,19 @@ impl RealLab {
         let [dut, receiver] = [1, end].map(|n| &site.ssh.hosts[n].netns);
         cable(1, [dut, receiver], ["out0", "r0"], [3, 4]);
         let lab = RealLab { site, switch, before: String::new() };
-        lab.on("generator", "ip addr add 198.18.128.2/24 dev g0; ip link set g0 up; ip route add 198.19.0.0/16 via 198.18.128.1");
+        lab.on("generator", GENERATOR);
         let receiver = lab.ssh.hosts[end].name.clone();
-        lab.on(&receiver, "ip addr add 198.19.128.2/24 dev r0; ip link set r0 up");
+        lab.on(&receiver, RECEIVER);
         if end > 0 {
-            lab.on(&receiver, "ip route add 198.18.128.0/24 via 198.19.128.1");
+            lab.on(&receiver, BACK);
         }
-        lab.on(
-            "dut",
-            "ip addr add 198.18.128.1/24 dev in0; ip addr add 198.19.128.1/24 dev out0; ip link set in0 up; ip link set out0 up
-            ip route add 198.18.0.0/16 via 198.18.128.2; ip route add 198.19.0.0/16 via 198.19.128.2
-            ip neigh replace 198.18.128.2 lladdr 02:00:00:00:00:01 dev in0 nud permanent
-            ip neigh replace 198.18.128.3 lladdr 02:00:00:00:00:05 dev in0 nud permanent
-            ip neigh replace 198.19.128.2 lladdr 02:00:00:00:00:04 dev out0 nud permanent
-            echo 1 > /proc/sys/net/ipv4/ip_forward
-            for i in all default in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done",
-        );
+        lab.on("dut", DUT);
         for (host, link) in [(0, "g0"), (1, "in0"), (1, "out0"), (end, "r0")] {
             let route = Route::open(&lab.ssh.hosts[host].netns).unwrap();
             route.wait_running(route.link(link).unwrap().index, Duration::from_secs(5)).unwrap();
         }
         for host in lab.ssh.hosts.iter().filter(|host| host.name != "dut") {
-            host.stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
+            has_linerate(host);
         }
         lab.write("LAB.toml", file);
         let before = lab.state();

@@ -1,7 +1,7 @@
 //! Three Linux hosts, two of them with linerate.
 
-use super::lab::{PLAN, RealLab};
-use crate::common::{Ended, LINERATE, linerate, wait_for};
+use super::lab::{PLAN, RealLab, has_linerate};
+use crate::common::{Ended, linerate, wait_for};
 use serde_json::{Value, json};
 
 /// The ratio of the rates with and without rules, as median and interval.
@@ -50,7 +50,7 @@ fn a_campaign_over_three_hosts_comes_to_the_verdicts_of_the_local_lab() {
 #[ignore = "needs root, openssh-server, nft and perf"]
 fn takes_minutes_the_duts_kernel_is_sampled_by_its_own_profiler() {
     let lab = RealLab::new();
-    lab.ssh.hosts[1].stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
+    has_linerate(&lab.ssh.hosts[1]);
     let profiled = PLAN.replace("[trials]", "[collect]\nprofile = \"300 ms\"\n\n[trials]");
     let ended = lab.run(&profiled.replace("blocks = 8", "blocks = 2"), &[]);
     let summary: Value =

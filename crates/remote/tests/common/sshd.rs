@@ -88,6 +88,11 @@ impl SshLab {
         self.folder.join("known_hosts")
     }
 
+    /// The user's public key, which the hosts accept.
+    pub fn public_key(&self) -> String {
+        fs::read_to_string(self.folder.join("key.pub")).unwrap()
+    }
+
     /// A folder for the files of the test, which goes with the lab.
     pub fn folder(&self) -> PathBuf {
         self.folder.join("files")

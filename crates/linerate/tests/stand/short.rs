@@ -1,0 +1,68 @@
+//! One boot and a short campaign, a guest as tester, and a guest for a person.
+
+use super::guest::{CARDS, KERNELS, Stand};
+use super::lab::GuestLab;
+use super::state::State;
+use crate::common::campaign::sent_and_received;
+use crate::hosts_beside::lab::gentle;
+
+#[test]
+#[cfg_attr(stand, ignore = "needs root")]
+#[cfg_attr(not(stand), ignore = "needs qemu-system-x86 and Debian's kernel: scripts/stand 6.1")]
+fn a_router_with_a_real_driver_is_measured_and_is_as_it_was() {
+    let lab = GuestLab::router(Stand { kernel: "6.1", card: CARDS[0] });
+    let before = State::of(&lab.guest);
+    assert!(before.has("ethtool -l in0: now Combined:\t4"), "{before:#?}");
+    let plan = gentle().replace("blocks = 8", "blocks = 1");
+    let ended = lab.run(&plan, &[]);
+    // Where the machine is busy, a trial may not be offered its rate.
+    assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
+    let trials = lab.trials();
+    assert!(trials.len() >= 2, "{ended:?}");
+    for trial in trials {
+        let (sent, received) = sent_and_received(&trial);
+        let taken = trial["dut"]["in0: rx_packets"].as_u64().unwrap();
+        assert!(received > 0 && sent >= received && taken >= received, "{trial:#}");
+    }
+    assert_eq!(before.differences(&State::of(&lab.guest)), [""; 0]);
+}
+
+#[test]
+#[cfg_attr(stand, ignore = "needs root")]
+#[cfg_attr(not(stand), ignore = "needs qemu-system-x86 and Debian's kernel: scripts/stand 6.1")]
+fn takes_minutes_a_guest_is_the_tester() {
+    let lab = GuestLab::tester(Stand { kernel: "6.1", card: CARDS[0] });
+    let file = std::fs::read_to_string(lab.scratch.file("LAB.toml")).unwrap();
+    lab.write("LAB.toml", &file.replace("\"linerate\"", "\"af-packet\""));
+    let ended = lab.run(&gentle().replace("blocks = 8", "blocks = 1"), &[]);
+    let trials = lab.trials();
+    assert_eq!(trials.len(), 2, "{ended:?}");
+    for trial in trials {
+        let (sent, received) = sent_and_received(&trial);
+        assert!(received > 0 && sent >= received, "{trial:#}");
+    }
+}
+
+/// `LINERATE_STAND="6.12 e1000e"` names a guest that waits until Enter is pressed.
+#[test]
+#[cfg_attr(stand, ignore = "needs root")]
+#[cfg_attr(not(stand), ignore = "needs qemu-system-x86 and Debian's kernel: scripts/stand 6.1")]
+fn takes_minutes_a_guest_is_used_by_hand() {
+    let asked = std::env::var("LINERATE_STAND").ok();
+    let (kernel, card) =
+        asked.as_deref().unwrap_or("6.1 vmxnet3").split_once(' ').expect("a kernel and a card");
+    let kernel = KERNELS.into_iter().find(|name| *name == kernel).expect("a kernel of scripts/stand");
+    let card = CARDS.into_iter().find(|known| known.name == card).expect("a card that QEMU has");
+    let lab = GuestLab::router(Stand { kernel, card });
+    let words = lab.guest.shell();
+    println!(
+        "\n{}\n(files of the lab: {}; Enter ends the guest)",
+        words.join(" "),
+        lab.scratch.path().display()
+    );
+    let shell = std::process::Command::new(&words[0]).args(&words[1..]).arg("uname -r").output().unwrap();
+    assert!(String::from_utf8_lossy(&shell.stdout).starts_with(kernel), "{shell:?}");
+    if asked.is_some() {
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+    }
+}

@@ -1,0 +1,98 @@
+//! The whole state of a guest that a campaign may change.
+
+use super::guest::Guest;
+use std::collections::BTreeSet;
+
+/// A program of the guest, `state`, that prints a line for each part of it: `ethtool -k in0: tx-checksumming: on`.
+const PROGRAM: &str = r#"#!/bin/sh
+part() { echo "== $*"; }
+show() { part "$*"; "$@" 2>&1; }
+all() {
+	show sysctl -a
+	for i in $(ls /sys/class/net); do
+		for option in -k -g -l -c -a -x; do show ethtool $option $i; done
+		show ethtool -n $i rx-flow-hash udp4
+		part queues
+		find /sys/class/net/$i/queues/ -name 'rps_*' -o -name 'xps_*' | xargs grep -H .
+		part link
+		for file in mtu flags tx_queue_len threaded gro_flush_timeout napi_defer_hard_irqs address; do
+			grep -H . /sys/class/net/$i/$file
+		done
+	done
+	part interrupts
+	# An interrupt moves when it comes the next time: where its mask has one CPU, that says all.
+	for irq in /proc/irq/[0-9]*; do
+		read -r mask <$irq/smp_affinity_list
+		case $mask in *[-,]*) read -r now <$irq/effective_affinity_list; mask="$mask, now $now" ;; esac
+		echo $irq $(cd $irq && echo */) $mask
+	done
+	# Cards of which all queues' interrupts have one CPU each.
+	for i in in0 out0; do
+		virtio=$(basename "$(readlink /sys/class/net/$i/device)")
+		names=$(ls -d /proc/irq/*/$i-*x* /proc/irq/*/$i /proc/irq/*/$virtio-*put*)
+		part bound
+		[ -z "$names" ] || grep -q '[-,]' $(for name in $names; do echo ${name%/*}/smp_affinity_list; done) || echo $i
+	done
+	show ip addr; show ip -d link; show ip rule; show ip -6 rule; show ip route show table all; show ip -6 route show table all
+	show ip neigh show nud permanent; show tc qdisc; show bridge vlan; show ip netns
+	show nft list ruleset; show iptables-save; show ip6tables-save; show ipset list
+	part tables; cat /proc/net/ip_tables_names /proc/net/ip6_tables_names
+	part cpus; grep -H . /sys/devices/system/cpu/online /sys/devices/system/cpu/smt/control
+	part files; find / /tmp /run -xdev \( -type d -printf '%p %m\n' \) -o -printf '%p %m %s %T@\n'
+}
+all 2>/dev/null | awk '/^== / { part = substr($0, 4) ": "; next } /^Current hardware settings/ { part = part "now " } { print part $0 }' | grep -Ev '^sysctl -a: (VOLATILE)'
+"#;
+
+/// Counters of sysctl(8), and other values that change by themselves.
+const VOLATILE: [&str; 10] = [
+    "fs.aio-nr",
+    "fs.dentry-state",
+    "fs.file-nr",
+    "fs.inode-",
+    "fs.quota",
+    "kernel.ns_last_pid",
+    "kernel.perf_(event_max_sample_rate|cpu_time_max_percent)",
+    "kernel.pty.nr",
+    "kernel.random",
+    "net.netfilter.nf_conntrack_count",
+];
+
+/// The program's text.
+pub fn program() -> String {
+    PROGRAM.replace("VOLATILE", &VOLATILE.join("|"))
+}
+
+/// The lines that it has printed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State(BTreeSet<String>);
+
+impl State {
+    /// Reads it.
+    pub fn of(guest: &Guest) -> State {
+        State(guest.on("state").lines().map(|line| line.trim_end().to_string()).collect())
+    }
+
+    /// As diff(1) says that it has changed.
+    pub fn changed(&self, diff: &str) -> State {
+        let mut lines = self.0.clone();
+        for line in diff.lines() {
+            match line.split_at_checked(2) {
+                Some(("< ", gone)) => drop(lines.remove(gone.trim_end())),
+                Some(("> ", new)) => drop(lines.insert(new.trim_end().into())),
+                _ => {}
+            }
+        }
+        State(lines)
+    }
+
+    /// Whether a line has this text.
+    pub fn has(&self, text: &str) -> bool {
+        self.0.iter().any(|line| line.contains(text))
+    }
+
+    /// Lines that only one of both has: `- LINE` of this one, `+ LINE` of the later one.
+    pub fn differences(&self, later: &State) -> Vec<String> {
+        let gone = self.0.difference(&later.0).map(|line| format!("- {line}"));
+        gone.chain(later.0.difference(&self.0).map(|line| format!("+ {line}"))).collect()
+    }
+}
