@@ -1,7 +1,7 @@
 //! Linux: `ip`, `ethtool`, `sysctl`, `nft` and `iptables`, and the kernel's files for settings without a tool.
 
 use super::shared::LINES_BACK;
-use super::{Family, Form, Input, List, Modules, Program, Read, Step};
+use super::{Family, Form, Input, List, Modules, Program, Read, Step, Undo};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Part, RuleSet};
 use linerate_plan::settings::{Feature, Interface};
@@ -38,6 +38,9 @@ const ADAPTIVE_TX: &str = "Adaptive RX/TX";
 const NFT_GONE: &str = "nft add table inet linerate && exec nft delete table inet linerate";
 /// Removes our ipsets, if there are any.
 const IPSETS_GONE: &str = "for s in linerate4 linerate6; do ipset destroy \"$s\" 2>/dev/null; done; exit 0";
+
+/// Loads the module whose settings say how many states there may be. The rules would load it later, and it stays, as the rules' own modules do.
+const CONNTRACK: &str = "[ -e /proc/sys/net/netfilter/nf_conntrack_max ] || exec modprobe -- nf_conntrack";
 
 /// Prints whether a module is loaded, or a part of the kernel.
 const MODULE_READ: &str = r#"[ -e "/sys/module/$(printf %s "$1" | tr - _)" ] && echo there || echo absent"#;
@@ -235,6 +238,9 @@ fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet
 }
 
 fn rule_set(list: &mut List<'_>, set: &RuleSet) {
+    if set.states.is_some() {
+        list.add("connection tracking", None, Program::script(CONNTRACK, [""; 0]), Undo::Stays);
+    }
     for (name, value) in set.sysctls() {
         list.sysctl(&name, &value);
     }

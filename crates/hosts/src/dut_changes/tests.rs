@@ -175,6 +175,16 @@ fn firewalls_are_put_on_and_off() {
     assert_eq!(steps(&Settings::default(), None, &target(System::FreeBsd)).unwrap(), Steps::default());
 }
 
+/// A router that has tracked no connection since it was booted has no such settings.
+#[test]
+fn connection_tracking_is_there_before_its_limits_are_read() {
+    let mut rules = RuleSet::new(Firewall::Nftables, Kind::Stateful);
+    rules.states = Some(1000);
+    let steps = steps(&Settings::default(), Some(&rules), &target(System::Linux)).unwrap();
+    let what: Vec<_> = steps.steps.iter().map(|step| step.what.as_str()).collect();
+    assert_eq!(what[..2], ["connection tracking", "sysctl net.netfilter.nf_conntrack_max"]);
+}
+
 #[test]
 fn a_router_of_linux() {
     let interface = Interface {

@@ -129,7 +129,7 @@ impl Guest {
             let place = format!("/proc/{}/fd/{}", std::process::id(), netns.as_fd().as_raw_fd());
             run(ssh.client(), &format!("ip link set {tap} netns {place}"));
             let mac = format!("02:00:00:00:00:0{}", address(far));
-            run(netns, &format!("ip link set {tap} name {far} address {mac}; ip link set {far} up"));
+            run(netns, &format!("ip link set {tap} name {far} address {mac} mtu 9000; ip link set {far} up"));
         }
         let (config, known) = (ssh.config(), ssh.known_hosts());
         let mut hosts = fs::read_to_string(&config).unwrap();
@@ -259,7 +259,7 @@ fn qemu(stand: Stand, unpacked: &Path, files: &Scratch, ends: [&str; 2]) -> Vec<
     }
     let mut also = |line: String| words.extend(line.split_whitespace().map(String::from));
     also(
-        "-machine q35 -accel tcg,thread=multi -cpu max -smp 4 -m 1024 -nodefaults -display none -no-reboot"
+        "-machine q35 -accel tcg,thread=multi -cpu max -smp 4,cores=2,threads=2 -m 1024 -nodefaults -display none -no-reboot"
             .into(),
     );
     also(format!("-kernel {} -initrd {}", unpacked.join("vmlinuz").display(), files.file("initrd")));

@@ -90,9 +90,15 @@ impl State {
         self.0.iter().any(|line| line.contains(text))
     }
 
-    /// Lines that only one of both has: `- LINE` of this one, `+ LINE` of the later one.
+    /// Lines that only one of both has: `- LINE` of this one, `+ LINE` of the later one. Settings that did not exist before are those of
+    /// a module that rules have loaded.
     pub fn differences(&self, later: &State) -> Vec<String> {
         let gone = self.0.difference(&later.0).map(|line| format!("- {line}"));
-        gone.chain(later.0.difference(&self.0).map(|line| format!("+ {line}"))).collect()
+        let known =
+            |line: &&String| match line.strip_prefix("sysctl -a: ").and_then(|set| set.split_once('=')) {
+                Some((name, _)) => self.has(&format!("sysctl -a: {name}=")),
+                None => true,
+            };
+        gone.chain(later.0.difference(&self.0).filter(known).map(|line| format!("+ {line}"))).collect()
     }
 }
