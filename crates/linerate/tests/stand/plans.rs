@@ -35,7 +35,7 @@ fn shortened(plan: &str) -> String {
         };
         short += &format!("{line}\n");
     }
-    let asked = r#"commands = ["state | diff /dev/before -; true"]"#;
+    let asked = r#"commands = ["state settings | diff /dev/before -; true"]"#;
     for (table, key) in [("[traffic]", "rate = \"2 kpps\""), ("[collect]", asked)] {
         short = match short.contains(&format!("\n{table}\n")) {
             true => short.replace(table, &format!("{table}\n{key}")),
@@ -58,7 +58,7 @@ fn shown(settings: &Value) -> Vec<String> {
         for (key, value) in all(&settings[end]).into_iter().filter(|(_, value)| !value.is_null()) {
             let state = if value == true { "on" } else { "off" };
             lines.push(match key.as_str() {
-                "mtu" => format!("link: /sys/class/net/{card}/mtu:{value}"),
+                "mtu" => format!("link: {card}/mtu:{value}"),
                 "queues" => format!("ethtool -l {card}: now Combined:\t{value}"),
                 "rx-ring" => format!("ethtool -g {card}: now RX:\t\t{value}"),
                 "tx-ring" => format!("ethtool -g {card}: now TX:\t\t{value}"),
@@ -94,7 +94,7 @@ fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
     let file = plan.file_name().unwrap().to_str().unwrap();
     lab.write(file, &shortened(&fs::read_to_string(plan).unwrap()));
     // The system of devices is no part of the state.
-    lab.guest.on("state >/dev/before");
+    lab.guest.on("state settings >/dev/before");
     let before = State::of(&lab.guest);
     let records = format!("records-{file}");
     let ended = lab

@@ -3,44 +3,44 @@
 use super::guest::Guest;
 use std::collections::BTreeSet;
 
-/// A program of the guest, `state`, that prints a line for each part of it: `ethtool -k in0: tx-checksumming: on`.
+/// A program of the guest, `state`, that prints a line for each part of it: `ethtool -k in0: tx-checksumming: on`. `state settings` has what
+/// plans set and is quicker.
 const PROGRAM: &str = r#"#!/bin/sh
 part() { echo "== $*"; }
 show() { part "$*"; "$@" 2>&1; }
-all() {
+settings() {
 	show sysctl -a
-	for i in $(ls /sys/class/net); do
-		for option in -k -g -l -c -a -x; do show ethtool $option $i; done
-		show ethtool -n $i rx-flow-hash udp4
-		part queues
-		find /sys/class/net/$i/queues/ -name 'rps_*' -o -name 'xps_*' | xargs grep -H .
-		part link
-		for file in mtu flags tx_queue_len threaded gro_flush_timeout napi_defer_hard_irqs address; do
-			grep -H . /sys/class/net/$i/$file
-		done
+	cd /sys/class/net
+	for i in in0 out0; do
+		for option in -k -g -l -c -a; do show ethtool $option $i; done
+		# Whether all interrupts of the queues have one CPU each.
+		virtio=$(basename "$(readlink $i/device)")
+		names=$(ls -d /proc/irq/*/$i-*x* /proc/irq/*/$i /proc/irq/*/$virtio-*put*)
+		part bound
+		[ -z "$names" ] || grep -q '[-,]' $(for name in $names; do echo ${name%/*}/smp_affinity_list; done) || echo $i
 	done
+	part link; grep . */mtu */flags */tx_queue_len */threaded */gro_flush_timeout */napi_defer_hard_irqs */address
+	show ip -d link; show nft list ruleset; show iptables-save
+}
+all() {
+	settings
+	for i in in0 out0; do show ethtool -x $i; show ethtool -n $i rx-flow-hash udp4; done
+	for option in -k -g -l -c -a; do show ethtool $option mgmt0; done
+	part queues; grep . */queues/*/[rx]ps_*
 	part interrupts
 	# An interrupt moves when it comes the next time: where its mask has one CPU, that says all.
 	for irq in /proc/irq/[0-9]*; do
 		read -r mask <$irq/smp_affinity_list
 		case $mask in *[-,]*) read -r now <$irq/effective_affinity_list; mask="$mask, now $now" ;; esac
-		echo $irq $(cd $irq && echo */) $mask
+		echo $irq/*/ $mask
 	done
-	# Cards of which all queues' interrupts have one CPU each.
-	for i in in0 out0; do
-		virtio=$(basename "$(readlink /sys/class/net/$i/device)")
-		names=$(ls -d /proc/irq/*/$i-*x* /proc/irq/*/$i /proc/irq/*/$virtio-*put*)
-		part bound
-		[ -z "$names" ] || grep -q '[-,]' $(for name in $names; do echo ${name%/*}/smp_affinity_list; done) || echo $i
-	done
-	show ip addr; show ip -d link; show ip rule; show ip -6 rule; show ip route show table all; show ip -6 route show table all
-	show ip neigh show nud permanent; show tc qdisc; show bridge vlan; show ip netns
-	show nft list ruleset; show iptables-save; show ip6tables-save; show ipset list
+	show ip addr; show ip rule; show ip -6 rule; show ip route show table all; show ip -6 route show table all
+	show ip neigh show nud permanent; show tc qdisc; show bridge vlan; show ip netns; show ip6tables-save; show ipset list
 	part tables; cat /proc/net/ip_tables_names /proc/net/ip6_tables_names
 	part cpus; grep -H . /sys/devices/system/cpu/online /sys/devices/system/cpu/smt/control
 	part files; find / /tmp /run -xdev \( -type d -printf '%p %m\n' \) -o -printf '%p %m %s %T@\n'
 }
-all 2>/dev/null | awk '/^== / { part = substr($0, 4) ": "; next } /^Current hardware settings/ { part = part "now " } { print part $0 }' | grep -Ev '^sysctl -a: (VOLATILE)'
+${1:-all} 2>/dev/null | awk '/^== / { part = substr($0, 4) ": "; next } /^Current hardware settings/ { part = part "now " } { print part $0 }' | grep -Ev '^sysctl -a: (VOLATILE)'
 "#;
 
 /// Counters of sysctl(8), and other values that change by themselves.
