@@ -114,9 +114,14 @@ fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
     for trial in trials(&path) {
         let cell = &plan["cells"][trial["slot"].as_u64().unwrap() as usize];
         let lane = &plan["lanes"][cell["lane"].as_u64().unwrap() as usize];
-        let collected =
-            trial["collected"].as_array().unwrap().iter().find_map(|c| c["output"]["Ok"].as_str());
-        let now = before.changed(collected.unwrap_or_else(|| panic!("{trial:#}")));
+        let collected = trial["collected"].as_array().unwrap();
+        // A setting that cannot be had: no frame was sent.
+        let Some(collected) = collected.first() else { continue };
+        let Some(said) = collected["output"]["Ok"].as_str() else {
+            faults.push(format!("{}: the state was not read: {collected}", cell["name"]));
+            continue;
+        };
+        let now = before.changed(said);
         let missing = shown(&lane["settings"]).into_iter().filter(|line| !now.has(line));
         faults.extend(missing.map(|line| format!("{}: measured without '{line}'", cell["name"])));
     }
