@@ -158,7 +158,7 @@ fn firewalls_are_put_on_and_off() {
             format!("kenv {accepts}: kenv {accepts}=1 / sh {accepts}"),
             "ipfw: sh ipfw / sh 7 ipfw".into(),
             "ipfw_nat: sh ipfw_nat / sh 7 ipfw_nat".into(),
-            "rule set by sh: sh / ipfw -q -f flush".into(),
+            "rule set by ipfw: ipfw -q /dev/stdin / ipfw -q -f flush".into(),
         ]
     );
     assert_eq!(

@@ -228,6 +228,11 @@ impl RuleSet {
             },
             entries: if in_hash { EntryKind::Hosts } else { self.entries },
             interface: outside.filter(|_| self.kind == Kind::Nat).map(str::to_string),
+            // The archive's script starts a program for each entry: 20,000 of them take minutes.
+            ipfw_format: match self.firewall {
+                Firewall::Ipfw => IpfwFormat::Commands,
+                _ => self.ipfw_format,
+            },
             ..self.clone()
         }
     }
@@ -300,6 +305,11 @@ impl RuleSet {
         let misses = self.table.unwrap_or(0).saturating_sub(u32::from(self.hit));
         let hit = TEST_NETWORKS[version].parse().ok().filter(|_| self.hit);
         self.misses(misses, version).chain(hit)
+    }
+
+    /// How many rules and entries a host has to take.
+    pub fn size(&self) -> u64 {
+        self.versions().count() as u64 * (u64::from(self.rules_before) + u64::from(self.table.unwrap_or(0)))
     }
 
     /// The rules that match nothing, of all IP versions.
