@@ -15,8 +15,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// How long one change may take: tables of millions of entries are loaded.
+/// How long one change may take, beside the time for the rules and entries that it loads.
 const LIMIT: Duration = Duration::from_secs(300);
+/// How long a rule or an entry of a table may take.
+const RULE: Duration = Duration::from_millis(2);
 /// How long an installation may take, beside the time for its bytes to arrive; and its undoing.
 const INSTALLATION: Duration = Duration::from_nanos(INSTALLATION_NS);
 /// Bytes of an image that arrive and are installed in a second, at least.
@@ -317,7 +319,8 @@ impl Changes {
                 let mut bytes = Vec::new();
                 set.write_part(*part, &set.comments(*part), &mut bytes)
                     .map_err(|error| RemoteError::system(place.name(), "make a program's input", &error))?;
-                place.run_with(&order, &bytes, interrupted)?
+                limit += Duration::from_nanos(set.size().saturating_mul(RULE.as_nanos() as u64));
+                place.run_with(&order.within(limit), &bytes, interrupted)?
             }
             // Images are streamed: their scripts know their length.
             Input::File(path) => {

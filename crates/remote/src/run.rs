@@ -15,6 +15,7 @@ const GRACE_NS: u64 = 2_000_000_000;
 /// Keeps its input in a new file, whose name it prints; keeps nothing where not all has arrived.
 const SPOOL: &str = r#"
 IFS= read -r size && umask 077 && f=$(mktemp /tmp/linerate.XXXXXXXX) || exit 1
+trap 'rm -f "$f"; exit 1' HUP INT TERM
 cat >"$f" && [ "$(($(wc -c <"$f")))" -eq "$size" ] && echo "$f" && exit 0
 rm -f "$f"
 exit 1
@@ -136,8 +137,8 @@ impl ExecutionTarget {
         if !spooled.is_success() || !name.starts_with("/tmp/linerate.") || !is_name(&name) {
             return Ok(spooled);
         }
-        // The shell stays, to take the file away.
-        let command = format!("({}) <{name}; status=$?; rm -f {name}; exit $status", order.command);
+        // The file has no name while the command reads it: however the command ends, nothing stays behind.
+        let command = format!("exec <{name} && rm -f {name} || exit; {}", order.command);
         self.run(&Order { command, ..order.clone() }, interrupted)
     }
 
