@@ -305,7 +305,9 @@ impl Conductor<'_> {
             let stacks = (waited.waits > 0).then(|| self.store.write_stacks(slot.id, "-locks", &lines));
             let functions = waited.functions().into_iter().take(MOST_FUNCTIONS).collect();
             let (ns, times, lost) = (waited.profile.samples(), waited.waits, waited.lost);
-            waits = Some(Waits { ns, times, lost, stacks: stacks.transpose()?, functions });
+            let beside =
+                waited.beside.waiting().into_iter().filter(|f| f.own > 0).take(MOST_FUNCTIONS).collect();
+            waits = Some(Waits { ns, times, lost, stacks: stacks.transpose()?, functions, beside });
         }
         let received = rates(&record.samples).map(|rates| rates.received);
         let drops = record.dut.into_iter().filter(|(name, _)| name.starts_with("drop ")).collect();

@@ -69,15 +69,46 @@ pub struct Waited {
     pub waits: u64,
     /// Waits that are not counted, because they found no room.
     pub lost: u64,
+    /// Nanoseconds of waits that no frame had a part in, where those are known apart.
+    #[serde(default, skip_serializing_if = "Profile::is_empty")]
+    pub beside: Profile,
 }
 
 impl Waited {
     /// The functions that waited, with their callers, the longest wait first: without those of the locks themselves.
     pub fn functions(&self) -> Vec<Function> {
-        let words =
-            ["lock", "mutex", "mtx", "rwsem", "down_read", "down_write", "semaphore", "_sx_", "_rw_", "osq_"];
-        self.profile.without_inner(|name| words.iter().any(|word| name.contains(word))).functions()
+        self.profile.waiting()
     }
+}
+
+/// How functions of FreeBSD begin that frames pass on their way through it.
+const OF_FRAMES: [&str; 17] = [
+    "ether_",
+    "netisr_",
+    "swi_net",
+    "ip_",
+    "ip6_",
+    "iflib_",
+    "_task_fn_",
+    "ifmp_ring_",
+    "bridge_",
+    "vlan_",
+    "pf_",
+    "ipfw_",
+    "arp",
+    "nd6_",
+    "tcp_lro_",
+    "if_",
+    "dummynet_",
+];
+/// How functions begin that interrupt whatever a CPU of FreeBSD does: the frames are below them, and not their work.
+const INTERRUPTS: [&str; 6] = ["ipi_", "Xipi_", "Xtimerint", "lapic_handle_timer", "dtrace_", "hardclock"];
+
+/// Whether a stack of FreeBSD works on frames: a function of their way is there, and no interrupt for something else came in after it.
+pub fn works_on_frames(stack: &str) -> bool {
+    let begins = |name: &str, with: &[&str]| with.iter().any(|start| name.starts_with(start));
+    let own = stack.rsplit(';').take_while(|name| !begins(name, &INTERRUPTS));
+    own.into_iter().any(|name| begins(name, &OF_FRAMES) || name.contains("_rxeof") || name.contains("_txeof"))
 }
 
 /// A function of a profile.
@@ -117,6 +148,18 @@ impl Profile {
     pub fn add(&mut self, stack: &str, samples: u64) {
         let sum = self.stacks.entry(stack.into()).or_default();
         *sum = sum.saturating_add(samples);
+    }
+
+    /// Whether there are no stacks.
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty()
+    }
+
+    /// The functions that want locks, with their callers: without those of the locks themselves.
+    pub fn waiting(&self) -> Vec<Function> {
+        let words =
+            ["lock", "mutex", "mtx", "rwsem", "down_read", "down_write", "semaphore", "_sx_", "_rw_", "osq_"];
+        self.without_inner(|name| words.iter().any(|word| name.contains(word))).functions()
     }
 
     /// All samples.

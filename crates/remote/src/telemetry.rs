@@ -7,6 +7,7 @@ use linerate_measure::collector::{Artefact, Collector, Counters};
 use linerate_measure::record::{StackTimes, Step};
 use linerate_profile::{
     Distribution, Folded, Observed as Printed, Profile, Sampled, Source, Waited, fold, observed,
+    works_on_frames,
 };
 use linerate_stats::histogram::Histogram;
 
@@ -220,15 +221,24 @@ fn found(output: &str) -> Result<(Profile, u64), String> {
     }
 }
 
-/// Waits for locks. DTrace says on standard error how many it could not keep: `dtrace: 17 aggregation drops on CPU 0`.
+/// Waits for locks: those of frames, and beside them those of the scheduler, of timers and of DTrace itself. DTrace says on standard error how many it could not keep: `dtrace: 17 aggregation drops on CPU 0`.
 fn waited(output: &str, errors: &str) -> Result<Artefact, String> {
-    let (profile, waits) = found(output)?;
+    let (all, mut waits) = found(output)?;
+    let (mut profile, mut beside, mut times) = (Profile::default(), Profile::default(), None);
+    for (stack, n) in all.stacks() {
+        match stack.strip_suffix(";times") {
+            Some(stack) => *times.get_or_insert(0u64) += if works_on_frames(stack) { n } else { 0 },
+            None if works_on_frames(stack) => profile.add(stack, n),
+            None => beside.add(stack, n),
+        }
+    }
+    waits = times.unwrap_or(waits);
     let lost = |line: &str| {
         let (n, kind) = line.strip_prefix("dtrace: ")?.split_once(' ')?;
         n.parse::<u64>().ok().filter(|_| kind.contains("drops on CPU"))
     };
     let lost = errors.lines().filter_map(lost).fold(0, u64::saturating_add);
-    Ok(Artefact::Waited(Waited { waits, lost, profile }))
+    Ok(Artefact::Waited(Waited { waits, lost, profile, beside }))
 }
 
 /// Drops, as `drop REASON in FUNCTION`; DTrace's own functions may stand before it.
@@ -308,6 +318,34 @@ mod tests {
               kernel`__rw_wlock_hard+0x8e
               kernel`ip_output+0x7
                50000
+  lock sched lock 0                                 
+              kernel`thread_lock_flags_+0x100
+              kernel`ipi_bitmap_handler+0x88
+              kernel`Xipi_intr_bitmap_handler+0xb5
+              kernel`ip_tryforward+0x200
+              kernel`ether_input+0x50
+            99000000
+  lock dtrace state                                 
+              kernel`__mtx_lock_sleep+0xd0
+              dtrace.ko`dtrace_state_clean+0x3a
+              kernel`softclock_call_cc+0x139
+             7000000
+  times                                             
+              kernel`__mtx_lock_sleep+0xd0
+              if_em.ko`iflib_txq_drain+0x12b
+              kernel`ether_output+0x30
+                  40
+  times                                             
+              kernel`__rw_wlock_hard+0x8e
+              kernel`ip_output+0x7
+                   2
+  times                                             
+              kernel`thread_lock_flags_+0x100
+              kernel`ipi_bitmap_handler+0x88
+              kernel`Xipi_intr_bitmap_handler+0xb5
+              kernel`ip_tryforward+0x200
+              kernel`ether_input+0x50
+                1200
 ";
 
     /// A simulated FreeBSD host, whose DTrace prints this about what it is asked.
@@ -342,7 +380,7 @@ mod tests {
     fn dtrace_is_run_on_a_host_and_interrupted_after_the_load() {
         let script = || dtrace("", LOCKS_OF_FREEBSD);
         let found = probed(script(), waited, &[("locks", OF_DTRACE)], "dtraceall\ndtrace\n").unwrap();
-        assert!(matches!(&found[..], [Artefact::Waited(Waited { waits: 1242, .. })]), "{found:?}");
+        assert!(matches!(&found[..], [Artefact::Waited(Waited { waits: 42, .. })]), "{found:?}");
         // As FreeBSD 13 has no probes of counters.
         let why = probed(dtrace("", DROPS_OF_FREEBSD), dropped, &[], "dtrace\n").unwrap_err();
         assert!(why.contains("mib:ip:count:ips_bad* does not match any probes"), "{why}");
@@ -353,10 +391,13 @@ mod tests {
     #[test]
     fn waits_for_locks_of_freebsd() {
         let errors = "dtrace: 17 aggregation drops on CPU 0\ndtrace: 3 drops on CPU 1\nwarning";
-        let Ok(Artefact::Waited(Waited { waits, lost, profile })) = waited(OF_DTRACE, errors) else {
+        let Ok(Artefact::Waited(Waited { waits, lost, profile, beside })) = waited(OF_DTRACE, errors) else {
             panic!()
         };
-        assert_eq!((waits, lost), (1242, 20));
+        assert_eq!((waits, lost), (42, 20));
+        let others = beside.waiting();
+        let others: Vec<_> = others.iter().filter(|f| f.own > 0).map(|f| (f.name.as_str(), f.own)).collect();
+        assert_eq!(others, [("ipi_bitmap_handler", 99_000_000), ("dtrace_state_clean", 7_000_000)]);
         assert_eq!(
             profile.lines(),
             [
@@ -364,7 +405,7 @@ mod tests {
                 "ip_output;__rw_wlock_hard;lock rtentry 50000"
             ]
         );
-        let mut waiting = Waited { waits, lost, profile }.functions();
+        let mut waiting = Waited { waits, lost, profile, beside }.functions();
         waiting.retain(|function| function.own > 0);
         let waiting: Vec<&str> = waiting.iter().map(|function| function.name.as_str()).collect();
         assert_eq!(waiting, ["iflib_txq_drain", "ip_output"]);

@@ -62,7 +62,7 @@ impl Probe for Locks {
                 waits += times;
             }
         }
-        Ok(Artefact::Waited(Waited { profile, waits, lost: count(&others, 1) }))
+        Ok(Artefact::Waited(Waited { profile, waits, lost: count(&others, 1), ..Waited::default() }))
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * Nanoseconds that CPUs and threads of FreeBSD wait for locks, by lock and stack (dtrace_lockstat(4)), until it is interrupted. A lock
- * of any kind begins with a struct lock_object.
+ * Nanoseconds that CPUs and threads of FreeBSD wait for locks, by lock and stack (dtrace_lockstat(4)), and how often by stack, until it
+ * is interrupted. A lock of any kind begins with a struct lock_object.
  */
 #pragma D option quiet
 #pragma D option aggsize=16m
@@ -17,6 +17,7 @@ lockstat:::sx-block
 {
 	@waits = count();
 	@[strjoin("lock ", stringof(((struct lock_object *)arg0)->lo_name)), stack()] = sum(arg1);
+	@times["times", stack()] = count();
 }
 
 END

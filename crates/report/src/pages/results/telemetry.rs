@@ -130,6 +130,16 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
         let cell = |ns: u64| Cell::number(each(ns, events), significant(each(ns, events), 2));
         page.table(waiting(top, WAITS, ["of a frame", "ns"], |f| cell(f.own)));
     }
+    for (slot, events, waits) in little.iter().chain(&much).filter(|(.., waits)| !waits.beside.is_empty()) {
+        let ns: u64 = waits.beside.iter().map(|f| f.own).sum();
+        let names: Vec<&str> = waits.beside.iter().take(MOST).map(|f| f.name.as_str()).collect();
+        page.note(format!(
+            "{}: waits that no frame had a part in are not counted: {}, {} ns for each frame.",
+            shown.name(*slot),
+            names.join(", "),
+            significant(each(ns, events), 2)
+        ));
+    }
     slowed(page, shown, "observed", events.iter().map(|(slot, events)| (*slot, events.received)));
     if let Some(file) = much.iter().filter_map(|(.., waits)| waits.stacks.as_deref()).next_back() {
         page.note(format!(
