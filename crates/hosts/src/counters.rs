@@ -3,24 +3,28 @@
 
 use crate::agent::merge::Seen;
 use crate::configuration::{script, valid};
+use crate::dut_changes::NESTED;
 use crate::systems::question::device;
 use crate::systems::text::{bounded, lines, pairs, sections, shown, sysctls};
 use crate::systems::{Facts, Kernel, MOST_ENTRIES, Question, procnet};
 use linerate_measure::collector::Counters;
 
-/// Linux: the files of the list, in sections.
+/// Linux: the files of the list, in sections; of a nested router's network namespace, if there is one.
 const LINUX: &str = r#"cd /proc || exit
+in=; [ ! -e /run/netns/NESTED ] || in='ip netns exec NESTED'
 for f in FILES; do
 [ -r $f ] || continue
 echo "==> $f <=="
-cat $f
+$in cat /proc/$f
 done
-for i; do echo "==> ethtool -S $i <=="; ethtool -S "$i" 2>/dev/null; done; :"#;
+for i; do echo "==> ethtool -S $i <=="; $in ethtool -S "$i" 2>/dev/null; done; :"#;
 
-/// FreeBSD. The arguments are the settings of its cards.
-const FREEBSD: &str = r#"ask() { echo "==> $* <=="; "$@" 2>/dev/null; }
-ask netstat -ibdnW
-ask netstat -s
+/// FreeBSD. The arguments are the settings of its cards. The jail of a nested router has its interfaces and counts for itself.
+const FREEBSD: &str = r#"in=; ! jls -j NESTED >/dev/null 2>&1 || in='jexec NESTED'
+ask() { echo "==> $* <=="; "$@" 2>/dev/null; }
+inside() { echo "==> $* <=="; $in "$@" 2>/dev/null; }
+inside netstat -ibdnW
+inside netstat -s
 ask netstat -Q
 ask netstat -m
 ask vmstat -i
@@ -44,13 +48,13 @@ pub fn question(kernel: Kernel, interfaces: &[String; 2]) -> Vec<String> {
         Kernel::Linux => {
             let own = ["net/dev"].iter().chain(&procnet::OF_NAMESPACE);
             let files: Vec<&str> = own.chain(&procnet::OF_ALL_NAMESPACES).chain(&["stat"]).copied().collect();
-            script(&LINUX.replace("FILES", &files.join(" ")), "counters", &names)
+            script(&LINUX.replace("FILES", &files.join(" ")).replace("NESTED", NESTED), "counters", &names)
         }
         Kernel::FreeBsd => {
             let devices: Vec<String> = names.iter().filter_map(|name| device(name)).collect();
             let of_cpus = ["kern.cp_times"].into_iter();
             let all: Vec<&str> = of_cpus.chain(devices.iter().map(String::as_str)).collect();
-            script(FREEBSD, "counters", &all)
+            script(&FREEBSD.replace("NESTED", NESTED), "counters", &all)
         }
         Kernel::OpenBsd | Kernel::NetBsd => {
             let by_interface = Question::Counters.argv(kernel).unwrap_or_default();

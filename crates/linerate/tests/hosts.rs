@@ -2,6 +2,7 @@
 
 mod booted;
 mod generators;
+mod kinds;
 mod lab;
 mod linux;
 mod mixed;

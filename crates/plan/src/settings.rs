@@ -102,6 +102,11 @@ impl Dut {
         !matches!(self, Dut::TesterBaseline | Dut::Bridge)
     }
 
+    /// The 802.1Q tags of the frames on the links to generator and receiver.
+    pub fn tags(self) -> Option<[u16; 2]> {
+        (self == Dut::Vlan).then_some([2, 4])
+    }
+
     /// Whether its answer is known, to check linerate itself.
     pub fn is_known(self) -> bool {
         use Dut::{KnownDelay, KnownDelays, KnownDuplication, KnownLoss, KnownOutage, KnownQueue, KnownRate};

@@ -3,7 +3,7 @@
 use crate::lengths::MAX_PATTERN;
 use crate::{
     Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, SourceMacs, Transport,
-    WireError,
+    VlanTag, WireError,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -133,6 +133,16 @@ impl Traffic {
     pub fn addressed(&self, source: MacAddr, destination: MacAddr) -> Traffic {
         let frame = FrameSpec { src_mac: source, dst_mac: destination, ..self.frame };
         Traffic { frame, ..self.clone() }
+    }
+
+    /// The same frames with an 802.1Q tag, which lengthens them.
+    #[must_use]
+    pub fn tagged(&self, id: u16) -> Traffic {
+        let tag = VlanTag { id, priority: 0 };
+        let frame = FrameSpec { vlan: Some(tag), ..self.frame };
+        let pattern =
+            self.mix.pattern.iter().map(|length| length.saturating_add(VlanTag::LEN as u16)).collect();
+        Traffic { frame, mix: FrameMix { pattern, ..self.mix.clone() }, ..self.clone() }
     }
 
     /// Refuses traffic that no generator can send.

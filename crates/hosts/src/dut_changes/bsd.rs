@@ -19,7 +19,10 @@ pub(super) const FREEBSD: Family = Family {
     no_boot_settings: None,
     no_cpus: "on a real host the driver's queues decide: boot settings such as hw.igb.num_queues",
     interface,
-    bridge: |list| list.bsd_bridge("addm", "deletem"),
+    bridge: |list| {
+        list.module("if_bridge", super::kinds::MODULE);
+        list.bsd_bridge("addm", "deletem");
+    },
     route: super::tables::bsd_route,
     neighbour: super::tables::bsd_neighbour,
     firewall,
@@ -179,7 +182,7 @@ const KENV_READ: &str = r#"kenv -q "$1" 2>/dev/null; exit 0"#;
 const KENV_BACK: &str = r#"was=$(cat)
 if [ -n "$was" ]; then kenv "$1=$was" >/dev/null; else kenv -q -u "$1" >/dev/null 2>&1; exit 0; fi"#;
 /// Prints whether a part of the kernel is there, built in or as a module.
-const PART_READ: &str = r#"kldstat -q -m "$1" && echo there || echo absent"#;
+pub(super) const PART_READ: &str = r#"kldstat -q -m "$1" && echo there || echo absent"#;
 /// Loads a module, unless there is such a part.
 const PART_LOAD: &str = r#"if kldstat -q -m "$1"; then
 	echo "$1 is there already: linerate would not know what to put back" >&2; exit 1
@@ -204,7 +207,7 @@ fn turn_on(list: &mut List<'_>, firewall: Firewall, nat: bool) -> bool {
     match firewall {
         Firewall::Pf => {
             // Undone last, when pf is off: a pf that is on is in use.
-            list.module("pf", Modules { look: PART_READ, load: ["kldload", "-n"], unload: "kldunload" });
+            list.module("pf", super::kinds::MODULE);
             list.change(
                 "pf",
                 script(PF_READ),
@@ -319,7 +322,7 @@ impl List<'_> {
 
     /// A bridge of both interfaces.
     fn bsd_bridge(&mut self, add: &'static str, delete: &'static str) {
-        let bridge = "bridge0";
+        let bridge = "bridge198";
         let (read, make) =
             (Program::script(INTERFACE_READ, [bridge]), Program::new(["ifconfig", bridge, "create"]));
         self.change(bridge, read, Form::Trimmed, make, Program::script(INTERFACE_BACK, [WAS, bridge]));

@@ -4,8 +4,9 @@ use super::shared::NFT_BACK;
 use super::{Family, Form, Input, List, Program, Read, Step, Steps, Target, Undo};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::RuleSet;
-use linerate_plan::settings::{Befalls, End, Event, Settings};
+use linerate_plan::settings::{Befalls, Dut, End, Event, Settings};
 use linerate_wire::Family as IpVersion;
+use std::borrow::Cow;
 
 /// The steps that begin an event; those that can be undone are undone after its time. None for a boot and for power, which need no
 /// step.
@@ -19,7 +20,12 @@ pub fn event(
     families: &[IpVersion],
     target: &Target,
 ) -> Result<Vec<Step>, String> {
-    let mut list = List { target, steps: Steps::default(), unsupported: Vec::new() };
+    if settings.dut == Dut::Nested {
+        return Err(
+            "linerate interrupts the host itself only, not a router in a network stack of its own".into()
+        );
+    }
+    let mut list = List { target: Cow::Borrowed(target), steps: Steps::default(), unsupported: Vec::new() };
     let linux = matches!(target.system, System::Linux | System::Vyos);
     let shell = |line: &String| Program::new(["sh", "-c", &target.fill(line)]);
     match event.what {
@@ -66,7 +72,7 @@ fn forwarding(family: IpVersion, linux: bool) -> &'static str {
 }
 
 /// Prints what the kernel forgets with a link, in the words of ip(8)'s batches.
-const LINK_READ: &str = r#"for f in 4 6; do
+pub(super) const LINK_READ: &str = r#"for f in 4 6; do
 	ip -"$f" -o addr show dev "$1" scope global | while read -r _ _ _ address _; do
 		echo "addr replace $address dev $1"
 	done

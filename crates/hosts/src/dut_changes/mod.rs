@@ -7,6 +7,7 @@
 
 mod bsd;
 mod event;
+mod kinds;
 mod linux;
 mod shared;
 mod single;
@@ -15,6 +16,7 @@ mod tables;
 mod tests;
 
 pub use event::event;
+pub use kinds::{NESTED, routes_by};
 pub use single::{Single, content, content_of};
 
 use crate::configuration::ethtool;
@@ -24,6 +26,7 @@ use linerate_plan::rules::own::{LabEnd, RuleFile};
 use linerate_plan::rules::{Load, Part, RuleSet};
 use linerate_plan::settings::{End, Interface, Neighbour, Route, Settings};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 
 /// How long putting an image in place, or another back, may take beyond the time that it needs to arrive.
@@ -63,7 +66,9 @@ impl Program {
     pub fn shown(&self) -> String {
         let words: Vec<&str> = match &self.argv[..] {
             [sh, c, _, name, rest @ ..] if sh == "sh" && c == "-c" && name == "linerate" => {
-                std::iter::once("a script of linerate with").chain(rest.iter().map(String::as_str)).collect()
+                // Scripts may be given others.
+                let plain = rest.iter().map(String::as_str).filter(|word| !word.contains('\n'));
+                std::iter::once("a script of linerate with").chain(plain).collect()
             }
             argv => argv.iter().map(String::as_str).collect(),
         };
@@ -258,6 +263,7 @@ pub struct Steps {
 /// # Errors
 /// Everything that cannot be set, with the reason.
 pub fn steps(settings: &Settings, rules: Option<&RuleSet>, target: &Target) -> Result<Steps, Vec<String>> {
+    let target = Cow::Borrowed(target);
     let mut list = List { target, steps: Steps::default(), unsupported: Vec::new() };
     list.lasting(settings, rules);
     list.all(settings, rules);
@@ -298,7 +304,8 @@ impl Family {
 
 /// Steps as they come together.
 struct List<'a> {
-    target: &'a Target,
+    /// The host, with its interfaces as a kind of DUT has them.
+    target: Cow<'a, Target>,
     steps: Steps,
     unsupported: Vec<String>,
 }

@@ -75,8 +75,6 @@ const INSTALL: &str = r#"IFS= read -r size || exit 1
 		kill -KILL 0
 	fi
 fi; } 3>&1 | sh -c "$1""#;
-/// Why a kind of DUT is not made on a real host.
-const NO_KIND: &str = "linerate makes these in the embedded lab only: set it up on the host by the variant's files and commands";
 /// Writes its second argument into the file that is its first: one of the kernel's.
 const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
 
@@ -143,15 +141,23 @@ impl List<'_> {
             self.sysctl(name, value);
         }
         for (end, wanted) in [(End::In, &settings.inside), (End::Out, &settings.outside)] {
-            (family.interface)(self, &self.target.end(end).name, wanted);
+            let name = self.target.end(end).name.clone();
+            (family.interface)(self, &name, wanted);
         }
-        match settings.dut {
-            Dut::Forwarding | Dut::TesterBaseline => {}
-            Dut::Bridge => (family.bridge)(self),
-            other => self.refuse(format!("dut {other}"), NO_KIND),
+        self.kind(settings.dut);
+        let nested = settings.dut == Dut::Nested;
+        if nested {
+            settings.sysctls.iter().for_each(|(name, value)| self.nested_sysctl(name, value));
         }
+        let made = self.steps.steps.len();
         self.tables(settings, family);
-        (family.firewall)(self, settings.rule_file.as_ref(), rules);
+        if nested {
+            self.inside_nested(made);
+        }
+        match rules.is_some() || settings.rule_file.is_some() {
+            true if nested => self.refuse("rules of dut nested", super::kinds::NESTED_RULES),
+            _ => (family.firewall)(self, settings.rule_file.as_ref(), rules),
+        }
         self.commands(settings);
     }
 
@@ -186,8 +192,8 @@ impl List<'_> {
         port: impl Fn(&str, bool) -> Program,
         up: impl Fn(&str) -> Program,
     ) {
-        for name in self.target.ports().map(|port| &port.name) {
-            self.with_undo(format!("{name} in the bridge"), port(name, true), port(name, false));
+        for name in self.names() {
+            self.with_undo(format!("{name} in the bridge"), port(&name, true), port(&name, false));
         }
         self.with_undo(format!("{bridge} up"), up("up"), up("down"));
     }

@@ -212,7 +212,7 @@ fn a_router_of_linux() {
 #[test]
 fn what_cannot_be_set_is_told_at_once() {
     let settings = Settings {
-        dut: linerate_plan::settings::Dut::Vlan,
+        dut: linerate_plan::settings::Dut::Macvlan,
         routes: More { count: Some(10), explicit: Vec::new() },
         inside: Interface { queues: Some(2), ..Interface::default() },
         ..Settings::default()
@@ -221,7 +221,7 @@ fn what_cannot_be_set_is_told_at_once() {
     let told: Vec<String> = told.iter().map(|t| t.split(": ").next().unwrap().to_string()).collect();
     assert_eq!(
         told,
-        ["queues, interrupts and steering of ix0", "dut vlan", "generated routes and neighbours"]
+        ["queues, interrupts and steering of ix0", "dut macvlan", "generated routes and neighbours"]
     );
 }
 
@@ -263,9 +263,13 @@ fn scripts(steps: &Steps) -> Vec<String> {
 fn a_bridge_of_the_host_s_own_is_not_destroyed() {
     let settings = Settings { dut: linerate_plan::settings::Dut::Bridge, ..Settings::default() };
     let steps = steps(&settings, None, &target(System::FreeBsd)).unwrap();
-    let back = |was| steps.steps[0].undoing(was).unwrap().argv;
+    let made = steps.steps.iter().find(|step| step.what == "bridge198").unwrap();
+    let back = |was| made.undoing(was).unwrap().argv;
     assert_eq!(back("there")[2], r#"[ "$1" != absent ] || ifconfig "$2" destroy"#);
-    assert_eq!([&back("there")[4..], &back("absent")[4..]], [["there", "bridge0"], ["absent", "bridge0"]]);
+    assert_eq!(
+        [&back("there")[4..], &back("absent")[4..]],
+        [["there", "bridge198"], ["absent", "bridge198"]]
+    );
 }
 
 #[test]

@@ -83,13 +83,16 @@ struct RouteEntry {
     dev: Option<String>,
 }
 
-/// The entries of an answer that is a JSON array; none where it is not.
+/// The entries of an answer that is a JSON array, or several; none where it is not.
 pub fn entries<'a, T: Deserialize<'a>>(output: &'a [u8]) -> Vec<T> {
     // A warning may stand before it.
     let Some(begin) = memchr::memchr(b'[', output) else { return Vec::new() };
     let json = &output[begin..];
     let mut entries: Vec<T> = match json.len() <= MOST_BYTES {
-        true => serde_json::from_slice(json).unwrap_or_default(),
+        true => {
+            let arrays = serde_json::Deserializer::from_slice(json).into_iter::<Vec<T>>();
+            arrays.collect::<Result<Vec<_>, _>>().unwrap_or_default().into_iter().flatten().collect()
+        }
         false => Vec::new(),
     };
     entries.truncate(MOST_ENTRIES);

@@ -1,6 +1,7 @@
 //! Questions to a host: a command for each kernel. Commands are vectors of arguments; none changes anything.
 
 use super::detect::{FILES, Kernel};
+use crate::dut_changes::NESTED;
 use std::net::IpAddr;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +97,19 @@ impl Question {
             (Question::Cpus, Linux) => "nproc",
             (Question::Cpus, OpenBsd) => "sysctl -n hw.ncpuonline",
             (Question::Cpus, FreeBsd | NetBsd) => "sysctl -n hw.ncpu",
-            (Question::Interfaces, Linux) => "ip -d -j addr show",
+            (Question::Interfaces, Linux) => {
+                let (all, inside) = ("ip -d -j addr show", format!("ip -n {NESTED} -d -j addr show"));
+                let also = format!(
+                    "{all} && {{ [ ! -e /run/netns/{NESTED} ] || {inside} 2>/dev/null || sudo -n {inside}; }}"
+                );
+                return Some(["sh", "-c", &also].map(String::from).to_vec());
+            }
+            // Those of a nested router are there after an interrupted run.
+            (Question::Interfaces, FreeBsd) => {
+                let inside = format!("jexec {NESTED} ifconfig -a");
+                let also = format!("ifconfig -a; {{ {inside} || sudo -n {inside}; }} 2>/dev/null; :");
+                return Some(["sh", "-c", &also].map(String::from).to_vec());
+            }
             (Question::Interfaces, _) => "ifconfig -a",
             (Question::Counters, Linux) => "cat /proc/net/dev",
             // -W: names are not cut at five characters.

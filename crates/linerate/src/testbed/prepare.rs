@@ -58,6 +58,8 @@ pub struct TrafficKind {
     pub cpus: Vec<u32>,
     /// Direction of the frames.
     pub direction: Direction,
+    /// Over hosts: the kind of DUT that they are addressed to, where that matters.
+    pub dut: Dut,
 }
 
 impl TrafficKind {
@@ -197,7 +199,7 @@ impl Prepared {
         let cell = &plan.cells[number];
         let lane = &plan.lanes[cell.lane];
         let cpus = source.cpus.get(number).cloned().unwrap_or_default();
-        let kind = self.kind(&plan.kinds[cell.kind], &cpus, source)?;
+        let kind = self.kind(&plan.kinds[cell.kind], &cpus, source, lane.settings.dut)?;
         let traffic = &self.kinds[kind].traffic;
         let Traffic { frame, mix, .. } = traffic;
         let threads = source.threads.unwrap_or(cpus.len());
@@ -247,7 +249,7 @@ impl Prepared {
     }
 
     /// The number of a kind of traffic on these CPUs.
-    fn kind(&mut self, kind: &Kind, cpus: &[u32], source: &Source) -> Result<usize> {
+    fn kind(&mut self, kind: &Kind, cpus: &[u32], source: &Source, dut: Dut) -> Result<usize> {
         let traffic = kind.traffic(&source.origins)?;
         self.notes.extend(kind.lengthened());
         let card_stamps = kind.stamps == StampedBy::Hardware;
@@ -258,7 +260,10 @@ impl Prepared {
         let speed = source.speed.filter(|_| kind.burst > 0 && self.mode != Mode::Hosts);
         let burst_fps = speed.map(|speed| line_rate(speed, traffic.mix.average_len_fcs()));
         let traffic = Traffic { card_stamps, burst_fps, ..traffic };
-        Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec(), direction: kind.direction }))
+        let (cpus, direction) = (cpus.to_vec(), kind.direction);
+        let apart = self.mode == Mode::Hosts && matches!(dut, Dut::Bridge | Dut::Vlan);
+        let dut = if apart { dut } else { Dut::default() };
+        Ok(position(&mut self.kinds, TrafficKind { traffic, cpus, direction, dut }))
     }
 
     /// XDP if this process can load its programs, unless the plan names another backend or frames are too long for it.

@@ -9,7 +9,7 @@ use linerate_linux::net::{Netns, procnet};
 use linerate_measure::record::Direction;
 use linerate_measure::trial::{Timing, rates};
 use linerate_plan::Backend;
-use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender, Way};
+use linerate_remote::agents::lab::{Cabling, Card, Frames, RealLab, Sender, Way};
 use linerate_remote::agents::{Flown, Member, Trial};
 use linerate_wire::{FrameMix, Load, Traffic};
 use std::sync::atomic::AtomicBool;
@@ -183,11 +183,12 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
         backend: Backend::Xdp,
         cpus: vec![],
     };
-    let senders = vec![Sender { card: card(0, "g0"), to: INSIDE }];
+    let senders = vec![Sender { card: card(0, "g0"), to: INSIDE, beyond: None }];
     let cabling = Cabling { ways: vec![Way { senders, receivers: vec![card(1, "r0")] }], isolated: true };
     let Role::Generator(traffic) = sender(Backend::Xdp).role else { unreachable!() };
     let longer = Traffic { mix: FrameMix::single(512), ..(*traffic).clone() };
-    let kinds = vec![(*traffic, Direction::Forward), (longer, Direction::Forward)];
+    let frames = |traffic| Frames { traffic, direction: Direction::Forward, bridged: false, tags: None };
+    let kinds = vec![frames(*traffic), frames(longer)];
     let mut lab = RealLab::new(agents, cabling, kinds, CAMPAIGN).unwrap();
     let stop = AtomicBool::new(false);
     let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(100_000_000) };

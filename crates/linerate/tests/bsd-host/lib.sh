@@ -23,6 +23,9 @@ if [ "$(cat "$state/hang" 2>/dev/null)" = "$name" ]; then
 	exec sleep 1000
 fi
 
+# One that is to fail does so.
+[ "$(cat "$state/fails" 2>/dev/null)" != "$name" ] || exit 1
+
 system=$(cat "$state/system")
 freebsd() { [ "$system" = freebsd ]; }
 

@@ -176,6 +176,7 @@ impl Bsd {
             }
         }
         bsd.set("router", "ends", "igb1 igb2");
+        bsd.set("router", "ssh-by", "vtnet0");
         bsd.set("router", "routes", "198.18.0.0/16 198.18.0.203 igb1\n198.19.0.0/16 198.19.0.203 igb2");
         let neighbours = [
             "198.18.0.203 0c:c4:7a:ab:29:35 igb1 permanent",

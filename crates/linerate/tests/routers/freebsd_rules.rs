@@ -1,6 +1,7 @@
 //! Firewalls of a router of FreeBSD, scripted, over the real sshd: they are restored.
 
 use super::bsd::{Bsd, PLAN};
+use crate::common::wait_for;
 use std::fs;
 
 const NAT: &str = "nat on igb2 inet from 10.0.0.0/8 to any -> (igb2)\n";
@@ -116,7 +117,6 @@ fn what_ipfw_needs_of_the_kernel_is_taken_back() {
         let kenv = bsd.state("router").join("kenv");
         fs::write(&kenv, before).unwrap();
         bsd.write("plan.toml", &plan("ipfw", "cat /dev/null"));
-        // The set is loaded by /sbin/ipfw, which is no script of ours and fails: all is taken back then, too.
         bsd.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
         assert_eq!(fs::read_to_string(&kenv).unwrap(), before);
         let log = bsd.log("router");
@@ -124,6 +124,72 @@ fn what_ipfw_needs_of_the_kernel_is_taken_back() {
         assert!(at("kenv net.inet.ip.fw.default_to_accept=1") < at("kldload ipfw"), "{log:?}");
         assert_eq!(bsd.read("router", "modules"), "");
     }
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn one_ipfw_loads_a_table_of_twenty_thousand() {
+    let bsd = Bsd::new();
+    let collect = format!("cat {0}/ipfw.entries; grep -c . {0}/log", bsd.state("router").display());
+    bsd.write("plan.toml", &plan("ipfw", &collect).replace("before = 7", "table = 20_000"));
+    let ended = bsd.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
+    assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("router loads 20,000 rules and entries of tables"), "{}", ended.stderr);
+    let trials = super::trials(&bsd.scratch.file("records"));
+    let said = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
+    assert!(said.starts_with("20000\n"), "{said}");
+    let log = bsd.log("router");
+    assert_eq!(log.iter().filter(|line| line.starts_with("ipfw")).count(), 2, "{log:?}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_jail_has_both_cards_and_gives_them_back() {
+    let bsd = Bsd::new();
+    let variants = PLAN.find("[variants.default]").unwrap()..PLAN.find("[compare]").unwrap();
+    let mut plan = PLAN.replace("blocks = 2", "blocks = 1\norder = \"sequential\"");
+    plan.replace_range(
+        variants,
+        "[variants.default]\n\n[variants.jail]\ndut = \"nested\"\n\n\
+         [collect]\ncommands = [\"jexec linerate ifconfig -a; jexec linerate netstat -rn; true\"]\n\n",
+    );
+    bsd.write("plan.toml", &plan);
+    let before = ["if/igb1", "if/igb2", "arp", "routes"].map(|file| sorted(&bsd.read("router", file)));
+    let ended = bsd.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
+    assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+    let trials = super::trials(&bsd.scratch.file("records"));
+    assert!(trials.len() == 2 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
+    let said = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
+    assert!(
+        said.contains("inet 198.18.0.205 netmask") && said.contains("198.19.0.0/16 198.19.0.203"),
+        "{said}"
+    );
+    // The counters are those of the jail.
+    assert!(trials[1]["dut"]["igb1: rx_packets"].as_u64() > Some(0), "{:#}", trials[1]["dut"]);
+    assert_eq!(["if/igb1", "if/igb2", "arp", "routes"].map(|file| sorted(&bsd.read("router", file))), before);
+    assert!(!bsd.state("router").join("jails/linerate").exists());
+
+    // Killed while it stands: the next one finds the interfaces in the jail.
+    let long = plan.replace("200 ms", "60 s");
+    let running = bsd.program(&long, &[]).start();
+    wait_for("the jail", || {
+        let log = bsd.log("router");
+        let made = log.iter().filter(|line| line.starts_with("jail -c")).count();
+        (made == 2 && bsd.loads() > 0).then_some(())
+    });
+    running.signal(libc::SIGKILL);
+    drop(running);
+    wait_for("loads to end", || (bsd.loads() == 0).then_some(()));
+    let ended = bsd.linerate(&["lab", "restore", "LAB.toml"]).run().no_panic();
+    assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(["if/igb1", "if/igb2", "arp", "routes"].map(|file| sorted(&bsd.read("router", file))), before);
+    assert!(!bsd.state("router").join("jails/linerate").exists());
+}
+
+fn sorted(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().map(String::from).collect();
+    lines.sort();
+    lines
 }
 
 #[test]

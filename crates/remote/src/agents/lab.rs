@@ -33,6 +33,19 @@ pub struct Sender {
     pub card: Card,
     /// The Ethernet address at the other end: the device's, or the receiver's without a device.
     pub to: MacAddr,
+    /// The receiver's, for frames that a bridge passes on.
+    pub beyond: Option<MacAddr>,
+}
+
+/// A kind of frames.
+#[derive(Debug, Clone)]
+pub struct Frames {
+    pub traffic: Traffic,
+    pub direction: Direction,
+    /// Whether they are addressed to the receiver, through a bridge, and not to the device.
+    pub bridged: bool,
+    /// Their 802.1Q tags at the generator and at the receiver.
+    pub tags: Option<[u16; 2]>,
 }
 
 /// The cards of one direction.
@@ -66,6 +79,8 @@ pub struct RealLab {
 /// A kind of traffic.
 struct Kind {
     traffic: Traffic,
+    bridged: bool,
+    tags: Option<[u16; 2]>,
     /// Number of its directions.
     ways: usize,
     /// Whether its generators are there.
@@ -90,7 +105,7 @@ impl RealLab {
     pub fn new(
         agents: Vec<Agent>,
         cabling: Cabling,
-        kinds: Vec<(Traffic, Direction)>,
+        kinds: Vec<Frames>,
         campaign: u8,
     ) -> Result<RealLab, String> {
         let there = |way: &Way| {
@@ -99,17 +114,17 @@ impl RealLab {
                 && !way.receivers.is_empty()
                 && cards.into_iter().all(|card| card.agent < agents.len())
         };
-        let most = kinds.iter().map(|(_, direction)| direction.ways().len()).max().unwrap_or(1);
+        let most = kinds.iter().map(|kind| kind.direction.ways().len()).max().unwrap_or(1);
         if cabling.ways.len() < most || !cabling.ways.iter().all(there) {
             return Err("a lab needs a host that sends and one that receives".into());
         }
         let (mut first, mut all) = (0, Vec::new());
-        for (traffic, direction) in kinds {
+        for Frames { traffic, direction, bridged, tags } in kinds {
             let ways = direction.ways().len();
             let traffic = Traffic { campaign, first_stream: first as u8, ..traffic };
             let threads: usize = cabling.ways[..ways].iter().map(|way| threads(&way.senders)).sum();
             first += threads * traffic.streams_each();
-            all.push(Kind { traffic, ways, prepared: false });
+            all.push(Kind { traffic, bridged, tags, ways, prepared: false });
         }
         if first > STREAMS {
             return Err(format!(
@@ -271,8 +286,11 @@ impl RealLab {
         }
         for (number, way) in ways.iter().enumerate() {
             for (nth, sender) in way.senders.iter().enumerate() {
-                let traffic = self.kinds[kind].traffic.addressed(MacAddr::default(), sender.to);
+                let Kind { traffic, bridged, tags, .. } = &self.kinds[kind];
+                let to = sender.beyond.filter(|_| *bridged).unwrap_or(sender.to);
+                let traffic = traffic.addressed(MacAddr::default(), to);
                 let traffic = if number == 0 { traffic } else { traffic.mirrored() };
+                let traffic = tags.map_or(traffic.clone(), |tags| traffic.tagged(tags[number]));
                 let first_stream = self.streams(kind, number, nth).next().unwrap_or_default();
                 let role = Role::Generator(Box::new(Traffic { first_stream, ..traffic }));
                 let sends = port(generator_name(kind, number, nth), &sender.card, role);

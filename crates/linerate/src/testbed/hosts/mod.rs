@@ -15,7 +15,7 @@ use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::output::tell;
 use anyhow::{Result, anyhow, bail};
 use linerate_hosts::agent::merge::{self, Seen};
-use linerate_hosts::dut_changes::{Step, Steps};
+use linerate_hosts::dut_changes::{Input, Step, Steps};
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::trial::under_load;
 use linerate_measure::audit::{Cause, Loss, Side};
@@ -32,6 +32,7 @@ use linerate_remote::agents::Flown;
 use linerate_remote::dut::RemoteDut;
 use linerate_remote::{Left, RemoteError};
 use linerate_wire::Transport;
+use linerate_wire::units::grouped;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tester::{BATCH, Learned, Tester};
@@ -44,6 +45,8 @@ const MOST_LOSSES: u32 = 2;
 
 /// Flows that a DUT without states is shown before the first trial.
 const ENOUGH_TO_LEARN: u64 = 10_000;
+/// Rules and entries whose loading takes a while.
+const MANY_RULES: u64 = 10_000;
 
 /// The DUT of a lab of hosts, with the steps of its lanes.
 struct Device {
@@ -166,6 +169,14 @@ impl Hosts {
             self.lost = false;
         }
         let steps = &device.lanes[lane];
+        let size = |step: &Step| match &step.apply.input {
+            Input::Rules(set, _) => set.size(),
+            _ => 0,
+        };
+        let rules: u64 = steps.steps.iter().map(size).sum();
+        if rules >= MANY_RULES && self.standing != Some(lane) {
+            tell(format!("{} loads {} rules and entries of tables", device.dut.name(), grouped(rules)));
+        }
         let done = match (self.standing == Some(lane), device.reboot) {
             (true, Reboot::EachTrial) => device.dut.reboot_as_it_is(steps, Some(&STOP)),
             (true, _) => return Ok(()),

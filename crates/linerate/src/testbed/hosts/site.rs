@@ -350,7 +350,8 @@ impl Site {
                     dut.name
                 ));
             }
-            let rules = plan.rule_set(lane, Some(&target.outside.name));
+            let outside = dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
+            let rules = plan.rule_set(lane, Some(&outside));
             dut_changes::event(event, settings, rules.as_ref(), &plan.families(lane), target)
         };
         Ok((0..plan.lanes.len()).map(of_lane).collect())
@@ -457,11 +458,8 @@ pub fn lane_steps(
             "there is a device under test in this lab: name another lab file for the tester baseline".into(),
         ]);
     }
-    if settings.dut == Dut::Bridge {
-        // Frames are addressed to the DUT, and a bridge takes those for a host's.
-        return Err(vec!["bridges are not measured in labs of hosts yet".into()]);
-    }
-    let rules = plan.rule_set(lane, Some(&target.outside.name));
+    let outside = dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
+    let rules = plan.rule_set(lane, Some(&outside));
     dut_changes::steps(&settings, rules.as_ref(), target)
 }
 

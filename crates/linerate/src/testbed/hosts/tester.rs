@@ -9,8 +9,9 @@ use linerate_hosts::tools::{self, Task};
 use linerate_measure::record::Direction;
 use linerate_plan::Backend;
 use linerate_plan::lab::{Host, Interface};
+use linerate_plan::settings::Dut;
 use linerate_remote::ExecutionTarget;
-use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender, Way};
+use linerate_remote::agents::lab::{Cabling, Card, Frames, RealLab, Sender, Way};
 use linerate_remote::agents::{Agent, Flown, Link};
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_wire::{Family, Load, MacAddr};
@@ -238,21 +239,28 @@ impl Site {
             backend,
             cpus: Vec::new(),
         };
+        let far = self.interface(receiver, "receive", 0)?;
         let mut senders = Vec::new();
         for (one, backend) in sending.iter().zip(sends) {
             let mut card = card(one.host, one.side.name, *backend);
             if let Some(threads) = one.side.wanted.threads {
                 card.cpus = agents[card.agent].cpus().iter().copied().take(threads as usize).collect();
             }
-            senders.push(Sender { card, to: one.to });
+            senders.push(Sender { card, to: one.to, beyond: far.mac });
         }
-        let receiver = card(receiver, &self.interface(receiver, "receive", 0)?.name, counting);
+        let receiver = card(receiver, &far.name, counting);
         let mut ways = vec![Way { senders, receivers: vec![receiver] }];
         if prepared.kinds.iter().any(|kind| kind.direction == Direction::Both) {
             ways.push(self.back(&ways[0], sending, &agents)?);
         }
         let cabling = Cabling { ways, isolated: self.lab.isolated };
-        let kinds = prepared.kinds.iter().map(|kind| (kind.traffic.clone(), kind.direction)).collect();
+        let frames = |kind: &TrafficKind| Frames {
+            traffic: kind.traffic.clone(),
+            direction: kind.direction,
+            bridged: kind.dut == Dut::Bridge,
+            tags: kind.dut.tags(),
+        };
+        let kinds = prepared.kinds.iter().map(frames).collect();
         RealLab::new(agents, cabling, kinds, prepared.campaign()).map_err(anyhow::Error::msg)
     }
 
@@ -272,7 +280,7 @@ impl Site {
                 .with_context(|| format!("an interface beside {} has no Ethernet address", from.interface))?;
             let cpus = further(cpus, &taken, sender.card.cpus.len().max(1));
             taken.extend(&cpus);
-            back.push(Sender { card: Card { cpus, ..from.clone() }, to });
+            back.push(Sender { card: Card { cpus, ..from.clone() }, to, beyond: one.own });
         }
         Ok(Way { senders: back, receivers: senders.iter().map(|sender| sender.card.clone()).collect() })
     }
@@ -294,8 +302,15 @@ impl Site {
         let far = Side { name: &found.name, wanted, addresses };
         let mut tasks = Vec::new();
         for kind in &prepared.kinds {
-            let of =
-                |one: &Sending<'_>, tool: Backend, at: &str| task(kind, tool, [&one.side, &far], at, one.to);
+            if kind.dut.tags().is_some() {
+                bail!(
+                    "only linerate sends frames with VLAN tags: use tool = \"linerate\" on all hosts that send or receive"
+                );
+            }
+            let beyond = found.mac.filter(|_| kind.dut == Dut::Bridge);
+            let of = |one: &Sending<'_>, tool: Backend, at: &str| {
+                task(kind, tool, [&one.side, &far], at, beyond.unwrap_or(one.to))
+            };
             let sent = sending.iter().zip(sends).map(|(one, tool)| of(one, *tool, one.side.name));
             tasks.push((sent.collect::<Result<_>>()?, of(&sending[0], counting, far.name)?));
         }

@@ -1,0 +1,73 @@
+//! Kinds of DUT on a Linux host, with real frames: its interfaces move, and come back with all that they had.
+
+use super::lab::{RealLab, gentle};
+use crate::common::wait_for;
+use serde_json::Value;
+
+/// Everything that the kernel knows by interface.
+fn state(lab: &RealLab) -> String {
+    lab.on(
+        "dut",
+        "for i in in0 out0; do ip -br link show $i; ip -o addr show $i scope global; ip neigh show dev $i nud permanent
+        grep . /proc/sys/net/ipv4/conf/$i/*; done 2>/dev/null | sed 's/@if[0-9]*//; s/^[0-9]*://'
+        ip route; sysctl -n net.ipv4.ip_forward; ip netns list | grep -c '^linerate' || true; ip -o link | wc -l",
+    )
+}
+
+fn plan(kind: &str) -> String {
+    let rules = gentle().find("[variants.rules]").unwrap()..gentle().find("[compare]").unwrap();
+    let mut plan = gentle().replace("blocks = 8", "blocks = 1\norder = \"sequential\"");
+    plan.replace_range(
+        rules,
+        &format!("[variants.{kind}]\ndut = \"{kind}\"\n\n[collect]\ncommands = [\"ip -br link; ip netns list\"]\n\n"),
+    );
+    plan
+}
+
+fn said(trial: &Value) -> &str {
+    trial["collected"][0]["output"]["Ok"].as_str().unwrap()
+}
+
+/// Each kind, and the interface or namespace that shows it.
+const KINDS: [(&str, &str); 3] =
+    [("nested", "linerate"), ("routed-bridge", "linerate0"), ("bridge", "linerate0")];
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn frames_pass_each_kind_and_all_comes_back() {
+    for (kind, shown) in KINDS {
+        let lab = RealLab::new();
+        let before = state(&lab);
+        let ended = lab.run(&plan(kind), &[]);
+        assert!(ended.status.success(), "{kind}: {}{}", ended.stdout, ended.stderr);
+        let trials = lab.trials();
+        assert_eq!(trials.len(), 2, "{kind}: {}", ended.stderr);
+        for (trial, stands) in trials.iter().zip([false, true]) {
+            let received = trial["receiver"]["frames"].as_u64();
+            assert!(received > Some(100), "{kind}: {received:?}: {}", trial["audit"]);
+            assert_eq!(said(trial).contains(shown), stands, "{kind}: {}", said(trial));
+            // Its cards have counted them, wherever they are.
+            let sent = trial["generator"]["frames"].as_u64().unwrap();
+            assert!(trial["dut"]["in0: rx_packets"].as_u64() >= Some(sent), "{kind}: {}", trial["dut"]);
+        }
+        assert_eq!(state(&lab), before, "{kind}");
+        lab.is_as_it_was();
+    }
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_nested_router_whose_linerate_was_killed_is_put_back() {
+    let lab = RealLab::new();
+    let before = state(&lab);
+    let running = lab.program(&plan("nested").replace("200 ms", "5 s"), &[]).start();
+    let stands = || !lab.on("dut", "ip -br link").contains("in0");
+    wait_for("the namespace", || stands().then_some(()));
+    running.signal(libc::SIGKILL);
+    drop(running);
+    let gone = || lab.ssh.hosts.iter().all(|h| h.running("linerate agent") == 0);
+    wait_for("agents to go", || gone().then_some(()));
+    let ended = lab.linerate(&["lab", "restore", "LAB.toml"]).run().ok();
+    assert!(ended.stdout.contains("network namespace linerate"), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(state(&lab), before);
+}
