@@ -51,6 +51,20 @@ fn a_command_takes_as_long_as_its_plan_lets_it() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// Nothing can stay behind, however the program ends.
+#[test]
+fn a_program_s_input_has_no_name_while_it_runs() {
+    let folder = folder("nameless");
+    let (mut changes, _) = made_of(&folder, &Settings::default());
+    let script =
+        "case $(readlink /proc/self/fd/0) in /tmp/linerate.*deleted*) exec grep -qx rules ;; esac; exit 1";
+    let apply = Program { input: Input::Text("rules\n".into()), ..Program::new(["sh", "-c", script]) };
+    let undo = dut_changes::Undo::Stays;
+    let step = Step { what: "rules".into(), read: None, apply, undo, within_ns: None };
+    changes.make(&[step], false, None).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn an_image_arrives_whole() {
     let folder = folder("image");
