@@ -172,6 +172,7 @@ fn a_jail_has_both_cards_and_gives_them_back() {
     // Killed while it stands: the next one finds the interfaces in the jail.
     let long = plan.replace("200 ms", "60 s");
     let long = long.replace("[variants.default]", "").replace("[compare]", "[variants.default]\n\n[compare]");
+    fs::remove_dir_all(bsd.scratch.file("records")).unwrap();
     let running = bsd.program(&long, &[]).start();
     wait_for("the jail", || {
         let log = bsd.log("router");
