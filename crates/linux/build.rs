@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::{Command, exit};
 
-const PROGRAMS: [&str; 8] = ["generator", "receiver", "dut", "xsk", "profile", "drops", "stages", "locks"];
+const PROGRAMS: [&str; 9] =
+    ["generator", "receiver", "redirect", "dut", "xsk", "profile", "drops", "stages", "locks"];
 const HEADERS: [&str; 3] = ["linerate", "stack", "kernel"];
 
 fn main() {

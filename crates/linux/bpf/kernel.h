@@ -16,6 +16,7 @@ struct net {
 } KERNEL_TYPE;
 
 struct net_device {
+	int ifindex;
 	struct {
 		struct net *net;
 	} nd_net;

@@ -20,4 +20,10 @@ SEC("xdp") int pass(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+/* The same for an interface whose frames come in several pieces. */
+SEC("xdp.frags") int pass_frags(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -20,6 +20,9 @@ pub static DUT: Object = Object::new("dut", include_bytes_aligned!(concat!(env!(
 /// Programs of AF_XDP sockets.
 pub static SOCKETS: Object =
     Object::new("xsk", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/xsk.bpf.o")));
+/// Whether a driver transmits redirected frames.
+pub static REDIRECT: Object =
+    Object::relocated("redirect", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/redirect.bpf.o")));
 /// Samples of stacks.
 pub static PROFILE: Object =
     Object::new("profile", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/profile.bpf.o")));

@@ -79,14 +79,14 @@ impl<L: Fn() -> Result<Box<dyn Probe>, Error>> Collector for UnderLoad<L> {
 }
 
 /// `OBSERVED` of kernel.h: the inodes of namespaces, the first 0 for all.
-fn observed(namespaces: &[&Netns]) -> Vec<u8> {
+pub(crate) fn observed(namespaces: &[&Netns]) -> Vec<u8> {
     const MOST: usize = 8;
     let inodes = namespaces.iter().map(|namespace| namespace.inode() as u32).chain([0; MOST]);
     inodes.take(MOST).flat_map(u32::to_ne_bytes).collect()
 }
 
 /// Loads the program of a tracepoint, and lets it run.
-fn attach(ebpf: &mut Ebpf, program: &str, tracepoint: &str) -> Result<(), Error> {
+pub(crate) fn attach(ebpf: &mut Ebpf, program: &str, tracepoint: &str) -> Result<(), Error> {
     let Some(Program::BtfTracePoint(found)) = ebpf.program_mut(program) else {
         return Err(Error::Refused(format!("there is no program '{program}'")));
     };

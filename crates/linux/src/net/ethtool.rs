@@ -15,6 +15,7 @@ use crate::sockets::new_socket;
 use linerate_hosts::systems::procnet::under_headings;
 
 const GSET: u32 = 0x1;
+const GDRVINFO: u32 = 0x3;
 const GSTRINGS: u32 = 0x1b;
 const GSTATS: u32 = 0x1d;
 const GSSET_INFO: u32 = 0x37;
@@ -114,6 +115,14 @@ impl Ethtool {
                 self.operation(&what, dev)
             ))),
         }
+    }
+
+    /// The name of a device's driver.
+    pub fn driver(&self, dev: &str) -> Result<String, Error> {
+        // cmd, and 192 bytes of which the first 32 are the name (struct ethtool_drvinfo).
+        let mut request = request(GDRVINFO, &[], 192);
+        self.call(dev, &mut request, "read the driver of")?;
+        Ok(text(&request[4..4 + STRING]))
     }
 
     /// The driver's counters, in its order.

@@ -10,6 +10,7 @@ use self::socket::{Receiving, Transmitting, dropped};
 use super::frame_source::FrameSource;
 use super::pacer::Pacer;
 use super::port::{Arrival, Made, Target, monotonic_ns};
+use super::redirect;
 use super::user_generator::{Tally, Transmit, UserGenerator};
 use super::user_receiver::{Receive, Shared, UserReceiver};
 use super::xdp_receiver::attach;
@@ -25,6 +26,7 @@ use linerate_wire::{Filter, LARGEST_BATCH, Traffic};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Memory for each thread's frames.
@@ -66,17 +68,11 @@ pub(super) fn generator(namespace: &Netns, targets: &[Target], traffic: &Traffic
             // Drivers such as i40e do not send from zero-copy queues before an XDP program is attached. Where another one is attached
             // already, or none may be, this is no error: the first load shows whether frames leave.
             if sender.socket.zero_copy && thread + 1 == cpus.len() {
-                sender.program = attach_pass(namespace, ifindex).ok();
+                sender.pass = redirect::Pass::attach(namespace, ifindex).ok();
             }
             Ok(sender)
         },
     )
-}
-
-fn attach_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, Error> {
-    let mut ebpf = bpf::SOCKETS.load(&[], &[], &[])?;
-    attach(&mut ebpf, "pass", namespace, ifindex)?;
-    Ok(ebpf)
 }
 
 /// One thread's socket and frames.
@@ -92,7 +88,7 @@ struct XdpSender {
     ifindex: u32,
     queue: u32,
     /// An XDP program that the driver wants attached.
-    program: Option<Ebpf>,
+    pass: Option<Arc<redirect::Pass>>,
 }
 
 impl XdpSender {
@@ -103,7 +99,7 @@ impl XdpSender {
         let _ = set_option(&socket.fd, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &LARGEST_BATCH);
         let free: Vec<u64> = socket.umem.addresses().collect();
         let lengths = vec![0; free.len()];
-        Ok(XdpSender { socket, free, lengths, chunk, dropped: 0, ifindex, queue, program: None })
+        Ok(XdpSender { socket, free, lengths, chunk, dropped: 0, ifindex, queue, pass: None })
     }
 
     fn name(&self) -> String {

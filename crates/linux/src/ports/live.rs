@@ -7,6 +7,7 @@
 use super::flow_table::{Tables, fill_tables};
 use super::pacer::{Pacer, together};
 use super::port::{Port, Target, ThreadCounters, Worker, go_first, sum};
+use super::redirect::Pass;
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::host::cpu::GENERATOR;
@@ -96,9 +97,16 @@ pub struct LiveFrames {
     /// The counters when the present run began.
     base: Vec<GeneratorState>,
     calls: Vec<Worker>,
+    /// A program that the interface's driver needs.
+    pass: Option<Arc<Pass>>,
 }
 
 impl LiveFrames {
+    /// Keeps a program on the interface for as long as this lives.
+    pub(super) fn keep(&mut self, pass: Option<Arc<Pass>>) {
+        self.pass = pass;
+    }
+
     /// See [`generator`](super::generator); all targets share one table of flows. `program`: another one of generator.bpf.c than the
     /// traffic's own. `gen_limit` redirects frames without writing them: a yardstick for benchmarks, as nothing recognises its frames.
     ///
@@ -167,6 +175,7 @@ impl LiveFrames {
             aim: 0,
             base,
             calls: Vec::new(),
+            pass: None,
         })
     }
 
@@ -203,7 +212,7 @@ impl LiveFrames {
             namespace.current_thread_enter()?;
             let Some(Program::Xdp(program)) = ebpf.program(&program) else { return Ok(()) };
             while !stop.load(Ordering::Relaxed) {
-                run_once(program, &frame, batch)?;
+                run_live(program, &frame, u32::MAX >> 1, batch)?;
             }
             Ok(())
         })
@@ -478,10 +487,10 @@ fn handle_signal() {
 }
 
 /// One call; returns when it is interrupted or its repetitions are used up.
-fn run_once(program: &Xdp, frame: &[u8], batch: u32) -> Result<(), Error> {
+pub(super) fn run_live(program: &Xdp, frame: &[u8], repeat: u32, batch: u32) -> Result<(), Error> {
     let options = TestRunOptions {
         data_in: Some(frame),
-        repeat: u32::MAX >> 1,
+        repeat,
         attrs: TestRunAttrs::new().xdp_live_frames(batch),
         ..TestRunOptions::new()
     };

@@ -12,6 +12,7 @@ pub mod live;
 pub mod memory;
 mod pacer;
 mod port;
+mod redirect;
 pub mod stamps;
 pub mod user_generator;
 pub mod user_receiver;
@@ -101,6 +102,41 @@ pub fn generator(
 ) -> Made {
     let backend = check(backend, namespace, targets, traffic, cpus)?;
     (constructors(backend)?.generator)(namespace, targets, traffic, cpus).map_err(Error::naming_privileges)
+}
+
+/// A generator at an interface whose driver may not transmit frames of XDP: one frame shows it, before the load. With
+/// [`Backend::Linerate`], AF_PACKET sockets send then; the reason is returned.
+///
+/// # Errors
+/// As [`generator`]; frames that were to leave by XDP, and do not.
+pub fn generator_at(
+    backend: Backend,
+    namespace: &Netns,
+    target: Target,
+    traffic: &Traffic,
+    cpus: &[u32],
+) -> Result<(Box<dyn Port>, Option<String>), Error> {
+    let targets = [target];
+    let chosen = check(backend, namespace, &targets, traffic, cpus)?;
+    if chosen != Backend::Xdp {
+        return Ok((generator(chosen, namespace, &targets, traffic, cpus)?, None));
+    }
+    let live = LiveFrames::new(namespace, &targets, traffic, cpus, None);
+    let proved = live.and_then(|mut live| {
+        live.keep(redirect::ensure(namespace, &target)?);
+        Ok(live)
+    });
+    match proved.map_err(Error::naming_privileges) {
+        Ok(live) => Ok((Box::new(live), None)),
+        Err(why) if backend == Backend::Linerate && Backend::AfPacket.check(traffic).is_ok() => {
+            let port = generator(Backend::AfPacket, namespace, &targets, traffic, cpus)?;
+            Ok((
+                port,
+                Some(format!("{why}. It sends from AF_PACKET sockets, which are several times slower")),
+            ))
+        }
+        Err(why) => Err(why),
+    }
 }
 
 /// Refuses traffic that a backend cannot send. Returns the backend itself.

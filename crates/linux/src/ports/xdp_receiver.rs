@@ -2,7 +2,7 @@
 
 use super::findings::{RECENT, TAGS, report, tag_gap_ns};
 use super::user_receiver::{FOREIGN, foreign_counters};
-use super::{Arrival, Port};
+use super::{Arrival, Port, redirect};
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
@@ -109,8 +109,17 @@ pub struct XdpReceiver {
     _ebpf: Ebpf,
 }
 
-/// A program's name, and its link to the interface.
-type Attached = (&'static str, Option<XdpLink>);
+/// A program on an interface, which its end takes off.
+pub(super) struct Attached {
+    /// Whether the program knows of frames in several pieces.
+    frags: bool,
+    link: Option<XdpLink>,
+}
+
+/// A program, and the same for frames in several pieces.
+type Names = [&'static str; 2];
+
+const RECEIVE: Names = ["receive", "receive_frags"];
 
 #[derive(Debug, Default)]
 struct Snapshot {
@@ -125,17 +134,18 @@ impl XdpReceiver {
     /// # Errors
     /// No privilege, or another XDP program is on the interface.
     pub fn new(namespace: &Netns, at: Arrival, filter: Filter) -> Result<Self, Error> {
-        XdpReceiver::replacing(None, namespace, at, filter)
+        XdpReceiver::replacing(redirect::give_way(namespace, at.ifindex), false, namespace, at, filter)
     }
 
-    /// The same with findings, in the place of another one on the interface: a card would lose its link if the program were detached.
+    /// The same, with findings if they are wanted, in the place of another program of ours on the interface: a card would lose its link if
+    /// that were detached.
     fn replacing(
-        other: Option<&mut XdpReceiver>,
+        other: Option<Attached>,
+        finds: bool,
         namespace: &Netns,
         at: Arrival,
         filter: Filter,
     ) -> Result<Self, Error> {
-        let finds = other.is_some();
         let queues = at.queues;
         let cpus = bpf::possible_cpus();
         let queues = queues.max(1);
@@ -162,8 +172,8 @@ impl XdpReceiver {
         ];
         let mut ebpf = bpf::RECEIVER.load(&numbers, &[], &elements)?;
         let attached = match other {
-            None => attach_for_any_mtu(&mut ebpf, namespace, at.ifindex)?,
-            Some(other) => other.hand_over(&mut ebpf)?,
+            None => attach_for_any_mtu(XdpMode::Default, &mut ebpf, RECEIVE, namespace, at.ifindex)?,
+            Some(other) => other.hand_over(&mut ebpf, namespace, at.ifindex)?,
         };
         let finding = finds.then(|| {
             Ok::<_, Error>(Finding {
@@ -195,22 +205,12 @@ impl XdpReceiver {
         Ok(receiver)
     }
 
-    /// Puts the program of another object in the place of this one.
-    fn hand_over(&mut self, to: &mut Ebpf) -> Result<Attached, Error> {
-        let (name, ifindex) = (self.attached.0, self.at.ifindex);
-        let Some(link) = self.attached.1.take() else {
-            return Err(Error::Refused(format!("{name} is no longer on its interface")));
-        };
-        let next = bpf::load_xdp(to, name)?;
-        let attached = self.namespace.enter(|| next.attach_to_link(link))?;
-        taken(next, attached.map_err(|e| not_attached(name, ifindex, e))?).map(|link| (name, Some(link)))
-    }
-
     /// Gets ready for the findings that a load asks for.
     fn prepare(&mut self, load: &Load) -> Result<(), Error> {
         if load.findings.is_some() && self.finding.is_none() {
             let (namespace, at, filter) = (self.namespace.clone(), self.at, self.filter);
-            let finding = XdpReceiver::replacing(Some(self), &namespace, at, filter)?;
+            let attached = Attached { link: self.attached.link.take(), ..self.attached };
+            let finding = XdpReceiver::replacing(Some(attached), true, &namespace, at, filter)?;
             (0..STREAMS).for_each(|stream| finding.ahead.set(stream, self.ahead.get(stream)));
             finding.control.set(0, self.control.get(0));
             *self = finding;
@@ -309,18 +309,39 @@ impl XdpReceiver {
     }
 }
 
-/// A veth whose other end has a large MTU takes only programs that know of frames in several pieces (Linux 5.18).
-fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<Attached, Error> {
-    let (name, id) = match attach(ebpf, "receive", namespace, ifindex) {
+impl Attached {
+    /// Puts the receiver's program of another object in the place of this one.
+    fn hand_over(self, to: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<Attached, Error> {
+        let name = RECEIVE[usize::from(self.frags)];
+        let Some(link) = self.link else {
+            return Err(Error::Refused(format!("{name} is no longer on its interface")));
+        };
+        let next = bpf::load_xdp(to, name)?;
+        let attached = namespace.enter(|| next.attach_to_link(link))?;
+        let link = taken(next, attached.map_err(|e| not_attached(name, ifindex, e))?)?;
+        Ok(Attached { link: Some(link), ..self })
+    }
+}
+
+/// A veth whose other end has a large MTU, or a card with one, takes only programs that know of frames in several pieces (Linux 5.18).
+pub(super) fn attach_for_any_mtu(
+    mode: XdpMode,
+    ebpf: &mut Ebpf,
+    [name, name_frags]: Names,
+    namespace: &Netns,
+    ifindex: u32,
+) -> Result<Attached, Error> {
+    let (frags, id) = match attach_as(mode, ebpf, name, namespace, ifindex) {
         Err(e) if e.errno() == Some(libc::ERANGE) => {
-            ("receive_frags", attach(ebpf, "receive_frags", namespace, ifindex)?)
+            (true, attach_as(mode, ebpf, name_frags, namespace, ifindex)?)
         }
-        other => ("receive", other?),
+        other => (false, other?),
     };
+    let name = if frags { name_frags } else { name };
     let Some(Program::Xdp(program)) = ebpf.program_mut(name) else {
         return Err(Error::Refused(format!("there is no XDP program '{name}'")));
     };
-    taken(program, id).map(|link| (name, Some(link)))
+    Ok(Attached { frags, link: Some(taken(program, id)?) })
 }
 
 /// The link of a program, which would otherwise go with it.
@@ -342,8 +363,18 @@ fn not_attached(program: &str, ifindex: u32, error: ProgramError) -> Error {
 /// # Errors
 /// The kernel's refusal.
 pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> Result<XdpLinkId, Error> {
+    attach_as(XdpMode::Default, ebpf, name, namespace, ifindex)
+}
+
+fn attach_as(
+    mode: XdpMode,
+    ebpf: &mut Ebpf,
+    name: &str,
+    namespace: &Netns,
+    ifindex: u32,
+) -> Result<XdpLinkId, Error> {
     let program = bpf::load_xdp(ebpf, name)?;
-    let attached = namespace.enter(|| program.attach_to_if_index(ifindex, XdpMode::default()))?;
+    let attached = namespace.enter(|| program.attach_to_if_index(ifindex, mode))?;
     attached.map_err(|e| not_attached(name, ifindex, e))
 }
 
