@@ -82,9 +82,9 @@ pub struct AtInterface {
     #[arg(short = 'w', long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=600))]
     pub wait_link: u64,
 
-    /// How frames leave or arrive
-    #[arg(long, value_name = "BACKEND", default_value = "xdp", value_parser = own_backend())]
-    pub port: Backend,
+    /// How frames leave or arrive [default: xdp; `send` takes af-packet where the card does not transmit frames of XDP]
+    #[arg(long, value_name = "BACKEND", value_parser = own_backend())]
+    pub port: Option<Backend>,
 
     /// Number of the sender: `send` writes it into its frames, `receive` counts no others
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -70,14 +70,15 @@ pub fn run(args: &Receive) -> Result<ExitCode> {
 /// Counts the frames that arrive at an interface.
 fn receive(args: &Receive) -> Result<Received> {
     let allowed = port::open(&args.at, "take all frames that arrive at")?;
+    let backend = args.at.port.unwrap_or(Backend::Xdp);
     let filter = Filter {
-        pass_foreign: !allowed.in_lab && args.at.port == Backend::Xdp,
+        pass_foreign: !allowed.in_lab && backend == Backend::Xdp,
         unsigned: args.unsigned,
         ..Filter::of_campaign(args.at.campaign)
     };
     let cpu = cpu::online_cpus().context("asking which CPUs this process may use")?.first().copied();
     let at = Arrival { ifindex: allowed.link.index, queues: allowed.link.num_rx_queues };
-    let mut port = ports::receiver(args.at.port, &allowed.namespace, at, filter, cpu)?;
+    let mut port = ports::receiver(backend, &allowed.namespace, at, filter, cpu)?;
     port.start(&Load::lasting(Duration::MAX))?;
     let began = monotonic_ns();
     // The mean rate is over the time in which frames came, as far as polling sees it.

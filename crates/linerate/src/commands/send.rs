@@ -8,12 +8,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::addresses;
-use linerate_linux::net::netlink::Route;
+use linerate_linux::net::ethtool::Ethtool;
+use linerate_linux::net::netlink::{LinkStats, Route};
 use linerate_linux::net::registry::Registry;
 use linerate_linux::net::sysfs;
 use linerate_linux::ports::frame_source::FrameSource;
 use linerate_linux::ports::{self, Port, Target, monotonic_ns};
 use linerate_measure::audit::OFFERED_TOLERANCE;
+use linerate_plan::Backend;
 use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_report::pages::{self, InterfaceCounts, Sent, Totals};
 use linerate_wire::units::counted;
@@ -159,7 +161,9 @@ pub fn run(args: &Send) -> Result<ExitCode> {
         source: args.source_mac.unwrap_or(MacAddr(allowed.link.mac)),
         destination: destination(args, &allowed)?,
     };
-    let mut port = ports::generator(args.at.port, &allowed.namespace, &[target], &traffic, &cpus)?;
+    let backend = args.at.port.unwrap_or(Backend::Linerate);
+    let (mut port, why) = ports::generator_at(backend, &allowed.namespace, target, &traffic, &cpus)?;
+    why.iter().for_each(tell);
     transmit(args, &allowed, &traffic, &load, port.as_mut())
 }
 
@@ -272,6 +276,7 @@ fn transmit(
 ) -> Result<ExitCode> {
     let route = Route::open(&allowed.namespace)?;
     let before = route.link_by_index(allowed.link.index)?.stats;
+    let before_by_driver = by_driver(allowed);
     if args.at.printed.is_text() {
         announce(allowed, traffic, load, port);
     }
@@ -282,24 +287,44 @@ fn transmit(
     port.stop()?;
     // The last batch is handed over after the last frame was written.
     std::thread::sleep(Duration::from_millis(20));
-    let after = route.link_by_index(allowed.link.index)?.stats;
+    let mut after = route.link_by_index(allowed.link.index)?.stats;
+    let counted = |after: &LinkStats| {
+        let sent = after.tx_packets - before.tx_packets;
+        InterfaceCounts { sent, refused: after.tx_dropped - before.tx_dropped }
+    };
+    while counted(&after).sent + counted(&after).refused < port.frames()
+        && monotonic_ns() < ended + COUNTED_NS
+    {
+        std::thread::sleep(Duration::from_millis(50));
+        after = route.link_by_index(allowed.link.index)?.stats;
+    }
     let (counters, code) = (port.counters(), port::status(port.frames(), interrupted()));
     let frames = counters.frames;
     let seconds = port.active_ns().unwrap_or(ended - began) as f64 / 1e9;
-    let interface = InterfaceCounts {
-        sent: after.tx_packets - before.tx_packets,
-        refused: after.tx_dropped - before.tx_dropped,
-    };
+    let interface = counted(&after);
     let sent = Sent { totals: Totals::new(counters, seconds), interface };
     result(&args.at.printed, || &sent, || pages::sent(&sent))?;
     warn_of_rate(load.rate, frames, seconds);
-    if frames > 0 && interface.sent + interface.refused == 0 {
-        tell(format!(
-            "warning: {} counted none of these frames. Where it is a veth, its other end takes redirected frames only with GRO on or an XDP program: ethtool -K PEER gro on",
-            allowed.link.name
-        ));
+    if frames > 0 && interface.sent == 0 && by_driver(allowed) <= before_by_driver {
+        let (name, backend) = (&allowed.link.name, port.backend());
+        bail!(
+            "{name} has sent none of these frames by its own counters: its driver or the other end drops what {backend} hands over; --port names another way"
+        );
     }
     Ok(code)
+}
+
+/// Some drivers read their card's counters every two seconds.
+const COUNTED_NS: u64 = 2_500_000_000;
+
+/// Frames of XDP that a driver has sent, by its own statistics: some drivers leave these frames out of the interface's counters.
+fn by_driver(allowed: &Allowed) -> u64 {
+    let stats = Ethtool::open(&allowed.namespace).and_then(|ethtool| ethtool.stats(&allowed.link.name));
+    let of_xdp = |name: &str| {
+        let has = |word| name.contains(word);
+        has("xdp") && (has("tx") || has("xmit")) && !has("err") && !has("drop") && !has("full")
+    };
+    stats.unwrap_or_default().iter().filter(|(name, _)| of_xdp(name)).map(|(_, frames)| frames).sum()
 }
 
 fn announce(allowed: &Allowed, traffic: &Traffic, load: &Load, port: &dyn Port) {
