@@ -212,6 +212,11 @@ pub trait Testbed {
     /// The names in records, of the lab, of its generator and of its receiver, and how many frames are handed over at once.
     fn names(&self) -> (LabKind, [String; 2], u32);
 
+    /// Remarks about the tester, for the record and the page.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The embedded lab that stands.
     fn lab(&self) -> Option<&EmbeddedLab> {
         None

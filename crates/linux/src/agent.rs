@@ -9,13 +9,11 @@ use crate::error::Error;
 use crate::host::autogroup::{self, Ahead};
 use crate::host::changes::{Host, HostChanges};
 use crate::host::cpu;
-use crate::ports::answer::Answerer;
 use crate::ports::{go_first, monotonic_ns};
 use crate::trial::sleep_until;
 use linerate_hosts::agent::message::{Fault, Lines, Order, Reply, Request, Sample, encode};
 use linerate_hosts::agent::server::{Action, Event, Session};
 use linerate_hosts::systems::Kernel;
-use linerate_measure::counters::PortCounters;
 use linerate_wire::Load;
 use ports::Made;
 use std::collections::BTreeMap;
@@ -217,7 +215,9 @@ impl Worker {
                 // An XDP program must be removed before another can be attached to the same interface.
                 self.ports.remove(&wanted.name);
                 let made = ports::make(&wanted, &self.options, &mut self.changes)?;
+                let prepared = Reply::Prepared { backend: made.port.backend(), why: made.why.clone() };
                 self.ports.insert(wanted.name.clone(), made);
+                return Ok(prepared);
             }
             Request::Release { ports } => {
                 self.silence();
@@ -226,11 +226,7 @@ impl Worker {
             Request::Arm { ports, order } => self.arm(ports, order)?,
             Request::Go { at_ns } => return self.fly(at_ns),
             Request::Counters { ports } => {
-                let named = |name: &String| {
-                    let Made { port, answerer, .. } = self.ports.get(name)?;
-                    let answers = answerer.as_ref().map_or(0, Answerer::frames);
-                    Some((name.clone(), PortCounters { answers, ..port.counters() }))
-                };
+                let named = |name: &String| Some((name.clone(), self.ports.get(name)?.counters()));
                 return Ok(Reply::Counters { ports: ports.iter().filter_map(named).collect() });
             }
             Request::Stamps { ports } => {
@@ -265,7 +261,7 @@ impl Worker {
             } else {
                 made.port.set_clocks(&order.ahead_ns);
             }
-            made.read_clock().map_err(|e| system("arming the load", e))?;
+            made.read_before().map_err(|e| system("arming the load", e))?;
         }
         self.armed = Some((names, order));
         Ok(())

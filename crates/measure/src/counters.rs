@@ -14,6 +14,9 @@ pub struct PortCounters {
     pub bytes: u64,
     /// Generator: frames that the port could not be given. They were never sent.
     pub refused: u64,
+    /// Generator: frames that its interface has counted as sent since the start, whoever sent them, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u64>,
     /// Generator: frames that went to the broadcast address. They are no test frames.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub broadcasts: u64,
@@ -162,6 +165,7 @@ impl PortCounters {
         self.frames += other.frames;
         self.bytes += other.bytes;
         self.refused += other.refused;
+        self.left = self.left.into_iter().chain(other.left).reduce(|all, one| all + one);
         self.broadcasts += other.broadcasts;
         self.bursts += other.bursts;
         self.bursts_ns += other.bursts_ns;

@@ -6,7 +6,7 @@ use crate::{
     ExecutionTarget, Heard, Interrupt, Order, Part, RemoteError, Result, Scanner, Stream, Target, fresh_mark,
     line,
 };
-pub use frames::{Frames, send_frames};
+pub use frames::{Frames, received, send_frames};
 use linerate_hosts::configuration::{kept, label};
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::preflight::{interface_questions, ways, ways_to_ask};

@@ -59,6 +59,8 @@ pub enum Reply {
     Time { heard_ns: u64, answered_ns: u64 },
     /// It is done; of a go: it will start.
     Done {},
+    /// A port is there, and what sends or counts, with the reason if that is not the fastest.
+    Prepared { backend: Backend, why: Option<String> },
     /// The first frame of a generator has left; a receiver counts.
     Began { port: String, at_ns: u64 },
     /// The test frames that a port has counted since the start, at one moment of the load.
@@ -256,7 +258,7 @@ pub struct Port {
     pub interface: String,
     /// Whether the user has said that this interface leads to nothing but the lab (RFC 6815).
     pub isolated: bool,
-    /// How frames leave or arrive: one of linerate's own backends.
+    /// How frames leave or arrive: one of linerate's own backends. `linerate` leaves the choice to the agent.
     pub backend: Backend,
     /// The CPUs that it works on, one thread on each; the agent's choice where none are named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,7 +6,7 @@ use super::{Plug, Station, cables, is_link_local, ports, stations};
 use crate::systems::Facts;
 use crate::systems::ping::{FRAMES, Replies};
 use linerate_plan::lab::{HostAddress, Lab, Role};
-use linerate_plan::{Diagnostic, Severity};
+use linerate_plan::{Backend, Diagnostic, Severity};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -65,6 +65,39 @@ pub struct Tried {
     pub arrived: Vec<Option<u64>>,
     /// Other interfaces of the lab, of the first of these hosts, that counted as many.
     pub elsewhere: Vec<String>,
+}
+
+/// A port of the tester that sent a few test frames.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PortTried {
+    /// Its host and interface.
+    pub from: At,
+    /// What it sends by.
+    pub port: Backend,
+    /// Why that is not the fastest.
+    pub why: Option<String>,
+    /// Frames that all ports sent together.
+    pub sent: u64,
+    /// Where they arrive.
+    pub arrives: At,
+    /// Growth of the count there; `None` without a counter.
+    pub arrived: Option<u64>,
+}
+
+/// The problems that the frames of ports show.
+pub fn judge_ports(tried: &[PortTried]) -> Vec<Diagnostic> {
+    let missing = |tried: &&PortTried| tried.sent == 0 || tried.arrived.is_some_and(|n| n < tried.sent);
+    let problem =
+        |PortTried { from: (host, interface), port, sent, arrives: (far, at), arrived, .. }: &PortTried| {
+            let what = format!("test frames that {interface} sends by {port} do not arrive");
+            let evidence = match arrived {
+                Some(arrived) => format!("{sent} frames sent; {at} of {far} counted {arrived}"),
+                None => format!("{sent} frames sent"),
+            };
+            let remedy = "see cable, switch and VLAN in between; tool = \"af-packet\" in the lab file sends another way";
+            Diagnostic::new(what).of(host).evidence(evidence).remedy(remedy)
+        };
+    tried.iter().filter(missing).map(problem).collect()
 }
 
 /// Possible tests, by the hosts' answers: no more than the lab file allows.

@@ -92,7 +92,9 @@ pub enum LabAction {
 /// forwarding, programs, free disk. All problems are reported together, each with its evidence and a remedy.
 ///
 /// If the lab file says `isolated = true`, a few pings go over each cable and, where the generator has a route, through the DUT. Replies
-/// and interface counters show where frames arrive. Nothing on the hosts is changed, except that the pings fill their ARP tables.
+/// and interface counters show where frames arrive. If there are no faults so far and the tester's hosts have linerate, each of its ports sends
+/// 100 test frames as a campaign does: the page says by which backend, and whether the other end of the cable counted them. Nothing on the
+/// hosts is changed, except that the pings fill their ARP tables; a card whose driver needs an XDP program may lose its link for a moment.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate lab example > LAB.toml           a lab file to begin with
@@ -346,8 +348,8 @@ fn check(args: &LabCheck) -> Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let (Site { lab, facts, .. }, frames, problems) = &checked?;
-    let (tried, skipped) = (&frames.tried, &frames.skipped);
-    let checked = pages::LabCheck { file: &file, lab, facts, problems, tried, skipped };
+    let (tried, skipped, tester) = (&frames.tried, &frames.skipped, &frames.ports);
+    let checked = pages::LabCheck { file: &file, lab, facts, problems, tried, skipped, tester };
     result(&args.printed, || checked.record(), || pages::lab_check(&checked))?;
     Ok(if problems.iter().any(Diagnostic::is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }

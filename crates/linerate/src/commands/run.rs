@@ -588,7 +588,8 @@ fn testbed(
 }
 
 fn record(name: String, file: Option<String>, prepared: Prepared, testbed: &dyn Testbed) -> Campaign {
-    let Prepared { plan, skipped, slots, notes, standing, roles, mode, .. } = prepared;
+    let Prepared { plan, skipped, slots, mut notes, standing, roles, mode, .. } = prepared;
+    notes.extend(testbed.notes().into_iter().inspect(|note| tell(note)));
     let (lab, [generator, receiver], batch) = testbed.names();
     let trials = &plan.experiment.trials;
     let first = plan.cells.iter().enumerate().find(|(at, _)| !plan.is_ceiling(*at));

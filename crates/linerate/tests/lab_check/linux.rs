@@ -1,6 +1,7 @@
 //! Three Linux hosts, cabled by veths: generator eth0 - eth0 DUT eth1 - eth0 receiver.
 
 use super::{check, has, problems};
+use crate::common::LINERATE;
 use crate::sshd::{SshHost, SshLab};
 use linerate_linux::net::netlink::{Route, VethEnd};
 use serde_json::json;
@@ -82,7 +83,7 @@ fn sound() -> SshLab {
         Route::open(&host.netns).unwrap().wait_all_running(Duration::from_secs(5)).unwrap();
     }
     for host in [generator, receiver] {
-        host.stand_in("linerate", "#!/bin/sh\n");
+        host.stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
     }
     lab
 }
@@ -118,7 +119,29 @@ fn a_sound_lab_has_nothing_wrong_and_its_frames_arrive() {
     assert_eq!(host(1)["interfaces"][1]["found"]["link"], true);
     assert!(host(0)["clock_ahead_s"].as_f64().unwrap().abs() < 1.0);
 
+    // A veth takes no frames of XDP before its other end has GRO or a program.
+    let port = &json["tester"][0];
+    assert_eq!((&port["from"], &port["port"]), (&json!(["generator", "eth0"]), &json!("af-packet")));
+    assert!(port["sent"].as_u64() >= Some(100) && port["arrived"].as_u64() >= Some(100), "{port}");
     let text = check(&lab, LAB, &[]).ok().stdout;
+    assert!(
+        text.contains("generator eth0 sends by af-packet: 100 test frames; eth0 of dut counted"),
+        "{text}"
+    );
+    assert!(text.contains("eth0 (driver veth) does not transmit frames of XDP"), "{text}");
+    on(&lab.hosts[1], "ethtool -K eth0 gro on");
+    let json = check(&lab, LAB, &["--json"]).ok().json();
+    assert_eq!((&json["tester"][0]["port"], &json["tester"][0]["why"]), (&json!("xdp"), &json!(null)));
+    on(&lab.hosts[1], "ethtool -K eth0 gro off");
+    let by_xdp = LAB.replace("ssh = \"generator\"", "ssh = \"generator\"\ntool = \"xdp\"");
+    let json = check(&lab, &by_xdp, &["--json"]).fails(1, &[]).json();
+    has(
+        &json,
+        "generator",
+        "fault",
+        ["ports cannot be used", "eth0 (driver veth) does not transmit frames of XDP", "af-packet"],
+    );
+
     assert!(text.starts_with("LAB.toml: fit for a campaign; 3 hosts, nothing wrong.\n"), "{text}");
     assert!(
         text.contains("generator eth0 10.1.0.1 to 10.2.0.1 of receiver through dut: 10 of 10 answered"),

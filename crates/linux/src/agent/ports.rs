@@ -12,6 +12,7 @@ use crate::ports::stamps::StampClock;
 use crate::ports::{self, Arrival, Port, Target};
 use linerate_hosts::agent::message::{self, Fault, Role};
 use linerate_hosts::stamps::{Reading, Stamps};
+use linerate_measure::counters::PortCounters;
 use linerate_wire::MacAddr;
 use rustix::process::{Pid, getsid, setpriority_process};
 use std::fs;
@@ -38,6 +39,10 @@ pub(super) struct Made {
     pub campaign: u8,
     /// Who answers its frames, or counts the answers to them.
     pub answerer: Option<Answerer>,
+    /// Frames that its interface had sent before the start.
+    before: u64,
+    /// Why a generator has not the backend that is tried first.
+    pub why: Option<String>,
     /// Which clock stamps its frames, where stamps of cards are wanted, and its reading before the load.
     stamped: Option<(StampClock, Reading)>,
 }
@@ -53,12 +58,25 @@ impl Made {
         Ok(())
     }
 
-    /// Reads the clock that stamps, before a load.
-    pub fn read_clock(&mut self) -> Result<(), Error> {
+    /// Reads what is compared with the same after a load: the clock that stamps, and the frames that the interface has sent.
+    pub fn read_before(&mut self) -> Result<(), Error> {
+        self.before = self.sent()?;
         if let Some((clock, before)) = &mut self.stamped {
             *before = clock.read().doing("read the clock of a card")?;
         }
         Ok(())
+    }
+
+    fn sent(&self) -> Result<u64, Error> {
+        Ok(Route::open(&self.namespace)?.link_by_index(self.ifindex)?.stats.tx_packets)
+    }
+
+    /// Everything counted since the start.
+    pub fn counters(&self) -> PortCounters {
+        let answers = self.answerer.as_ref().map_or(0, Answerer::frames);
+        let left =
+            self.sends.then(|| self.sent().ok()).flatten().map(|sent| sent.saturating_sub(self.before));
+        PortCounters { answers, left, ..self.port.counters() }
     }
 
     /// The stamps since the start.
@@ -85,22 +103,22 @@ pub(super) fn make(
     let namespace = Netns::current().map_err(|e| fault(wanted, e, "run the agent as root"))?;
     let link = permitted(&namespace, wanted, options)?;
     let cpus = cpus(wanted)?;
-    let (port, sends, campaign, card_stamps) = match &wanted.role {
+    let (made, sends, campaign, card_stamps) = match &wanted.role {
         Role::Generator(traffic) => {
             let frame = &traffic.frame;
             let source = if frame.src_mac == MacAddr::default() { MacAddr(link.mac) } else { frame.src_mac };
             let target = Target { ifindex: link.index, source, destination: frame.dst_mac };
-            let port = ports::generator(wanted.backend, &namespace, &[target], traffic, &cpus);
-            (port, true, traffic.campaign, traffic.card_stamps)
+            let made = ports::generator_at(wanted.backend, &namespace, target, traffic, &cpus);
+            (made, true, traffic.campaign, traffic.card_stamps)
         }
         Role::Receiver(filter) => {
             let at = Arrival { ifindex: link.index, queues: link.num_rx_queues };
             let backend = wanted.backend.resolved(0);
             let port = ports::receiver(backend, &namespace, at, *filter, cpus.first().copied());
-            (port, false, filter.campaign, filter.card_stamps)
+            (port.map(|port| (port, None)), false, filter.campaign, filter.card_stamps)
         }
     };
-    let mut port = port.map_err(|e| unsuitable(wanted, &e))?;
+    let (mut port, why) = made.map_err(|e| unsuitable(wanted, &e))?;
     let stamped = card_stamps.then(|| {
         let clock = StampClock::start(&namespace, &wanted.interface, sends, &mut *port, changes);
         (clock, Reading::default())
@@ -108,7 +126,17 @@ pub(super) fn make(
     // An XDP program, or switching stamps on, may have taken the link down.
     let route = Route::open(&namespace).and_then(|route| route.wait_running(link.index, LINK_WITHIN));
     route.map_err(|e| fault(wanted, e, LINK))?;
-    Ok(Made { port, sends, namespace, ifindex: link.index, campaign, answerer: None, stamped })
+    Ok(Made {
+        port,
+        sends,
+        namespace,
+        ifindex: link.index,
+        campaign,
+        answerer: None,
+        before: 0,
+        why,
+        stamped,
+    })
 }
 
 const LINK: &str = "is the cable in, and the other end up?";
@@ -127,7 +155,7 @@ fn unsuitable(wanted: &message::Port, error: &Error) -> Fault {
         Error::Program { .. } => {
             "choose af-packet for this host: its kernel has no live frames (5.18) or no BPF"
         }
-        _ => "choose other frames, or another port (xdp, af-xdp, af-packet)",
+        _ => "choose other frames, or another port: tool = \"af-packet\" in the lab file",
     };
     fault(wanted, error, remedy)
 }

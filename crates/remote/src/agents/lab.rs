@@ -74,6 +74,23 @@ pub struct RealLab {
     /// By direction: whether its receivers are there.
     receives: Vec<bool>,
     campaign: u8,
+    /// Why senders do not use the fastest backend.
+    notes: Vec<String>,
+}
+
+/// Counts of frames that were shown to the device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Frames to send.
+    pub wanted: u64,
+    /// Frames that the senders' programs have sent.
+    pub sent: u64,
+    /// Frames that their interfaces have counted as sent, where they were asked.
+    pub left: Option<u64>,
+    /// Frames received, every one once.
+    pub arrived: u64,
+    /// Answers that came back.
+    pub answers: u64,
 }
 
 /// A kind of traffic.
@@ -133,7 +150,7 @@ impl RealLab {
             ));
         }
         let receives = vec![false; cabling.ways.len()];
-        Ok(RealLab { agents, cabling, kinds: all, receives, campaign })
+        Ok(RealLab { agents, cabling, kinds: all, receives, campaign, notes: Vec::new() })
     }
 
     /// Number of directions of a kind.
@@ -141,9 +158,19 @@ impl RealLab {
         self.kinds[kind].ways
     }
 
+    /// Makes the first kind's ports. Returns what each card of the first direction sends by, and why some do not use the fastest
+    /// backend.
+    ///
+    /// # Errors
+    /// An agent refuses, or is lost.
+    pub fn get_ready(&mut self) -> Result<(Vec<Backend>, Vec<String>)> {
+        self.prepare(0)?;
+        let backends = self.cabling.ways[0].senders.iter().map(|sender| sender.card.backend);
+        Ok((backends.collect(), self.notes.clone()))
+    }
+
     /// Shows the device every flow of a kind once from each sender of a direction, so that no trial pays the cost of first frames (RFC
-    /// 2544's learning frames). With `answer`, the receiver answers each. Returns the number of frames to send, and those of frames sent,
-    /// of frames received, and of answers.
+    /// 2544's learning frames). With `answer`, the receiver answers each.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
@@ -154,7 +181,7 @@ impl RealLab {
         flows: u64,
         answer: bool,
         interrupted: &AtomicBool,
-    ) -> Result<[u64; 4]> {
+    ) -> Result<Shown> {
         // Senders share the frames, and each begins with the first flow. Of two IP versions, the one with fewer frames needs longer.
         let rarer = self.kinds[kind]
             .traffic
@@ -168,14 +195,15 @@ impl RealLab {
         let load =
             Load { rate: Some(50_000.0), frames: Some(frames), batch: 8, ..Load::lasting(timing.load()) };
         let flown = self.fly(kind, way..way + 1, timing, load, answer, interrupted, &|_| {})?;
-        let count = |of: &[PortCounters], count: fn(&PortCounters) -> u64| of.iter().map(count).sum();
-        let [sent, answers] = [|c: &PortCounters| c.frames, |c: &PortCounters| c.answers];
-        Ok([
-            frames,
-            count(&flown.sent, sent),
-            count(&flown.received, PortCounters::unique),
-            count(&flown.sent, answers),
-        ])
+        let all = |of: Vec<PortCounters>| {
+            of.into_iter().fold(PortCounters::default(), |mut all, one| {
+                all.add(one);
+                all
+            })
+        };
+        let (sent, received) = (all(flown.sent), all(flown.received));
+        let PortCounters { frames: sent, left, answers, .. } = sent;
+        Ok(Shown { wanted: frames, sent, left, arrived: received.unique(), answers })
     }
 
     /// Whether the hosts' linerate can answer the flows of a kind: only a sequential order has all of them in the first frames,
@@ -284,6 +312,7 @@ impl RealLab {
             self.agents[sender.card.agent].release(names)?;
             released = true;
         }
+        let mut made = Vec::new();
         for (number, way) in ways.iter().enumerate() {
             for (nth, sender) in way.senders.iter().enumerate() {
                 let Kind { traffic, bridged, tags, .. } = &self.kinds[kind];
@@ -294,8 +323,14 @@ impl RealLab {
                 let first_stream = self.streams(kind, number, nth).next().unwrap_or_default();
                 let role = Role::Generator(Box::new(Traffic { first_stream, ..traffic }));
                 let sends = port(generator_name(kind, number, nth), &sender.card, role);
-                self.agents[sender.card.agent].prepare(sends)?;
+                let agent = &self.agents[sender.card.agent];
+                let (backend, why) = agent.prepare(sends)?;
+                made.push((number, nth, backend, why.map(|why| format!("{}: {why}", agent.host()))));
             }
+        }
+        for (number, nth, backend, why) in made {
+            self.cabling.ways[number].senders[nth].card.backend = backend;
+            self.notes.extend(why.filter(|why| !self.notes.contains(why)));
         }
         if released {
             self.kinds.iter_mut().for_each(|kind| kind.prepared = false);

@@ -16,6 +16,7 @@ use linerate_hosts::stamps::Stamps;
 use linerate_linux::ports::{go_first, monotonic_ns};
 use linerate_linux::process::pipes::{self, Outlet};
 use linerate_measure::counters::PortCounters;
+use linerate_plan::Backend;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -93,13 +94,16 @@ impl Agent {
         self.shared.lock().lost().cloned()
     }
 
-    /// Makes a port.
+    /// Makes a port. Returns what sends or counts there, with the reason if that is not the fastest.
     ///
     /// # Errors
     /// As for every call: the agent is lost, refuses, or is late.
-    pub fn prepare(&self, port: Port) -> Result<()> {
+    pub fn prepare(&self, port: Port) -> Result<(Backend, Option<String>)> {
         let doing = format!("preparing port {}", port.name);
-        self.order(&Request::Prepare(Box::new(port)), &doing, PREPARE_WITHIN).map(drop)
+        match self.call(&Request::Prepare(Box::new(port)), &doing, PREPARE_WITHIN)? {
+            (_, Reply::Prepared { backend, why }) => Ok((backend, why)),
+            (_, other) => Err(self.nonsense(&doing, &other)),
+        }
     }
 
     /// Gives ports up; all of them where none are named.

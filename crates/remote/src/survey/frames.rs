@@ -3,7 +3,7 @@
 use super::{ask, ask_again, everywhere, is_root_by_sudo, put};
 use crate::{ExecutionTarget, Interrupt};
 use linerate_hosts::phases::Status;
-use linerate_hosts::preflight::frames::{self, Probe, Skipped, Tried};
+use linerate_hosts::preflight::frames::{self, PortTried, Probe, Skipped, Tried};
 use linerate_hosts::systems::ping::{self, FRAMES, Replies};
 use linerate_hosts::systems::{Facts, Question};
 use linerate_measure::collector::Counters;
@@ -25,6 +25,8 @@ pub struct Frames {
     pub tried: Vec<Tried>,
     /// Pings that were not sent.
     pub skipped: Vec<Skipped>,
+    /// Ports of the tester that were tried.
+    pub ports: Vec<PortTried>,
 }
 
 /// Sends a handful of pings over each cable of a lab, and from generators through the DUT to the receiver; then asks the hosts
@@ -60,7 +62,17 @@ pub fn send_frames(
 }
 
 /// Frames received by interfaces, by the names of hosts and interfaces.
-type Counts = BTreeMap<(String, String), u64>;
+type Counts = BTreeMap<frames::At, u64>;
+
+/// Frames that the interfaces of a lab have received.
+pub fn received(
+    lab: &Lab,
+    places: &BTreeMap<String, Arc<ExecutionTarget>>,
+    facts: &BTreeMap<String, Facts>,
+    cancelled: Interrupt<'_>,
+) -> Counts {
+    Wire { lab, places, facts, cancelled }.counts()
+}
 
 struct Wire<'a> {
     lab: &'a Lab,

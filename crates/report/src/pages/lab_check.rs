@@ -2,7 +2,7 @@
 
 use super::numbers::counted;
 use crate::document::{Document, Rows, Table, Tone};
-use linerate_hosts::preflight::frames::{At, Skipped, Tried};
+use linerate_hosts::preflight::frames::{At, PortTried, Skipped, Tried};
 use linerate_hosts::preflight::{Port, ports, speed, tool};
 use linerate_hosts::systems::Facts;
 use linerate_plan::Backend;
@@ -22,6 +22,8 @@ pub struct LabCheck<'a> {
     /// Frames that were sent as a test, and those that were not.
     pub tried: &'a [Tried],
     pub skipped: &'a [Skipped],
+    /// Ports of the tester that sent test frames.
+    pub tester: &'a [PortTried],
 }
 
 impl LabCheck<'_> {
@@ -40,6 +42,7 @@ impl LabCheck<'_> {
             "hosts": self.lab.hosts.iter().map(|host| self.host(host)).collect::<Vec<_>>(),
             "frames": self.tried.iter().map(frames).collect::<Vec<_>>(),
             "not_tried": self.skipped,
+            "tester": self.tester,
             "problems": self.problems,
             "remarks": self.lab.remarks,
         })
@@ -181,7 +184,7 @@ fn end(port: &Port<'_>, facts: &Facts) -> [String; 3] {
 }
 
 fn sent(page: &mut Document, check: &LabCheck<'_>) {
-    if check.tried.is_empty() && check.skipped.is_empty() {
+    if check.tried.is_empty() && check.skipped.is_empty() && check.tester.is_empty() {
         return;
     }
     page.heading("Frames");
@@ -197,6 +200,15 @@ fn sent(page: &mut Document, check: &LabCheck<'_>) {
         let (source, to, whose) = (probe.source, probe.to, &probe.whose);
         let text = format!("{host} {interface} {source} to {to} of {whose}{through}: {count}");
         page.item("  ", text, Tone::Plain);
+    }
+    for PortTried { from: (host, interface), port, why, sent, arrives: (far, at), arrived } in check.tester {
+        let arrived = arrived.map_or(String::new(), |n| format!("; {at} of {far} counted {n} frames"));
+        page.item(
+            "  ",
+            format!("{host} {interface} sends by {port}: {sent} test frames{arrived}"),
+            Tone::Plain,
+        );
+        why.iter().for_each(|why| page.item("    ", why, Tone::Note));
     }
     for Skipped { what, why } in check.skipped {
         page.item("  not tried: ", format!("{what}: {why}"), Tone::Note);

@@ -40,6 +40,9 @@ use tester::{BATCH, Learned, Tester};
 /// The fault if no frame of many arrives.
 const NOTHING_THROUGH: &str = "no frame comes through: check cables, links, the DUT's routes and forwarding, and whether its rules pass the frames (linerate lab check)";
 
+/// The fault if the tester's own interfaces have not counted one of the frames that its programs sent.
+const NOTHING_SENT: &str = "the tester's own interfaces counted none of its frames as sent: its card or driver drops them (linerate lab check; tool = \"af-packet\" in the lab file sends another way)";
+
 /// A lane that has lost the device this often is given up: it may crash the device.
 const MOST_LOSSES: u32 = 2;
 
@@ -224,34 +227,35 @@ impl Hosts {
         }
     }
 
-    /// Shows the device the flows of a slot, unless it has seen them and cannot have forgotten them. Returns whether any came
+    /// Shows the device the flows of a slot, unless it has seen them and cannot have forgotten them. Returns the fault if none came
     /// through.
-    fn learn(&mut self, slot: &HostSlot, timing: Timing) -> Result<bool> {
+    fn learn(&mut self, slot: &HostSlot, timing: Timing) -> Result<Option<&'static str>> {
         let length = Duration::from_nanos(timing.load_ns());
         let stale = |fresh: &Option<Freshness>| {
             fresh.as_ref().is_some_and(|fresh| fresh.expires_within(Instant::now(), length))
         };
         if self.learned.get(&slot.kind).is_some_and(|fresh| !stale(fresh)) {
-            return Ok(true);
+            return Ok(None);
         }
         let began = Instant::now();
         let answer = slot.states == Some(States::Established);
         let fresh = match self.tester.learn(slot.kind, slot.flows, answer)? {
-            Learned::Nothing => return Ok(false),
+            Learned::Nothing => return Ok(Some(NOTHING_THROUGH)),
+            Learned::Unsent => return Ok(Some(NOTHING_SENT)),
             Learned::OneWay => None,
             Learned::Answered => Some(Freshness::new(began, slot.flows, Timeouts::SHORTEST)),
         };
         self.learned.insert(slot.kind, fresh);
-        Ok(true)
+        Ok(None)
     }
 
     fn measure(&mut self, request: &Request) -> Result<TrialOutcome> {
         let slot = self.slots[request.slot].clone();
         self.bring(slot.lane)?;
-        if !self.learn(&slot, request.timing)? {
+        if let Some(fault) = self.learn(&slot, request.timing)? {
             // If the device is lost, that is the reason.
             look(&mut self.device)?;
-            return Ok(TrialOutcome::failed(NOTHING_THROUGH.into()));
+            return Ok(TrialOutcome::failed(fault.into()));
         }
         if let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, slot.forget)
             && let Err(why) = device.dut.observed().output(command)
@@ -348,6 +352,10 @@ impl Testbed for Hosts {
 
     fn names(&self) -> (LabKind, [String; 2], u32) {
         (LabKind::Hosts, self.tester.names.clone(), BATCH)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.tester.notes.clone()
     }
 
     /// Puts the device back, and lets the hosts go.

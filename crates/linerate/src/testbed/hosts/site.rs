@@ -143,7 +143,8 @@ impl Site {
         Ok(())
     }
 
-    /// Sends a few frames over each cable, if they may be sent, and finds all problems of the lab.
+    /// Sends a few frames over each cable, if they may be sent, and from the tester's ports if there are no faults so far; finds all
+    /// problems of the lab.
     pub fn check(&mut self, send: bool) -> (Frames, Vec<Diagnostic>) {
         let mut sent = Frames::default();
         if send {
@@ -151,7 +152,25 @@ impl Site {
         }
         let mut problems = preflight::check(&self.lab, &self.facts);
         problems.extend(frames::judge(&sent.tried));
+        if send && self.lab.isolated && !problems.iter().any(Diagnostic::is_fault) && !interrupted() {
+            match self.try_ports() {
+                Ok(tried) => sent.ports = tried,
+                Err(error) => {
+                    let host = error.downcast_ref::<RemoteError>().map(|error| error.host.clone());
+                    let remedy = "see linerate and its privileges there, or choose another port: tool = \"af-packet\" in the lab file";
+                    let fault = Diagnostic::new("the tester's ports cannot be used");
+                    let fault = fault.evidence(format!("{error:#}")).remedy(remedy);
+                    problems.push(host.into_iter().fold(fault, |fault, host| fault.of(&host)));
+                }
+            }
+            problems.extend(frames::judge_ports(&sent.ports));
+        }
         (sent, problems)
+    }
+
+    /// Frames that an interface has received.
+    pub(super) fn received(&self, at: &frames::At) -> Option<u64> {
+        survey::received(&self.lab, &self.places, &self.facts, Some(&STOP)).get(at).copied()
     }
 
     /// The DUT's interfaces, towards generator and receiver.

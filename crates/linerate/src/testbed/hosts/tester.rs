@@ -5,16 +5,17 @@ use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::testbed::prepare::{Prepared, TrafficKind};
 use crate::testbed::{PACED_BATCH, Request};
 use anyhow::{Context, Result, bail};
+use linerate_hosts::preflight::frames::PortTried;
 use linerate_hosts::tools::{self, Task};
 use linerate_measure::record::Direction;
 use linerate_plan::Backend;
 use linerate_plan::lab::{Host, Interface};
 use linerate_plan::settings::Dut;
 use linerate_remote::ExecutionTarget;
-use linerate_remote::agents::lab::{Cabling, Card, Frames, RealLab, Sender, Way};
+use linerate_remote::agents::lab::{Cabling, Card, Frames, RealLab, Sender, Shown, Way};
 use linerate_remote::agents::{Agent, Flown, Link};
 use linerate_remote::external::{ToolHost, ToolTrial};
-use linerate_wire::{Family, Load, MacAddr};
+use linerate_wire::{Family, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,11 +32,19 @@ const PATIENCE_BACK: Duration = Duration::from_secs(2);
 /// How often flows are shown until each has been answered: a frame or an answer may get lost.
 const ROUNDS: u32 = 4;
 
+/// Frames from each port when the tester's ports are tried, and whose they are.
+const TRIED: u32 = 100;
+const CAMPAIGN: u8 = 1;
+/// Some drivers read their card's counters every two seconds.
+const COUNTED: Duration = Duration::from_millis(2200);
+
 /// Flows that a DUT has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learned {
     /// No frame came through.
     Nothing,
+    /// No frame came through, and the tester's own interfaces counted none as sent.
+    Unsent,
     /// The direction of the load.
     OneWay,
     /// Both directions of each.
@@ -47,6 +56,8 @@ pub struct Tester {
     hosts: Hosts,
     /// The sending and the counting backend, for records.
     pub names: [String; 2],
+    /// Why hosts do not send by the fastest backend.
+    pub notes: Vec<String>,
     /// How long it may take until frames come through.
     patience: Duration,
 }
@@ -74,7 +85,8 @@ impl Tester {
         let patience = self.patience;
         let Hosts::Agents(lab) = &mut self.hosts else { return Ok(Learned::OneWay) };
         let learned = show(lab, [kind, 0], flows, answer && lab.can_answer(kind), patience)?;
-        if learned != Learned::Nothing && lab.ways(kind) > 1 {
+        let through = !matches!(learned, Learned::Nothing | Learned::Unsent);
+        if through && lab.ways(kind) > 1 {
             // Rules may pass no frame of the other direction: the trial tells.
             show(lab, [kind, 1], flows, false, patience.min(PATIENCE_BACK))?;
         }
@@ -120,12 +132,15 @@ fn show(
     answer: bool,
     patience: Duration,
 ) -> Result<Learned> {
-    let (began, mut before) = (Instant::now(), 0u64);
+    let (began, mut before, mut left) = (Instant::now(), 0u64, false);
     for round in 1.. {
-        let counts @ [_, _, arrived, _] = lab.learn(kind, way, flows, answer, &STOP)?;
+        let shown = lab.learn(kind, way, flows, answer, &STOP)?;
+        let Shown { arrived, .. } = shown;
+        // Some drivers read their card's counters every two seconds.
+        left |= shown.sent == 0 || shown.left != Some(0);
         let over = interrupted() || began.elapsed() > patience;
-        if let Some(learned) = judged(counts, answer && round < ROUNDS && !interrupted(), before, over) {
-            return Ok(learned);
+        if let Some(learned) = judged(shown, answer && round < ROUNDS && !interrupted(), before, over) {
+            return Ok(if learned == Learned::Nothing && !left { Learned::Unsent } else { learned });
         }
         if !answer || arrived == 0 {
             before = arrived;
@@ -135,10 +150,9 @@ fn show(
     unreachable!("the rounds do not end")
 }
 
-/// The DUT's state after a round of frames that were wanted, sent and received, and of answers. `None`: another round may teach it
-/// more. `asks`: whether answers are still waited for; `before`: frames of the round before; `over`: whether this was the last one.
+/// The DUT's state after a round of frames. `None`: another round may teach it more. `asks`: whether answers are still waited for; `before`: frames of the round before; `over`: whether this was the last one.
 fn judged(
-    [wanted, sent, arrived, answers]: [u64; 4],
+    Shown { wanted, sent, arrived, answers, .. }: Shown,
     asks: bool,
     before: u64,
     over: bool,
@@ -154,6 +168,14 @@ fn judged(
     let steady = before > 0 && arrived <= before.saturating_add(before / 5);
     let known = if arrived > 0 { Learned::OneWay } else { Learned::Nothing };
     (over || steady || arrived.saturating_mul(2) >= sent).then_some(known)
+}
+
+/// The backend, unless frames of this length leave a choice to the agent, which tries what its card can do.
+fn left_to_agents(backend: Backend, longest_fcs: u16) -> Backend {
+    match backend.resolved(longest_fcs) {
+        Backend::Xdp => backend,
+        other => other,
+    }
 }
 
 /// A sending interface.
@@ -179,27 +201,38 @@ impl Site {
         if has_agents {
             let lengths = prepared.kinds.iter().map(|kind| kind.traffic.mix.max_len_fcs());
             let longest = lengths.max().unwrap_or(64);
-            backends.iter_mut().for_each(|backend| *backend = backend.resolved(longest));
+            backends.iter_mut().for_each(|backend| *backend = left_to_agents(*backend, longest));
         }
         let (counting, sends) = backends.split_last().context("a lab has a receiver")?;
+        let (hosts, sends, notes) = match has_agents {
+            true => {
+                let mut lab = self.agents(&sending, sends, *counting, prepared)?;
+                let (sends, notes) = lab.get_ready()?;
+                (Hosts::Agents(Box::new(lab)), sends, notes)
+            }
+            false => {
+                (Hosts::Tools(self.tools(&sending, sends, *counting, prepared)?), sends.to_vec(), Vec::new())
+            }
+        };
         let mut names: Vec<&str> = sends.iter().map(|backend| backend.name()).collect();
         names.dedup();
-        let names = [names.join(", "), counting.name().into()];
-        let hosts = match has_agents {
-            true => Hosts::Agents(Box::new(self.agents(&sending, sends, *counting, prepared)?)),
-            false => Hosts::Tools(self.tools(&sending, sends, *counting, prepared)?),
-        };
+        let names = [names.join(", "), counting.resolved(0).name().into()];
         let boot = self.lab.dut().map_or(PATIENCE, |dut| Duration::from_nanos(dut.boot.timeout_ns));
-        Ok(Tester { hosts, names, patience: boot.min(PATIENCE) })
+        Ok(Tester { hosts, names, notes, patience: boot.min(PATIENCE) })
     }
 
-    /// The Ethernet address that frames are sent to.
-    fn destination(&self) -> Result<MacAddr> {
+    /// The other end of the generators' cables.
+    fn far_end(&self) -> Result<(&Host, &linerate_hosts::systems::Interface)> {
         let (host, key) = match self.lab.dut() {
             Some(dut) => (dut, "in"),
             None => (self.lab.receiver(), "receive"),
         };
-        let found = self.interface(host, key, 0)?;
+        Ok((host, self.interface(host, key, 0)?))
+    }
+
+    /// The Ethernet address that frames are sent to.
+    fn destination(&self) -> Result<MacAddr> {
+        let (host, found) = self.far_end()?;
         found.mac.with_context(|| format!("{}: {} has no Ethernet address", host.name, found.name))
     }
 
@@ -225,8 +258,27 @@ impl Site {
         prepared: &Prepared,
     ) -> Result<RealLab> {
         for backend in sends.iter().chain([&counting]) {
-            prepared.kinds.iter().try_for_each(|kind| backend.check(&kind.traffic))?;
+            prepared.kinds.iter().try_for_each(|kind| backend.resolved(0).check(&kind.traffic))?;
         }
+        let frames = |kind: &TrafficKind| Frames {
+            traffic: kind.traffic.clone(),
+            direction: kind.direction,
+            bridged: kind.dut == Dut::Bridge,
+            tags: kind.dut.tags(),
+        };
+        let kinds = prepared.kinds.iter().map(frames).collect();
+        self.wire(sending, sends, counting, kinds, prepared.campaign())
+    }
+
+    /// Agents on all hosts that send or count, for these kinds of traffic.
+    fn wire(
+        &self,
+        sending: &[Sending<'_>],
+        sends: &[Backend],
+        counting: Backend,
+        kinds: Vec<Frames>,
+        campaign: u8,
+    ) -> Result<RealLab> {
         let receiver = self.lab.receiver();
         let hosts: BTreeMap<&str, &Host> =
             self.lab.generators().chain([receiver]).map(|host| (&*host.name, host)).collect();
@@ -250,18 +302,54 @@ impl Site {
         }
         let receiver = card(receiver, &far.name, counting);
         let mut ways = vec![Way { senders, receivers: vec![receiver] }];
-        if prepared.kinds.iter().any(|kind| kind.direction == Direction::Both) {
+        if kinds.iter().any(|kind| kind.direction == Direction::Both) {
             ways.push(self.back(&ways[0], sending, &agents)?);
         }
         let cabling = Cabling { ways, isolated: self.lab.isolated };
-        let frames = |kind: &TrafficKind| Frames {
-            traffic: kind.traffic.clone(),
-            direction: kind.direction,
-            bridged: kind.dut == Dut::Bridge,
-            tags: kind.dut.tags(),
-        };
-        let kinds = prepared.kinds.iter().map(frames).collect();
-        RealLab::new(agents, cabling, kinds, prepared.campaign()).map_err(anyhow::Error::msg)
+        RealLab::new(agents, cabling, kinds, campaign).map_err(anyhow::Error::msg)
+    }
+
+    /// Sends a few test frames from the tester's ports, as a campaign does, and looks whether they arrive at the other end of the cables.
+    /// Nothing unless the tester's hosts have linerate.
+    ///
+    /// # Errors
+    /// A port cannot be made, or a host was lost.
+    pub fn try_ports(&self) -> Result<Vec<PortTried>> {
+        if !self.has_agents()? {
+            return Ok(Vec::new());
+        }
+        let sending = self.sending()?;
+        let sends: Vec<Backend> = sending.iter().map(|one| self.tool(one.host)).collect::<Result<_>>()?;
+        let (nowhere, flows) = (MacAddr::default(), FlowSpace::benchmark(Family::V4, TRIED)?);
+        let frame = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
+        let traffic = Traffic::new(frame, FrameMix::single(64), flows);
+        let kinds = vec![Frames { traffic, direction: Direction::Forward, bridged: false, tags: None }];
+        let mut lab = self.wire(&sending, &sends, self.tool(self.lab.receiver())?, kinds, CAMPAIGN)?;
+        let (backends, notes) = lab.get_ready()?;
+        let far = self.far_end()?;
+        let at = (far.0.name.clone(), far.1.name.clone());
+        let before = self.received(&at);
+        let Shown { sent, .. } = lab.learn(0, 0, TRIED.into(), false, &STOP)?;
+        let rose = || Some(self.received(&at)?.saturating_sub(before?));
+        let mut arrived = rose();
+        if arrived.is_some_and(|arrived| arrived < sent) {
+            std::thread::sleep(COUNTED);
+            arrived = rose();
+        }
+        let tried = sending.iter().zip(backends).map(|(one, backend)| {
+            let ours = |note: &&String| note.starts_with(&format!("{}: {} ", one.host.name, one.side.name));
+            PortTried {
+                from: (one.host.name.clone(), one.side.name.into()),
+                port: backend,
+                why: notes.iter().find(ours).cloned(),
+                sent,
+                arrives: at.clone(),
+                arrived,
+            }
+        });
+        let tried = tried.collect();
+        lab.take_down();
+        Ok(tried)
     }
 
     /// The way back: from the receiver's card, with as many threads as the generators have, to wherever the DUT's routes lead, which is
@@ -415,6 +503,9 @@ mod tests {
 
     #[test]
     fn a_learning_that_sent_a_part_of_the_flows_establishes_nothing() {
+        let shown =
+            |[wanted, sent, arrived, answers]: [u64; 4]| Shown { wanted, sent, left: None, arrived, answers };
+        let judged = |counts, asks, before, over| judged(shown(counts), asks, before, over);
         let part = [5_000_000, 1_200_000, 1_200_000, 1_200_000];
         assert_eq!(judged(part, true, 0, false), None, "another round");
         assert_eq!(judged(part, false, 0, false), Some(Learned::OneWay), "no round is left");
