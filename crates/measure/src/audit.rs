@@ -18,6 +18,9 @@ const OTHERS_FRAMES: u64 = 100;
 /// One frame of others for this many of ours takes nothing from them.
 const OTHERS_SHARE: u64 = 1000;
 
+/// Of so many frames of a closed loop, one may find a full ring.
+const LOOP_SHARE: u64 = 100;
+
 /// The check that a fault fails.
 const NO_FAULT: &str = "no fault";
 
@@ -90,6 +93,9 @@ pub struct Evidence {
     pub losses: Vec<Loss>,
     /// Second counts.
     pub second_counts: Vec<SecondCount>,
+    /// Generator, DUT and receiver take turns on one CPU, so that no ring can fill up, unless the kernel leaves the DUT's work to another
+    /// thread.
+    pub closed_loop: bool,
     /// There is no DUT: the tester's own losses lower its ceiling, and nothing else can have caused them.
     pub calibration: bool,
     /// The receiver is on a network of other machines, which say things of their own (ARP, LLDP, neighbour discovery): a few of their
@@ -149,8 +155,9 @@ pub fn audit(e: &Evidence) -> Audit {
         checks.extend(counted);
     }
     for (direction, way) in &e.ways {
-        let Evidence { shape, burst, calibration, others, ref faults, .. } = *e;
-        let way = Evidence { shape, burst, calibration, others, faults: faults.clone(), ..way.clone() };
+        let Evidence { shape, burst, closed_loop, calibration, others, ref faults, .. } = *e;
+        let faults = faults.clone();
+        let way = Evidence { shape, burst, closed_loop, calibration, others, faults, ..way.clone() };
         let (mut counted, of_way) = counts(&way);
         counted.push(no_frames_of_the_other(&way));
         let named = |check: Check| Check { name: format!("{}, {direction}", check.name), ..check };
@@ -171,6 +178,8 @@ fn counts(e: &Evidence) -> (Vec<Check>, i64) {
     let unlocated = sent as i64 - (e.receiver.unique() + passed) as i64 - located as i64;
     let mut checks = vec![conservation(e, located, unlocated), something_sent(e)];
     checks.extend(has_window(e));
+    checks.extend(loop_was_closed(e));
+    checks.extend(dut_was_at_work(e));
     checks.extend(e.parts.iter().filter_map(|part| offered_as_asked(part, e)));
     checks.extend(whole_burst(e));
     checks.extend(repeated_bursts(e));
@@ -226,12 +235,51 @@ fn something_sent(e: &Evidence) -> Check {
 /// A rate needs time between two samples. Trials that sent nothing, or failed, have no window for another reason.
 fn has_window(e: &Evidence) -> Option<Check> {
     let found = match e.rates {
+        Some(Rates { offered: 0.0, seconds, .. }) => format!("no frame was sent in its {seconds:.3} s"),
         Some(rates) => format!("{:.3} s", rates.seconds),
         None => "no time passed between the first sample and the last: this machine's clock stands still or jumps (try another clock source), or linerate could not run during the whole trial".into(),
     };
     let burst = matches!(e.shape, Shape::Burst { .. });
     let sent = e.faults.is_empty() && e.generator.frames > 0 && !burst;
-    sent.then(|| Check { name: "measured window".into(), ok: e.rates.is_some(), found })
+    sent.then(|| Check {
+        name: "measured window".into(),
+        ok: e.rates.is_some_and(|rates| rates.offered > 0.0),
+        found,
+    })
+}
+
+/// Frames that found a queue full.
+fn found_full(e: &Evidence) -> u64 {
+    e.losses.iter().filter(|loss| loss.cause == Cause::QueueFull).map(|loss| loss.frames).sum()
+}
+
+/// In a closed loop, a frame is sent when the one before has been handled.
+fn loop_was_closed(e: &Evidence) -> Option<Check> {
+    let (full, sent) = (found_full(e), e.generator.frames);
+    let found = match full {
+        0 => "no ring was full".into(),
+        _ => format!(
+            "{full} of {sent} frames found a ring full: the kernel left their handling to ksoftirqd, which did not run meanwhile (Linux before 6.5)"
+        ),
+    };
+    e.closed_loop.then(|| Check { name: "closed loop".into(), ok: full * LOOP_SHARE <= sent, found })
+}
+
+/// A rate of 0 says something about a DUT only if it took frames in and dropped them.
+fn dut_was_at_work(e: &Evidence) -> Option<Check> {
+    let none = e.rates.is_some_and(|rates| rates.offered > 0.0 && rates.received == 0.0);
+    let event = matches!(e.shape, Shape::Event { .. });
+    let (full, sent, received) = (found_full(e), e.generator.frames, e.receiver.unique());
+    let found = match received {
+        0 if full < sent => "it dropped all frames".into(),
+        0 => format!("it took none of {sent} frames in: all of them found a queue full"),
+        _ => format!("no frame was received in the window, and {received} before or after it"),
+    };
+    (none && !event).then(|| Check {
+        name: "the DUT was at work".into(),
+        ok: received == 0 && full < sent,
+        found,
+    })
 }
 
 fn offered_as_asked(part: &Part, Evidence { generator, burst, .. }: &Evidence) -> Option<Check> {
@@ -522,6 +570,40 @@ mod tests {
         let e = Evidence { rates: None, parts, ..sent_and_received(10, 10) };
         assert_eq!(failed(&e), ["measured window"]);
         assert!(audit(&e).failures().next().unwrap().contains("clock stands still"));
+    }
+
+    #[test]
+    fn a_loop_that_the_kernel_left_open_is_told_by_full_rings() {
+        // Linux 6.1: 85,919 frames sent, and 85,551 of them found the DUT's ring full.
+        let place = "DUT in: receive ring full".to_string();
+        let full = |frames| Loss { place: place.clone(), frames, side: Side::Dut, cause: Cause::QueueFull };
+        let mut e = Evidence { losses: vec![full(85_551)], ..sent_and_received(85_919, 368) };
+        assert!(audit(&e).valid, "a DUT with a CPU of its own");
+        e.closed_loop = true;
+        assert_eq!(failed(&e), ["closed loop"]);
+        assert!(audit(&e).failures().next().unwrap().contains("ksoftirqd"));
+        e.losses = vec![full(800)];
+        e.receiver.frames = 85_119;
+        assert!(audit(&e).valid, "a moment of it");
+    }
+
+    #[test]
+    fn a_rate_of_0_is_valid_where_the_dut_drops_all() {
+        let rates = |offered, received| Some(Rates { offered, received, seconds: 1.0 });
+        let loss = |frames, cause| Loss { place: "DUT".into(), frames, side: Side::Dut, cause };
+        let mut e = Evidence { losses: vec![loss(1000, Cause::Dropped)], ..sent_and_received(1000, 0) };
+        e.rates = rates(1000.0, 0.0);
+        assert!(audit(&e).valid);
+        e.losses = vec![loss(1000, Cause::QueueFull)];
+        assert_eq!(failed(&e), ["the DUT was at work"]);
+        e.losses = vec![loss(400, Cause::QueueFull), loss(500, Cause::Dropped)];
+        e.receiver.frames = 100;
+        assert_eq!(failed(&e), ["the DUT was at work"], "100 came, and none in the window");
+        e.shape = Shape::Event { after_ns: 1 };
+        assert!(audit(&e).valid, "its event keeps the DUT from working");
+        e.shape = Shape::Constant;
+        e.rates = rates(0.0, 0.0);
+        assert_eq!(failed(&e), ["measured window"], "nothing was sent in it");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use linerate_linux::host::turn::Turn;
 use linerate_linux::lab::events::Event;
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
-use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, support};
 use linerate_linux::net::conntrack;
 use linerate_linux::ports::ends::Ends;
 use linerate_linux::ports::{self, Arrival, Port, Target};
@@ -323,6 +323,10 @@ impl Embedded {
         let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
         (outcome.evidence.connections, outcome.record.rules) = (connections, rules);
         outcome.record.waited_ns = waited_ns;
+        outcome.evidence.closed_loop = self.prepared.mode == Mode::Inline
+            && self.prepared.backend == Backend::Xdp
+            && befell.is_none()
+            && support::leaves_softirqs();
         outcome.befell(self.lab.lanes[number].setup.settings.event.as_ref(), befell);
         Ok(outcome)
     }

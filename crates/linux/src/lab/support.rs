@@ -109,8 +109,7 @@ fn attempt(requirement: &Requirement) -> Result<(), String> {
         Requirement::Module(name) => is_present(name).map(drop),
         Requirement::Sysctl(name) => try_sysctl(name),
         Requirement::Kernel(major, minor) => {
-            let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-            let here = version_of(&release).unwrap_or((u32::MAX, 0));
+            let here = version();
             let why = format!("it needs Linux {major}.{minor}, and this is {}.{}", here.0, here.1);
             met(here >= (*major, *minor), why)
         }
@@ -259,6 +258,17 @@ fn works(plain: &str) -> bool {
         _ => return false,
     };
     attempt(&need).is_ok()
+}
+
+/// Whether the kernel leaves softirqs to ksoftirqd while that waits for the CPU (`ksoftirqd_running` in kernel/softirq.c, before Linux 6.5):
+/// a DUT then does not handle the frames that a generator on its CPU hands over.
+pub fn leaves_softirqs() -> bool {
+    version() < (6, 5)
+}
+
+fn version() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    version_of(&release).unwrap_or((u32::MAX, 0))
 }
 
 fn version_of(release: &str) -> Option<(u32, u32)> {

@@ -109,6 +109,14 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         1 => " on one CPU".into(),
         n => format!(" on {n} CPUs"),
     };
+    if row.received.median == 0.0 {
+        let (who, spoiled) = (who(shown, slot), shown.spoiled(row.slot, ["; ", ""]));
+        let (offered, certain) = (rate_words(row.offered, 3), certainty(&row.received));
+        return format!(
+            "{who} no frame: it drops all of {offered} {} a second that are offered{cpus} ({certain}{spoiled}).",
+            frames(slot)
+        );
+    }
     format!(
         "{} {} {} a second{}{cpus} ({}{}){}{lost}.",
         who(shown, slot),
