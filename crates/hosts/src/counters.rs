@@ -8,6 +8,7 @@ use crate::systems::question::device;
 use crate::systems::text::{bounded, lines, pairs, sections, shown, sysctls};
 use crate::systems::{Facts, Kernel, MOST_ENTRIES, Question, procnet};
 use linerate_measure::collector::Counters;
+use std::collections::BTreeMap;
 
 /// Linux: the files of the list, in sections; of a nested router's network namespace, if there is one.
 const LINUX: &str = r#"cd /proc || exit
@@ -32,9 +33,11 @@ ask vmstat -z
 for d; do ask sysctl -i "$d"; done
 ask pfctl -s info; :"#;
 
-/// OpenBSD and NetBSD. The argument is the form of netstat that counts by interface.
+/// OpenBSD and NetBSD. The arguments are the forms of netstat that count by interface. OpenBSD prints drops and errors in turn; the
+/// cards' own counters are in kstat(1).
 const OPENBSD: &str = r#"ask() { echo "==> $* <=="; "$@" 2>/dev/null; }
-ask netstat "$@"
+for form; do ask netstat $form; done
+ask kstat
 ask netstat -s
 ask netstat -m
 ask vmstat -i
@@ -57,9 +60,8 @@ pub fn question(kernel: Kernel, interfaces: &[String; 2]) -> Vec<String> {
             script(&FREEBSD.replace("NESTED", NESTED), "counters", &all)
         }
         Kernel::OpenBsd | Kernel::NetBsd => {
-            let by_interface = Question::Counters.argv(kernel).unwrap_or_default();
-            let options: Vec<&str> = by_interface.iter().skip(1).map(String::as_str).collect();
-            script(OPENBSD, "counters", &options)
+            let forms: &[&str] = if kernel == Kernel::OpenBsd { &["-ind", "-ine"] } else { &["-ibdn"] };
+            script(OPENBSD, "counters", forms)
         }
     }
 }
@@ -67,6 +69,7 @@ pub fn question(kernel: Kernel, interfaces: &[String; 2]) -> Vec<String> {
 /// The counters in its output. Those of a card's driver begin with its end, `in: ` or `out: `.
 pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
     let (text, mut facts, mut all) = (bounded(output), Facts::of_kernel(kernel), Counters::new());
+    let mut by_interface = String::new();
     for (title, lines) in sections(&text) {
         if all.len() > MOST_ENTRIES {
             break;
@@ -83,7 +86,10 @@ pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
             ["netstat", "-Q"] => all.extend(workstreams(text)),
             ["netstat", "-m"] => all.extend(mbufs(text)),
             ["netstat", "-s"] => facts.answer(&Question::Statistics, text.as_bytes(), 0),
-            ["netstat", ..] => facts.answer(&Question::Counters, text.as_bytes(), 0),
+            ["netstat", ..] => by_interface.extend([text, "\n"]),
+            ["kstat"] => {
+                all.extend(kstats(text).flat_map(|(name, found)| of_end(found, name).collect::<Vec<_>>()))
+            }
             ["ethtool", "-S", name] => {
                 let (names, values) = procnet::driver(text);
                 let named = names.iter().map(|name| shown(name)).zip(values);
@@ -99,9 +105,60 @@ pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
             _ => {}
         }
     }
+    if !by_interface.is_empty() {
+        facts.answer(&Question::Counters, by_interface.as_bytes(), 0);
+    }
+    for (end, name) in ["in", "out"].into_iter().zip(interfaces) {
+        let missed = all.get(&format!("{end}: {MISSED}")).copied().unwrap_or(0);
+        if let Some(counted) = facts.counters.get_mut(name).and_then(|c| c.get_mut("rx_missed")) {
+            *counted = missed.max(*counted);
+        }
+    }
     facts.counters.retain(|name, _| interfaces.contains(name));
     all.extend(facts.statistics);
     Seen { links: facts.counters, counters: all }
+}
+
+/// What kstat(1) of OpenBSD calls frames that a card had no room for in its ring.
+const MISSED: &str = "stats rx missed";
+
+/// Counters of kstat(1) by interface: `em1:0:em-stats:0`, and below it `       rx missed: 0 packets`. Lengths of queues and names of
+/// states are none.
+fn kstats(text: &str) -> impl Iterator<Item = (&str, Counters)> {
+    let mut all: BTreeMap<&str, Counters> = BTreeMap::new();
+    let mut part = ("", "");
+    for line in lines(text) {
+        if !line.starts_with([' ', '\t']) {
+            let mut words = line.trim_end().split(':');
+            let (name, kind) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
+            // `em-stats`, `ix-stats`: the driver's name is not needed.
+            part = (name, kind.split_once('-').map_or(kind, |(_, kind)| kind));
+        } else if let Some((key, value)) = line.trim().split_once(": ")
+            && let Some(Ok(count)) = value.split(' ').next().map(str::parse::<u64>)
+            && !key.contains("qlen")
+            && all.len() < MOST_ENTRIES
+        {
+            // One driver prints a name twice, and frames and bytes by the same.
+            let unit = if value.ends_with(" bytes") { " bytes" } else { "" };
+            let name = format!("{} {}{unit}", shown(part.1), shown(key));
+            all.entry(part.0).or_default().insert(name, count);
+        }
+    }
+    all.into_iter()
+}
+
+/// Why a trial under stateless rules of pf is none: frames that it let pass met no rule. They matched states that other rules had left
+/// behind. `grown`: what the DUT counted meanwhile; `received`: frames that passed.
+pub fn past_the_rules(grown: &Counters, received: u64) -> Option<String> {
+    let of = |name: &str| grown.get(name).copied().unwrap_or(0);
+    // Each frame meets the rules as it comes in and as it goes out. A pf that looks up no states sees none of them: it skips the
+    // interfaces, or is not asked.
+    let (met, looked_up) = (of("pf: match"), of("pf: searches"));
+    (looked_up >= received && met < received).then(|| {
+        format!(
+            "pf's rules are stateless, and met {met} packets while {received} frames passed: the others matched states that earlier rules left behind; kill those of the test networks (pfctl -k NETWORK)"
+        )
+    })
 }
 
 /// Settings that are numbers: `dev.em.0.mac_stats.recv_no_buff`.

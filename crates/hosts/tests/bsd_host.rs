@@ -1,6 +1,8 @@
 //! The stand-ins for BSD hosts (crates/linerate/tests/bsd-host) answer as the parsers expect of the real ones, and the faults
 //! that they play are recognised.
 
+mod stand_in;
+
 use linerate_hosts::configuration::{Bounded, Configuration, label, questions};
 use linerate_hosts::counters;
 use linerate_hosts::phases::Status;
@@ -9,48 +11,14 @@ use linerate_hosts::tools::{FaultKind, Monitor, Report, Sample, Side, State};
 use linerate_measure::record::Collected;
 use linerate_plan::Backend;
 use linerate_plan::lab::OperatingSystem;
+use stand_in::Host;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/bsd-host");
-
-struct Host {
-    state: PathBuf,
-}
-
 impl Host {
-    fn new(system: &str, name: &str) -> Self {
-        let state = std::env::temp_dir().join(format!("linerate-bsd-host-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&state);
-        let ports = ["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24", "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24"];
-        let made = Command::new(Path::new(STAND_IN).join("new-host"))
-            .args([state.as_os_str().to_str().unwrap(), system, name])
-            .args(ports)
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{made:?}");
-        let host = Host { state };
-        host.set("pace", "0.02");
-        host
-    }
-
-    fn set(&self, file: &str, text: &str) {
-        fs::write(self.state.join(file), format!("{text}\n")).unwrap();
-    }
-
-    fn read(&self, file: &str) -> String {
-        fs::read_to_string(self.state.join(file)).unwrap()
-    }
-
     fn run(&self, argv: &[&str]) -> Output {
-        Command::new("env")
-            .arg(format!("PATH={STAND_IN}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"))
-            .args(argv)
-            .env("BSD_HOST", &self.state)
-            .output()
-            .unwrap()
+        self.command(argv).output().unwrap()
     }
 
     fn ask(&self, facts: &mut Facts, question: &Question, kernel: Kernel) {
@@ -72,12 +40,6 @@ impl Host {
         };
         monitor.end(exit, false);
         monitor.report().clone()
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.state);
     }
 }
 

@@ -3,9 +3,11 @@
 #[cfg(test)]
 mod tests;
 
+use crate::dut::{PAUSE, mark};
 use crate::{ExecutionTarget, Fault, Finished, Interrupt, Left, Order, RemoteError, Result};
 use linerate_hosts::dut_changes::{INSTALLATION_NS, Input, Program, Step, Undoing};
 use linerate_hosts::phases::{Outcome, Status};
+use linerate_hosts::systems::Kernel;
 use linerate_linux::journal::Journal;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long one change may take, beside the time for the rules and entries that it loads.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -21,6 +23,8 @@ const LIMIT: Duration = Duration::from_secs(300);
 const RULE: Duration = Duration::from_millis(2);
 /// How long an installation may take, beside the time for its bytes to arrive; and its undoing.
 const INSTALLATION: Duration = Duration::from_nanos(INSTALLATION_NS);
+/// How long a host may take to be reached again after a change that cut the connection.
+const AGAIN: Duration = Duration::from_secs(30);
 /// Bytes of an image that arrive and are installed in a second, at least.
 const PACE: u64 = 1 << 20;
 /// The longest output that is read before a change: files and saved rule sets.
@@ -126,8 +130,35 @@ impl Changes {
         Ok(())
     }
 
-    fn apply(&self, step: &Step, interrupted: Interrupt<'_>) -> Result<Finished> {
-        self.run_within(self.limit(step.within_ns), &step.what, "set", &step.apply, interrupted)
+    fn apply(&mut self, step: &Step, interrupted: Interrupt<'_>) -> Result<Finished> {
+        let limit = self.limit(step.within_ns);
+        let made = self.run_within(limit, &step.what, "set", &step.apply, interrupted);
+        match made {
+            Err(_) if step.cuts && self.reach_again() => {
+                self.run_within(limit, &step.what, "set", &step.apply, interrupted)
+            }
+            made => made,
+        }
+    }
+
+    /// Makes another connection to a host whose connection is lost, if it is still in the same boot.
+    fn reach_again(&mut self) -> bool {
+        let ExecutionTarget::Ssh(connection) = &*self.place else { return false };
+        let (began, target) = (Instant::now(), connection.target().clone());
+        while self.place.lost().is_some() && began.elapsed() < AGAIN {
+            let Ok(place) = ExecutionTarget::connect(&target, None) else {
+                std::thread::sleep(PAUSE);
+                continue;
+            };
+            // Firewalls that cut connections are BSD's.
+            let now = mark(&place, Kernel::OpenBsd);
+            if !now.as_ref().zip(self.boot.as_ref()).is_none_or(|(now, then)| is_same_boot(now, then)) {
+                return false;
+            }
+            self.place = Arc::new(place);
+            return true;
+        }
+        false
     }
 
     fn limit(&self, within_ns: Option<u64>) -> Duration {
@@ -250,7 +281,7 @@ impl Changes {
     }
 
     /// Puts one change back. `false`: it was written down and never made, or a boot undoes it.
-    fn undo_one(&self, undoing: &Undoing) -> Result<bool> {
+    fn undo_one(&mut self, undoing: &Undoing) -> Result<bool> {
         if undoing.argv.is_empty() {
             return Ok(false);
         }
@@ -258,7 +289,11 @@ impl Changes {
             if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
         let program = Program { argv: undoing.argv.clone(), input };
         let limit = self.limit(undoing.within_ns);
-        match self.run_within(limit, &undoing.what, "put back", &program, None) {
+        let mut undone = self.run_within(limit, &undoing.what, "put back", &program, None);
+        if undone.is_err() && undoing.cuts && self.reach_again() {
+            undone = self.run_within(limit, &undoing.what, "put back", &program, None);
+        }
+        match undone {
             Ok(_) => Ok(true),
             Err(error) if error.fault == Fault::Failed && !undoing.made => Ok(false),
             Err(error) => Err(error),

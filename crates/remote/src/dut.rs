@@ -36,7 +36,7 @@ const COMMAND: Duration = Duration::from_secs(10);
 /// How long the program that turns the power off and on may take.
 const POWER: Duration = Duration::from_secs(120);
 /// Between two tries to reach a host.
-const PAUSE: Duration = Duration::from_millis(250);
+pub(crate) const PAUSE: Duration = Duration::from_millis(250);
 /// How long one try may take.
 const TRY: Duration = Duration::from_secs(3);
 

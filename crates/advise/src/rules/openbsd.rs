@@ -25,7 +25,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "openbsd-ifq",
         until: Some((6, 1)),
-        outside: "From 6.2 on only packets for the host itself wait in this queue (ip_ours() in sys/netinet/ip_input.c): it is nothing to a router.",
+        outside: "From 6.2 on only packets for the host itself wait in this queue (ip_ours() in sys/netinet/ip_input.c): it is nothing to a router. 7.8 has room for 2,048.",
         topic: Topic::Queues,
         roles: FORWARDING,
         title: "Lengthen the queue of received packets: 256 for each interface",

@@ -115,16 +115,18 @@ pub fn losses(
         let value = |seen: &Seen| seen.links.get(link).and_then(|c| c.get(counter)).copied().unwrap_or(0);
         value(after).saturating_sub(value(before))
     };
-    let [before_it, ring, queue, behind_it] = match direction {
+    let [before_it, ring, software, queue, behind_it] = match direction {
         Direction::Reverse => [
             "between outside generator and DUT",
             "DUT out: receive ring full",
+            "DUT out: queue of received packets full",
             "DUT in: transmit queue full",
             "between DUT and inside receiver",
         ],
         _ => [
             "between generator and DUT",
             "DUT in: receive ring full",
+            "DUT in: queue of received packets full",
             "DUT out: transmit queue full",
             "between DUT and receiver",
         ],
@@ -132,6 +134,8 @@ pub fn losses(
     let [enters, leaves] =
         if direction == Direction::Reverse { [outside, inside] } else { [inside, outside] };
     let (entered, ring_full) = (grown(enters, "rx_packets"), grown(enters, "rx_missed"));
+    // OpenBSD's, and among those that entered.
+    let dropped = grown(enters, "rx_dropped");
     let (mut left, refused) = (grown(leaves, "tx_packets"), grown(leaves, "tx_dropped"));
     let (sent, unique) = (sent.frames, received.unique());
     let mut open = sent.saturating_sub(unique);
@@ -150,7 +154,8 @@ pub fn losses(
     };
     locate(ring, ring_full, Side::Dut, Cause::QueueFull);
     locate(before_it, sent.saturating_sub(entered + ring_full), Side::Tester, Cause::Dropped);
-    locate("inside the DUT", entered.saturating_sub(left + refused), Side::Dut, Cause::Unexplained);
+    locate(software, dropped, Side::Dut, Cause::QueueFull);
+    locate("inside the DUT", entered.saturating_sub(dropped + left + refused), Side::Dut, Cause::Unexplained);
     locate(queue, refused, Side::Dut, Cause::QueueFull);
     locate(behind_it, left.saturating_sub(unique), Side::Tester, Cause::Dropped);
     found

@@ -145,7 +145,14 @@ impl Configuration {
     }
 
     fn settings(&mut self, answer: &str) {
-        let found = sysctls(answer);
+        let mut found = sysctls(answer);
+        // OpenBSD has it in `kern.clockrate=tick = 10000, hz = 100, profhz = 1000, stathz = 100` alone.
+        if let Some(rates) = found.get("kern.clockrate")
+            && let Some(hz) = rates.split([',', '{']).find_map(|rate| rate.trim().strip_prefix("hz = "))
+        {
+            let hz = hz.to_string();
+            found.entry("kern.hz".into()).or_insert(hz);
+        }
         let number = |name: &str| found.get(name).and_then(|value| value.parse::<u64>().ok());
         let text = |name: &str| found.get(name).filter(|value| !value.is_empty()).cloned();
         let machine = &mut self.machine;
@@ -269,10 +276,10 @@ impl Configuration {
                 card.pause.tx = pause.tx.or(interface.pause.tx);
             }
         }
-        let mut name = "";
+        let (mut name, mut flags) = ("", "");
         for line in lines(answer) {
             if !line.starts_with([' ', '\t']) {
-                name = line.split_once(": ").map_or("", |(name, _)| name);
+                (name, flags) = line.split_once(": ").unwrap_or_default();
                 continue;
             }
             let (key, value) = line.trim().split_once([':', '=', ' ']).unwrap_or_default();
@@ -290,6 +297,25 @@ impl Configuration {
                             .map_or(word, |(_, ours)| ours);
                         card.features.insert(shown(ours), true);
                     }
+                }
+                // OpenBSD: what the card can do is on, but for LRO, which is a flag.
+                "hwfeatures" => {
+                    let Some(card) = self.card_mut(name) else { continue };
+                    let words = |text: &'_ str| -> Vec<String> {
+                        text.split(['<', '>', ',']).skip(1).map(String::from).collect()
+                    };
+                    let can = words(value);
+                    let has = |parts: &[&str]| {
+                        can.iter().any(|word| parts.iter().any(|part| word.starts_with(part)))
+                    };
+                    let lro = has(&["LRO"]) && words(flags).iter().any(|flag| flag == "LRO");
+                    let found = [
+                        ("rx-checksumming", has(&["CSUM_"])),
+                        ("tx-checksumming", has(&["CSUM_"])),
+                        ("tcp-segmentation-offload", has(&["TSOv"])),
+                        ("large-receive-offload", lro),
+                    ];
+                    card.features.extend(found.map(|(ours, on)| (ours.to_string(), on)));
                 }
                 "groups" if self.card(name).is_none() && self.links.len() < MOST_ENTRIES => {
                     let kind = value.split_ascii_whitespace().next().unwrap_or_default();
@@ -353,10 +379,13 @@ impl Configuration {
         }
     }
 
-    /// `irq11: em0:irq0     2    0`, `irq264: ix0:que 0   12  3`.
+    /// `irq11: em0:irq0     2    0`, `irq264: ix0:que 0   12  3`; of OpenBSD `irq65/em1   1007   10`, `irq65/vio0:1   3326   16`.
     fn vmstat(&mut self, answer: &str) {
         for line in lines(answer) {
-            let Some((number, rest)) = line.strip_prefix("irq").and_then(|line| line.split_once(": ")) else {
+            let rest = line.strip_prefix("irq");
+            let Some((number, rest)) =
+                rest.and_then(|rest| rest.split_once(": ").or_else(|| rest.split_once('/')))
+            else {
                 continue;
             };
             let Ok(number) = number.parse() else { continue };

@@ -293,7 +293,16 @@ impl Configuration {
             cards: interfaces.iter().map(card).collect(),
             ..Configuration::default()
         };
+        let is_off = |one: &Collected| {
+            one.command.starts_with("pfctl")
+                && matches!(&one.output, Ok(text) if text.contains("Status: Disabled"))
+        };
+        let pf_is_off = answers.iter().any(is_off);
         for Collected { command, output } in answers {
+            // Its rules are there, and not in force.
+            if pf_is_off && command.starts_with("pfctl") {
+                continue;
+            }
             let text = match output {
                 Ok(text) => text,
                 Err(why) => {

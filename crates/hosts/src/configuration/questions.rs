@@ -222,10 +222,10 @@ fn linux(interfaces: &[String]) -> Vec<Vec<String>> {
 }
 
 /// Routes by address family: those below `Internet:`, without the title of the columns.
-const ROUTES: &str = r#"netstat -rn | awk '/^Internet/ {f = $1; next} NF > 3 && f && $1 != "Destination" {n[f]++} END {for (f in n) print f, n[f]}'"#;
+const ROUTES: &str = r#"netstat -rn | awk '/^Internet/ {f = $1; next} NF > 3 && f && $1 != "Destination" && $3 !~ /[Llbmc]/ {n[f]++} END {for (f in n) print f, n[f]}'"#;
 
 /// How many neighbours are known, and how many are not.
-const BSD_NEIGHBOURS: &str = r#"{ arp -an; ndp -an; } 2>/dev/null | awk '/^Neighbor|^Host/ {next} /incomplete/ {n["INCOMPLETE"]++; next}
+const BSD_NEIGHBOURS: &str = r#"{ arp -an; ndp -an; } 2>/dev/null | awk '/^Neighbor|^Host/ || / l *$/ {next} /incomplete/ {n["INCOMPLETE"]++; next}
 /permanent| R *$/ {n["PERMANENT"]++; next} NF > 3 {n["REACHABLE"]++} END {for (s in n) print n[s], s}'"#;
 
 /// The states of ipf, and how many there may be.
@@ -265,7 +265,7 @@ const FREEBSD: &str = "-i hw.model hw.ncpu hw.physmem hw.clockrate hw.ibrs_disab
 
 /// The same for OpenBSD and NetBSD.
 const OPENBSD: &str = "hw.model hw.ncpu hw.ncpuonline hw.physmem hw.vendor hw.smt hw.cpuspeed hw.setperf hw.perfpolicy \
-    kern.osrelease kern.hz kern.timecounter kern.netlivelocks kern.pool_debug machdep.lidaction net.inet.ip net.inet6.ip6 \
+    kern.osrelease kern.clockrate kern.timecounter kern.netlivelocks kern.pool_debug machdep.lidaction net.inet.ip net.inet6.ip6 \
     net.inet.icmp net.inet.tcp net.inet.udp net.inet.carp net.inet.ipcomp net.bpf.bufsize net.pipex kern.bufcachepercent \
     kern.maxclusters ddb.panic machdep.allowaperture machdep.kbdreset vm.swapencrypt";
 
@@ -301,7 +301,15 @@ fn freebsd(interfaces: &[String]) -> Vec<Vec<String>> {
 
 fn openbsd() -> Vec<Vec<String>> {
     let words = |line: &str| line.split_ascii_whitespace().map(String::from).collect::<Vec<_>>();
-    let plain = ["ifconfig -a", "vmstat -i", "pfctl -s info", "pfctl -s memory", "pfctl -s rules"];
+    // hwfeatures leaves IPv6 addresses out.
+    let plain = [
+        "ifconfig -a hwfeatures",
+        "ifconfig -a",
+        "vmstat -i",
+        "pfctl -s info",
+        "pfctl -s memory",
+        "pfctl -s rules",
+    ];
     let scripts =
         [script(ROUTES, "routes", &[]), script(BSD_NEIGHBOURS, "neighbours", &[]), script(BOOT, "boot", &[])];
     [script(SYSTEM, "system", &[]), sysctls(words(OPENBSD))]

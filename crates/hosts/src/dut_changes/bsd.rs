@@ -6,6 +6,7 @@ use linerate_measure::experiment::System;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::{Feature, Interface, Settings};
+use std::net::Ipv6Addr;
 
 /// The file that the loader reads after its own configuration (loader.conf(5)).
 const LOADER: &str = "/boot/loader.conf.local";
@@ -79,6 +80,22 @@ type Flag = (&'static [&'static str], &'static str);
 /// TCP segmentation offload by IP version.
 const TSO: &[Flag] = &[(&["TSO4"], "tso4"), (&["TSO6"], "tso6")];
 
+/// Prints an interface's flags, if its card has large receive offload: ifconfig(8) of OpenBSD turns it on without an error, and without
+/// effect, where the card has none.
+const LRO_READ: &str = r#"said=$(ifconfig "$1" hwfeatures) || exit 1
+case $said in
+*hwfeatures=*[\<,]LRO[\>,]*) printf '%s\n' "$said" | head -n 1 ;;
+*) echo "$1 has no large receive offload: see its hwfeatures in ifconfig $1 hwfeatures" >&2; exit 1 ;;
+esac"#;
+
+/// The question for the flags of an interface before one is set so.
+fn flags_of(system: System, name: &str, given: &str) -> Program {
+    match (system, given) {
+        (System::OpenBsd, "tcplro") => Program::script(LRO_READ, [name]),
+        _ => Program::new(["ifconfig", name]),
+    }
+}
+
 /// The flags of a feature; none where drivers have sysctls for it, or nothing.
 fn flags(system: System, feature: Feature) -> &'static [Flag] {
     match (system, feature) {
@@ -101,7 +118,7 @@ pub(super) fn ifconfig(system: System, name: &str, given: &str) -> Option<Step> 
     let all = [Lro, RxChecksum, Tso, TxChecksum, VlanOffload, VlanTso].into_iter();
     let (shown, plain) =
         all.flat_map(|feature| flags(system, feature)).copied().find(|(_, known)| *known == plain)?;
-    let read = Read { program: Program::new(["ifconfig", name]), form: Form::Flag { shown, given: plain } };
+    let read = Read { program: flags_of(system, name, given), form: Form::Flag { shown, given: plain } };
     let set = |to: &str| Program::new(["ifconfig", name, to]);
     Some(Step::value(format!("{plain} of {name}"), read, set, given))
 }
@@ -134,45 +151,6 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
         list.refuse(format!("queues, interrupts and steering of {name}"), why);
     }
 }
-
-/// Prints whether pf is on, then its translations, rules, and tables with their addresses, each line with its kind. pfSense and
-/// OPNsense make theirs anew from their own configuration.
-const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off
-[ ! -x /etc/rc.filter_configure_sync ] && [ ! -x /usr/local/sbin/configctl ] || exit 0
-pfctl -s nat 2>/dev/null | sed 's/^/nat /'
-pfctl -s rules 2>/dev/null | sed 's/^/rule /'
-pfctl -s Tables 2>/dev/null | while read -r table _; do
-	echo "table $table"
-	pfctl -t "$table" -T show 2>/dev/null </dev/null | awk -v t="$table" '{ print "address", t, $1 }'
-done
-exit 0"#;
-/// Restores the state that [`PF_READ`] printed. The host's file comes first, if it can be loaded: options and queues are not
-/// printed. States are left alone: linerate's own connection has one.
-const PF_BACK: &str = r#"IFS= read -r on
-was=$(cat)
-part() { printf '%s\n' "$was" | sed -n "s/^$1 //p"; }
-is_on() { pfctl -s info 2>/dev/null | grep -q '^Status: Enabled'; }
-if [ "$on" != on ] && is_on; then pfctl -q -d || exit 1; fi
-if [ -x /etc/rc.filter_configure_sync ]; then /etc/rc.filter_configure_sync || exit 1
-elif [ -x /usr/local/sbin/configctl ]; then /usr/local/sbin/configctl filter reload || exit 1
-elif [ "$on$was" != off ] || pfctl -s info >/dev/null 2>&1; then
-	file=/dev/null
-	if [ -n "$(part nat)$(part rule)" ]; then file=$(sysrc -n pf_rules 2>/dev/null || echo /etc/pf.conf); fi
-	pfctl -q -f "$file" 2>/dev/null || pfctl -q -f /dev/null || exit 1
-	[ "$(pfctl -s nat)" = "$(part nat)" ] || part nat | pfctl -q -N -f - || exit 1
-	[ "$(pfctl -s rules)" = "$(part rule)" ] || part rule | pfctl -q -R -f - || exit 1
-	addresses() { printf '%s\n' "$was" | awk -v t="$1" '$1 == "address" && $2 == t { print $3 }'; }
-	part table | { failed=0
-		while read -r table; do
-			[ "$(pfctl -t "$table" -T show 2>/dev/null </dev/null | awk '{ print $1 }')" = "$(addresses "$table")" ] ||
-				addresses "$table" | pfctl -q -t "$table" -T replace -f - || failed=1
-		done
-		exit $failed
-	} || exit 1
-fi
-if [ "$on" = on ]; then is_on || pfctl -q -e; elif is_on; then pfctl -q -d; fi"#;
-/// pf on.
-const PF_ON: &str = r#"pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e"#;
 
 /// Whether a new ipfw accepts frames without a matching rule: otherwise it denies all, this connection too (ipfw(4)).
 const ACCEPTS: &str = "net.inet.ip.fw.default_to_accept";
@@ -208,13 +186,7 @@ fn turn_on(list: &mut List<'_>, firewall: Firewall, nat: bool) -> bool {
         Firewall::Pf => {
             // Undone last, when pf is off: a pf that is on is in use.
             list.module("pf", super::kinds::MODULE);
-            list.change(
-                "pf",
-                script(PF_READ),
-                Form::Whole,
-                script(PF_ON),
-                script(PF_BACK).reading(Input::Was),
-            );
+            super::pf::turn(list, true);
         }
         Firewall::Ipfw => {
             let read = Program::script(KENV_READ, [ACCEPTS]);
@@ -251,9 +223,18 @@ fn rule_set(list: &mut List<'_>, set: &RuleSet) {
 
 /// The programs that load a set's rules.
 fn written(list: &mut List<'_>, set: &RuleSet) {
+    let global = |text: &String| {
+        let address: Ipv6Addr = text.split(['/', '%']).next()?.parse().ok()?;
+        (!address.is_unicast_link_local()).then_some(address)
+    };
+    let address6 = list.target.outside.addresses.iter().find_map(global);
+    let set = &RuleSet { address6, ..set.clone() };
     for load in set.loads() {
         let what = format!("rule set by {}", load.program);
         super::shared::load(list, set.firewall, what, Program::loading(set, &load), &[]);
+    }
+    if set.firewall.is_pf() {
+        super::pf::forget(list);
     }
 }
 
@@ -263,35 +244,9 @@ fn part(list: &mut List<'_>, module: &str) {
     list.change(module, read, Form::Trimmed, apply, Program::script(PART_BACK, [WAS, module]));
 }
 
-/// Prints whether pf is on, then its rules.
-const OPENBSD_PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off
-pfctl -s rules 2>/dev/null; exit 0"#;
-/// The rules that [`OPENBSD_PF_READ`] printed, and on or off as it was. States are left alone: linerate's own connection has one. The host's
-/// file comes first, because tables, queues and options are not printed with the rules.
-const OPENBSD_PF_BACK: &str = r#"IFS= read -r was
-rules=$(cat)
-if [ -z "$rules" ]; then
-	pfctl -q -F rules
-else
-	[ ! -e /etc/pf.conf ] || pfctl -q -f /etc/pf.conf
-	[ "$(pfctl -s rules)" = "$rules" ] || printf '%s\n' "$rules" | pfctl -q -f - || exit 1
-fi
-is=$(pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off)
-[ "$is" = "$was" ] || if [ "$was" = on ]; then pfctl -q -e; else pfctl -q -d; fi"#;
-/// pf off.
-const PF_OFF: &str = r#"pfctl -s info | grep -q '^Status: Disabled' || pfctl -q -d"#;
-
 /// pf with the variant's rules; without rules it is off: the variant is a router without a firewall.
 fn openbsd_pf(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
-    let on = if rules.is_some() || file.is_some() { PF_ON } else { PF_OFF };
-    let script = |script| Program::script(script, [""; 0]);
-    list.change(
-        "pf",
-        script(OPENBSD_PF_READ),
-        Form::Whole,
-        script(on),
-        script(OPENBSD_PF_BACK).reading(Input::Was),
-    );
+    super::pf::turn(list, rules.is_some() || file.is_some());
     if let Some(file) = file {
         super::shared::load_rule_file(list, file);
     }
@@ -315,8 +270,8 @@ impl List<'_> {
     /// A feature, by ifconfig: shown under one of these names, set by that.
     fn flag(&mut self, name: &str, shown: &'static [&'static str], given: &'static str, on: bool) {
         let set = |to: &str| Program::new(["ifconfig", name, to]);
-        let (read, form) = (Program::new(["ifconfig", name]), Form::Flag { shown, given });
         let wanted = if on { given.to_string() } else { format!("-{given}") };
+        let (read, form) = (flags_of(self.target.system, name, &wanted), Form::Flag { shown, given });
         self.value(format!("{given} of {name}"), read, form, set, &wanted);
     }
 

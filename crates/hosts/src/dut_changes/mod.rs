@@ -9,6 +9,7 @@ mod bsd;
 mod event;
 mod kinds;
 mod linux;
+mod pf;
 mod shared;
 mod single;
 mod tables;
@@ -136,6 +137,8 @@ pub struct Step {
     pub undo: Undo,
     /// Time limit of either, in nanoseconds, if it is not the usual one.
     pub within_ns: Option<u64>,
+    /// Whether either may cut the connection over which it is made. Then it is made once more over another: it can be.
+    pub cuts: bool,
 }
 
 /// A change that has to be undone: an entry of a journal.
@@ -163,12 +166,22 @@ pub struct Undoing {
     /// Time limit in nanoseconds, if it is not the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_ns: Option<u64>,
+    /// Whether undoing may cut the connection: see [`Step::cuts`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cuts: bool,
 }
 
 impl Step {
     /// A change whose undoing takes the text that was read before.
     fn change(what: impl Into<String>, read: Read, apply: Program, back: Program) -> Step {
-        Step { what: what.into(), read: Some(read), apply, undo: Undo::Run(back), within_ns: None }
+        Step {
+            what: what.into(),
+            read: Some(read),
+            apply,
+            undo: Undo::Run(back),
+            within_ns: None,
+            cuts: false,
+        }
     }
 
     /// A value that is set in the same form as it is restored.
@@ -186,8 +199,8 @@ impl Step {
                 (argv, if let Input::Text(text) = input { text } else { String::new() })
             }
         };
-        let (what, within_ns) = (self.what.clone(), self.within_ns);
-        Some(Undoing { what, argv, input, within_ns, ..Undoing::default() })
+        let (what, within_ns, cuts) = (self.what.clone(), self.within_ns, self.cuts);
+        Some(Undoing { what, argv, input, within_ns, cuts, ..Undoing::default() })
     }
 }
 
@@ -312,7 +325,7 @@ struct List<'a> {
 
 impl List<'_> {
     fn add(&mut self, what: impl Into<String>, read: Option<Read>, apply: Program, undo: Undo) {
-        self.steps.steps.push(Step { what: what.into(), read, apply, undo, within_ns: None });
+        self.steps.steps.push(Step { what: what.into(), read, apply, undo, within_ns: None, cuts: false });
     }
 
     /// How long the step that was added last, and its undoing, may take.

@@ -302,6 +302,9 @@ pub fn load_rule_file(list: &mut List<'_>, file: &RuleFile) {
     let apply = Program::new(std::iter::once(program).chain(arguments.iter().copied()));
     let apply = apply.reading(Input::Text(file.mapped(&ends)));
     let what = format!("rule file {} by {program}", file.file);
+    if file.firewall.is_pf() {
+        return super::pf::load_file(list, what, file, &ends);
+    }
     if file.firewall == Firewall::Nftables {
         let back = Program::script(NFT_BACK, [""; 0]).reading(Input::Was);
         return list.change(what, Program::script(NFT_READ, [""; 0]), Form::Whole, apply, back);
@@ -322,7 +325,7 @@ pub fn load(list: &mut List<'_>, firewall: Firewall, what: String, apply: Progra
         }
         Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
         Firewall::Ipf => list.with_undo(what, apply, Program::new(["ipf", "-Fa"])),
-        // The undo of pf's own step restores it.
+        // The undo of pf's own step restores its rules.
         _ => list.add(what, None, apply, Undo::Stays),
     }
 }

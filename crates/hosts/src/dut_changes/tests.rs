@@ -147,8 +147,9 @@ fn firewalls_are_put_on_and_off() {
         lines(&with_rules(System::FreeBsd, Firewall::Pf, Kind::Stateful)),
         [
             "module pf: kldload -n pf / sh 7 kldunload pf",
-            "pf: sh / sh",
-            "rule set by pfctl: pfctl -f - / stays"
+            "pf: sh on / sh back 198.18.0.0/16 198.19.0.0/16",
+            "rule set by pfctl: pfctl -f - / stays",
+            "states of the test networks killed: sh forget 198.18.0.0/16 198.19.0.0/16 / stays",
         ]
     );
     let accepts = "net.inet.ip.fw.default_to_accept";
@@ -167,11 +168,15 @@ fn firewalls_are_put_on_and_off() {
     );
     assert_eq!(
         lines(&with_rules(System::OpenBsd, Firewall::Pf, Kind::Stateless)),
-        ["pf: sh / sh", "rule set by pfctl: pfctl -f - / stays"]
+        [
+            "pf: sh on / sh back 198.18.0.0/16 198.19.0.0/16",
+            "rule set by pfctl: pfctl -f - / stays",
+            "states of the test networks killed: sh forget 198.18.0.0/16 198.19.0.0/16 / stays",
+        ]
     );
     // Without rules, OpenBSD's pf is turned off, since it is on by default.
     let none = steps(&Settings::default(), None, &target(System::OpenBsd)).unwrap();
-    assert_eq!(lines(&none), ["pf: sh / sh"]);
+    assert_eq!(lines(&none), ["pf: sh off / sh back 198.18.0.0/16 198.19.0.0/16"]);
     assert_eq!(steps(&Settings::default(), None, &target(System::FreeBsd)).unwrap(), Steps::default());
 }
 
@@ -296,11 +301,11 @@ fn rule_files_of_users_are_loaded_and_the_host_s_rules_come_back() {
     let read = iptables.steps[0].read.as_ref().unwrap();
     assert_eq!(read.program.argv[4..], ["iptables-save", "filter", "raw"]);
     let pf = "ext=\"em0\"\npass out on $ext from 10.0.0.0/8 nat-to ($ext)\n";
-    for (system, last) in [
-        (System::FreeBsd, "rule file own.rules by pfctl: pfctl -f - / stays"),
-        (System::OpenBsd, "rule file own.rules by pfctl: pfctl -f - / stays"),
-    ] {
-        let steps = of(system, pf);
+    for system in [System::FreeBsd, System::OpenBsd] {
+        let mut steps = of(system, pf);
+        assert!(lines(&steps).last().unwrap().starts_with("states of the test networks killed"));
+        steps.steps.pop();
+        let last = "rule file own.rules by pfctl, after two rules that pass linerate's ssh: sh file / stays";
         assert_eq!(lines(&steps).last().unwrap(), last);
         assert!(steps.steps.iter().any(|step| step.what == "pf"));
         assert!(loaded(&steps).starts_with("ext=\"ix1\""), "{}", loaded(&steps));

@@ -1,6 +1,7 @@
 //! Ways: through the DUT, and between hosts whose tools send by their system's own stack.
 
 use super::{Findings, Station, alike, is_link_local, ports};
+use crate::systems::Kernel;
 use crate::systems::question::forwarding;
 use crate::systems::{Facts, Interface};
 use linerate_plan::Backend;
@@ -103,6 +104,11 @@ fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, out: &mut Findings) {
         if let Some(value) = dut.facts.number(key).filter(|v| wanted && *v == 0) {
             out.fault(host, "it does not forward")
                 .evidence(format!("{key} is {value}"))
+                .remedy(format!("sysctl {key}=1"));
+        }
+        if kernel == Kernel::OpenBsd && wanted && dut.facts.number(key) == Some(2) {
+            out.fault(host, "it forwards IPsec packets only")
+                .evidence(format!("{key} is 2 (sysctl(2) of OpenBSD)"))
                 .remedy(format!("sysctl {key}=1"));
         }
     }

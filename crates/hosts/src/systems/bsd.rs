@@ -158,8 +158,12 @@ fn row(line: &str) -> Option<Neighbour> {
         return None;
     }
     let interface = words.next().filter(|w| is_name(w))?.to_string();
-    let permanent = words.any(|w| w == "permanent");
-    Some(Neighbour { address, mac, interface, permanent })
+    let rest: Vec<&str> = words.collect();
+    // The host's own addresses are among them, flagged so.
+    (rest.last() != Some(&"l")).then(|| {
+        let permanent = rest.contains(&"permanent");
+        Neighbour { address, mac, interface, permanent }
+    })
 }
 
 /// The answer of `route -n get ADDRESS`: lines `  interface: igb2`.
@@ -174,12 +178,12 @@ pub fn way(text: &str) -> Option<Way> {
 }
 
 /// Rows of `netstat -i` with -b and -d in any combination, of FreeBSD, OpenBSD and NetBSD: those of the interfaces themselves,
-/// `<Link#2>`, not those of their addresses. Each with its columns by name.
+/// `<Link#2>`, not those of their addresses. Each with its columns by name. OpenBSD's has drops and errors in tables of their own.
 ///
 /// The header names the columns; as `Address` may be empty, they are counted from the right.
 pub fn link_rows(text: &str) -> BTreeMap<&str, BTreeMap<&str, u64>> {
     let mut columns: Vec<&str> = Vec::new();
-    let mut all = BTreeMap::new();
+    let mut all: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
     for line in lines(text) {
         let words: Vec<&str> = line.split_ascii_whitespace().take(32).collect();
         if words.first() == Some(&"Name") {
@@ -195,13 +199,17 @@ pub fn link_rows(text: &str) -> BTreeMap<&str, BTreeMap<&str, u64>> {
         let values = columns.iter().zip(&words[words.len() - columns.len()..]);
         let numbers = values.filter_map(|(column, value)| Some((*column, value.parse().ok()?)));
         if is_name(name) {
-            all.entry(name).or_insert_with(|| numbers.collect());
+            let row = all.entry(name).or_default();
+            numbers.for_each(|(column, value)| {
+                row.entry(column).or_insert(value);
+            });
         }
     }
     all
 }
 
-/// The counters of [`link_rows`] that all systems have.
+/// The counters of [`link_rows`] that all systems have. OpenBSD counts frames that found its software queue full among those that came
+/// in, and once more as `Idrop`: they are `rx_dropped`, and not `rx_missed`.
 pub fn counters(text: &str) -> BTreeMap<String, Counters> {
     // Names differ between systems; none has two of a kind.
     let sums: [&[&str]; 4] = [
@@ -214,7 +222,12 @@ pub fn counters(text: &str) -> BTreeMap<String, Counters> {
         let sum =
             |names: &[&str]| names.iter().filter_map(|n| row.get(n).copied()).reduce(u64::saturating_add);
         let counted = COUNTERS.iter().zip(sums).filter_map(|(name, of)| Some((name.to_string(), sum(of)?)));
-        (name.to_owned(), counted.collect())
+        let mut counted: Counters = counted.collect();
+        if let Some(dropped) = row.get("Idrop").filter(|_| row.contains_key("Odrop")) {
+            counted.insert("rx_dropped".into(), *dropped);
+            counted.insert("rx_missed".into(), row.get("Ierrs").copied().unwrap_or(0));
+        }
+        (name.to_owned(), counted)
     };
     link_rows(text).into_iter().map(of).collect()
 }

@@ -140,8 +140,9 @@ pub struct Facts {
     pub sudo: Option<bool>,
     pub cpus: Option<u32>,
     pub interfaces: Vec<Interface>,
-    /// By interface: frames that came in (`rx_packets`), came in with errors or found no room (`rx_missed`), went out (`tx_packets`), were to
-    /// go out and did not (`tx_dropped`); without those that the system does not count.
+    /// By interface: frames that came in (`rx_packets`), came in with errors or found no room (`rx_missed`), came in and found the system's
+    /// own queue full (`rx_dropped`, also among `rx_packets`), went out (`tx_packets`), were to go out and did not (`tx_dropped`); without
+    /// those that the system does not count.
     pub counters: BTreeMap<String, Counters>,
     /// Counters of protocols, such as `ip: packets forwarded`.
     pub statistics: BTreeMap<String, u64>,

@@ -250,7 +250,7 @@ fn counters_whatever_the_columns() {
     let statistics = "ip:\n\t12 total packets received\n\t3 packets forwarded (3 packets fast forwarded)\nudp:\n\t0 datagrams\nx\n";
     let all = text::statistics(statistics);
     assert_eq!((all.len(), all["udp: datagrams"]), (3, 0));
-    assert_eq!(all["ip: packets forwarded (3 packets fast forwarded)"], 3);
+    assert_eq!(all["ip: packets forwarded (N packets fast forwarded)"], 3);
 }
 
 #[test]

@@ -84,7 +84,8 @@ pub fn read_only_root(text: &str) -> Option<bool> {
     Some(last.split(',').map(str::trim).any(|o| o == "read-only" || o == "ro"))
 }
 
-/// Lines `12 packets forwarded` below a protocol's name: the counters by protocol and name, such as `ip: packets forwarded`.
+/// Lines `12 packets forwarded` below a protocol's name: the counters by protocol and name, such as `ip: packets forwarded`. Further numbers
+/// are no part of a name, which must stay the same while they grow: `713 acks (for 182459 bytes)` is `tcp: acks (for N bytes)`.
 pub fn statistics(text: &str) -> BTreeMap<String, u64> {
     let mut protocol = "";
     let mut all = BTreeMap::new();
@@ -97,10 +98,18 @@ pub fn statistics(text: &str) -> BTreeMap<String, u64> {
             && !protocol.is_empty()
             && all.len() < MOST_ENTRIES
         {
-            all.insert(format!("{protocol}: {}", shown(what)), count);
+            let words: Vec<String> = shown(what).split(' ').map(without_number).collect();
+            all.insert(format!("{protocol}: {}", words.join(" ")), count);
         }
     }
     all
+}
+
+/// `N` for a number, in brackets, too.
+fn without_number(word: &str) -> String {
+    let digits = word.trim_matches(|c: char| c.is_ascii_punctuation());
+    let is_number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
+    if is_number { word.replace(digits, "N") } else { word.into() }
 }
 
 /// `==> /etc/version <==` stands before each file that there is.

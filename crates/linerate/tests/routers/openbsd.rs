@@ -27,6 +27,12 @@ fn pf_is_put_back_as_it_was() {
         let case = format!("{pf}, {rules:?}, {file}");
         bsd.set("router", "pf", pf);
         std::fs::write(bsd.state("router").join("pf.rules"), rules).unwrap();
+        let tables = bsd.state("router").join("pf.tables");
+        let _ = std::fs::remove_dir_all(&tables);
+        std::fs::create_dir(&tables).unwrap();
+        if !rules.is_empty() {
+            std::fs::write(tables.join("bad"), "").unwrap();
+        }
         let own = if file { format!("# its own\n{RULES}") } else { "pass\n".into() };
         std::fs::write(bsd.state("router").join("root/etc/pf.conf"), own).unwrap();
         let records = format!("records-{number}");
@@ -42,4 +48,31 @@ fn pf_is_put_back_as_it_was() {
         assert_eq!([bsd.read("router", "pf").trim(), &bsd.read("router", "pf.rules")], [pf, rules], "{case}");
     }
     assert_eq!(bsd.loads(), 0);
+}
+
+/// Rules that cut an ssh connection without a state.
+const BLOCKS: &str = "block return all\npass in proto tcp from any to any port 22 flags S/SA\n";
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_firewall_that_is_turned_on_again_does_not_end_the_campaign() {
+    // Its rules give the connection a state first; and where it is cut all the same, linerate makes another.
+    for cuts in [false, true] {
+        let bsd = Bsd::with_openbsd();
+        bsd.set("router", "pf", "on");
+        for file in ["pf.rules", "root/etc/pf.conf"] {
+            std::fs::write(bsd.state("router").join(file), BLOCKS).unwrap();
+        }
+        if cuts {
+            bsd.set("router", "cuts", "once");
+        }
+        bsd.write("plan.toml", &plan().replace("blocks = 1", "blocks = 2"));
+        let ended = bsd.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
+        let log = bsd.log("router");
+        assert!(ended.status.success(), "{}{}{log:?}", ended.stdout, ended.stderr);
+        let trials = super::trials(&bsd.scratch.file("records"));
+        assert!(trials.len() == 4 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
+        assert_eq!(log.iter().filter(|line| line.contains("is cut")).count(), usize::from(cuts), "{log:?}");
+        assert_eq!([bsd.read("router", "pf").trim(), &bsd.read("router", "pf.rules")], ["on", BLOCKS]);
+    }
 }

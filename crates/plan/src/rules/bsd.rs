@@ -55,11 +55,15 @@ fn options(set: &RuleSet, out: &mut impl Write) -> Result<()> {
 fn translation(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     let interface = set.interface.as_deref().unwrap_or_default();
     for inside in set.versions().map(|version| INSIDE_NETWORKS[version]) {
+        let to = match set.address6.filter(|_| inside.contains(':')) {
+            Some(address) => address.to_string(),
+            None => interface.into(),
+        };
         match set.firewall {
             Firewall::OpenbsdPf => {
-                writeln!(out, "match out on {interface} from {inside} to any nat-to {interface}")?
+                writeln!(out, "match out on {interface} from {inside} to any nat-to {to}")?
             }
-            _ => writeln!(out, "nat on {interface} from {inside} to any -> {interface}")?,
+            _ => writeln!(out, "nat on {interface} from {inside} to any -> {to}")?,
         }
     }
     Ok(())
@@ -176,6 +180,12 @@ mod tests {
         assert_eq!(text(&openbsd), format!("{expected}{passes}"));
         let v6 = RuleSet { families: Some(Families::Ipv6), ..nat };
         assert!(text(&v6).starts_with("nat on ix0 from 2001:2::/49 to any -> ix0\n"));
+        // em2 is fe80::b:5dff:fe00:3, too (openbsd-7.8/em/pf-rule-sets.txt of the corpus).
+        let address6 = Some("2001:2:0:8000::1".parse().unwrap());
+        let both = RuleSet { families: Some(Families::Both), address6, ..v6 };
+        let expected = "nat on ix0 from 198.18.0.0/16 to any -> ix0\n\
+            nat on ix0 from 2001:2::/49 to any -> 2001:2:0:8000::1\n";
+        assert!(text(&both).starts_with(expected), "{}", text(&both));
     }
 
     #[test]

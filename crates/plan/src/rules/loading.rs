@@ -1,6 +1,6 @@
 //! The programs that load a rule set, the system settings that it needs, and notes for a reader.
 
-use super::{Firewall, IpfwFormat, PF_DEFAULT_REQUEST, RuleSet, TEST_NETWORKS};
+use super::{Firewall, IpfwFormat, Kind, PF_DEFAULT_REQUEST, RuleSet, TEST_NETWORKS};
 use linerate_calc::states::{IPFW_DEFAULT_BUCKETS, conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -114,6 +114,13 @@ impl RuleSet {
                 lines.extend(self.about_entries());
                 lines.extend(self.about_loading());
                 lines.extend(self.about_settings());
+                if self.firewall.is_pf()
+                    && self.kind == Kind::Nat
+                    && self.address6.is_none()
+                    && self.families().has_v6()
+                {
+                    lines.push("IPv6: pf translates to link-local addresses of the interface, too. Write its global address in place of the last name.".into());
+                }
             }
             Part::Ipset => lines.push("Load: ipset restore < THIS-FILE, before the rules".into()),
             Part::Sysctl => match (self.sysctls().is_empty(), self.firewall.is_linux()) {

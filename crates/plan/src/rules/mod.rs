@@ -22,6 +22,7 @@ pub use loading::{Load, Part};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
+use std::net::Ipv6Addr;
 
 /// Rules that match nothing, at most.
 pub const MAX_RULES: u32 = 100_000;
@@ -176,6 +177,9 @@ pub struct RuleSet {
     pub hash_sized: bool,
     /// The interface of translated frames towards the receiver; `None` for the embedded lab's.
     pub interface: Option<String>,
+    /// This interface's IPv6 address, where it is known: its name means link-local addresses to pf, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address6: Option<Ipv6Addr>,
     /// Whether pf may make a table of the rules, as it does by default.
     #[serde(default = "yes")]
     pub optimize: bool,
@@ -203,6 +207,7 @@ impl RuleSet {
             states: None,
             hash_sized: true,
             interface: None,
+            address6: None,
             optimize: true,
             ipfw_format: IpfwFormat::default(),
         }

@@ -203,7 +203,7 @@ prop_compose! {
         RuleSet {
             firewall: Firewall::all().nth(firewall).unwrap(),
             kind: [Kind::Stateless, Kind::Stateful, Kind::Nat][kind],
-            families, rules_before, table, seed, hit, states, hash_sized, interface, optimize,
+            families, rules_before, table, seed, hit, states, hash_sized, interface, optimize, address6: None,
             entries: if hosts { EntryKind::Hosts } else { EntryKind::Networks },
             ipfw_format: if commands { IpfwFormat::Commands } else { IpfwFormat::Script },
         }

@@ -15,6 +15,7 @@ use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::output::tell;
 use anyhow::{Result, anyhow, bail};
 use linerate_hosts::agent::merge::{self, Seen};
+use linerate_hosts::counters;
 use linerate_hosts::dut_changes::{Input, Step, Steps};
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::trial::under_load;
@@ -27,6 +28,7 @@ use linerate_measure::trial::{Shape, Timing};
 use linerate_plan::campaign::{Campaign, Collect};
 use linerate_plan::lab::Host;
 use linerate_plan::names::Named;
+use linerate_plan::rules::Kind;
 use linerate_plan::settings::{Befalls, Event};
 use linerate_remote::agents::Flown;
 use linerate_remote::dut::RemoteDut;
@@ -99,6 +101,8 @@ struct HostSlot {
     states: Option<States>,
     /// The command that makes the DUT forget its states.
     forget: Option<&'static str>,
+    /// Whether its rules are pf's, and make no states.
+    stateless_pf: bool,
     /// What befalls the DUT in trials that want an event.
     event: Option<Event>,
 }
@@ -121,6 +125,10 @@ impl HostSlot {
             flows: if all { flows } else { flows.min(ENOUGH_TO_LEARN) },
             states,
             forget: settings.forget(),
+            stateless_pf: settings
+                .rules
+                .as_ref()
+                .is_some_and(|rules| rules.firewall.is_pf() && rules.kind == Kind::Stateless),
             event: settings.event.clone(),
         }
     }
@@ -285,7 +293,11 @@ impl Hosts {
         // The device answers again: its counters have been read.
         let found = collectors.map(Collectors::after).unwrap_or_default();
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
-        let Flown { outcome, sent, received, clocks, stamped, cpus, .. } = flown;
+        let Flown { mut outcome, sent, received, clocks, stamped, cpus, .. } = flown;
+        if slot.stateless_pf && event.is_none() {
+            let passed = received.iter().map(PortCounters::unique).sum();
+            outcome.faults.extend(counters::past_the_rules(&accounts[0].dut, passed));
+        }
         let fresh = self.learned.get_mut(&slot.kind).and_then(Option::as_mut);
         // Each flow is in one of these frames, which open or renew connections.
         let states = slot.states.map(|wanted| after_load(wanted, fresh, began, sent[0].frames));
