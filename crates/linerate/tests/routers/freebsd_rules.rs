@@ -32,6 +32,12 @@ struct Pf {
     skip: String,
 }
 
+fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
 impl Pf {
     fn of(bsd: &Bsd) -> Pf {
         let read = |file| bsd.read("router", file);
@@ -39,7 +45,8 @@ impl Pf {
             on: read("pf").trim() == "on",
             nat: read("pf.nat"),
             rules: read("pf.rules"),
-            bad: read("pf.tables/bad"),
+            // pf keeps addresses in no order of files.
+            bad: sorted(&read("pf.tables/bad")),
             skip: read("pf.skip"),
         }
     }
