@@ -241,6 +241,13 @@ fn a_firewall_that_does_not_come_back_is_left_closed() {
 fn states_do_not_outlive_the_rules_that_made_them_and_ssh_s_stay() {
     for system in SYSTEMS {
         let pf = Pf::new(system, "states");
+        // No limit can be below the number of states that there are.
+        let own = pf.host.state.join("pf.conf");
+        let text = fs::read_to_string(&own).unwrap().replace("states 300000", "states 2");
+        fs::write(&own, text).unwrap();
+        fs::write(pf.host.state.join("pf.states"), "").unwrap();
+        pf.does(&["pfctl", "-f", own.to_str().unwrap()]);
+        fs::write(pf.host.state.join("pf.states"), STATES).unwrap();
         let undoing = pf.make(&pf.steps(Some(stateless()), None));
         assert_eq!(pf.host.read("pf.states"), "10.0.0.1 10.0.0.2\n", "{system}");
         fs::write(pf.host.state.join("pf.states"), STATES).unwrap();

@@ -185,6 +185,18 @@ restoring() {
 		;;
 	esac
 }
+# Loads that. No limit can be below what there is: states that are killed go within seconds.
+load() {
+	tries=0
+	until said=$(restoring | pfctl -q -f - 2>&1); do
+		case $said in
+		*exceeds*) [ $tries -lt 20 ] || return 1 ;;
+		*) return 1 ;;
+		esac
+		sleep 1
+		tries=$((tries + 1))
+	done
+}
 # What differs between $state and $now, without the options that let nothing pass.
 differences() {
 	{
@@ -258,8 +270,9 @@ back)
 		exit 0
 	fi
 	# Options that nothing prints. FreeBSD's pfctl takes them all from each file that it loads.
+	forget "$@"
 	pfctl -q -F Reset >/dev/null 2>&1
-	restoring | pfctl -q -f - || close_it "they could not be loaded"
+	load || close_it "they could not be loaded: $said"
 	if [ "$on" = absent ]; then exit 0; fi
 	now=$(state)
 	printf '%s\n%s\n' "$state" "$now" | awk -F "$tab" '($1 == "rule" || $1 == "nat" || $1 == "table") && $2 != "" { print $2 }' | sort -u |

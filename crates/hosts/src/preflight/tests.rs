@@ -4,6 +4,7 @@ use super::*;
 use crate::systems::{Silence, Unanswered, Way};
 use linerate_plan::Severity;
 use linerate_plan::lab::EXAMPLE;
+use linerate_plan::lab::OperatingSystem;
 
 /// ifconfig of a host with two test interfaces.
 fn ifconfig(ports: [(&str, &str, &str, &str); 2]) -> String {
@@ -272,6 +273,16 @@ fn one_thing_wrong_at_a_time() {
             },
             Severity::Fault,
             "it does not forward",
+            "sysctl net.inet.ip.forwarding=1",
+        ),
+        (
+            "router",
+            |f| {
+                f.system.as_mut().unwrap().system = OperatingSystem::OpenBsd;
+                f.sysctls.insert("net.inet.ip.forwarding".into(), "2".into());
+            },
+            Severity::Fault,
+            "it forwards IPsec packets only",
             "sysctl net.inet.ip.forwarding=1",
         ),
         ("tester", |f| f.programs.clear(), Severity::Fault, "pkt-gen is not there", "install it"),
