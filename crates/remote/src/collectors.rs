@@ -22,6 +22,9 @@ const MOST: usize = 64 * 1024;
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 /// How long commands may take to begin, all together.
 const BEGIN_WITHIN: Duration = Duration::from_secs(10);
+/// How long commands may take to end once they are told to, and how long a profiler may, which then looks up the names of all functions.
+const END_WITHIN: Duration = Duration::from_secs(2);
+const PROFILE_WITHIN: Duration = Duration::from_secs(120);
 
 /// Commands that run on a host while a load does. When this is dropped, they are ended.
 pub struct UnderLoad {
@@ -30,6 +33,8 @@ pub struct UnderLoad {
     /// Bytes of their output that are kept.
     most: usize,
     begins: Begins,
+    /// How long they may take to end.
+    grace: Duration,
     end: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Ended>>,
 }
@@ -61,13 +66,21 @@ impl UnderLoad {
     /// Lines for the shell, each in a session of its own.
     pub fn new(host: Observed, commands: Vec<String>) -> UnderLoad {
         let (most, begins) = (MOST, Begins::Started);
-        UnderLoad { host, commands, most, begins, end: Arc::default(), threads: Vec::new() }
+        UnderLoad {
+            host,
+            commands,
+            most,
+            begins,
+            grace: END_WITHIN,
+            end: Arc::default(),
+            threads: Vec::new(),
+        }
     }
 
-    /// One line, of whose output so many bytes are kept.
+    /// One line for a profiler, of whose output so many bytes are kept.
     pub(crate) fn one(host: Observed, command: String, most: usize, begins: Begins) -> UnderLoad {
         let mut under = UnderLoad::new(host, vec![command]);
-        (under.most, under.begins) = (most, begins);
+        (under.most, under.begins, under.grace) = (most, begins, PROFILE_WITHIN);
         under
     }
 }
@@ -81,10 +94,10 @@ impl Collector for UnderLoad {
     fn before(&mut self) -> Result<(), String> {
         let (begun, all_begun) = channel();
         for command in std::mem::take(&mut self.commands) {
-            let (host, most, begins) = (self.host.clone(), self.most, self.begins);
+            let (host, most, begins, grace) = (self.host.clone(), self.most, self.begins, self.grace);
             let (end, begun) = (Arc::clone(&self.end), begun.clone());
             self.threads.push(thread::spawn(move || {
-                let watched = Watched { end: &end, begun: Some(begun), begins };
+                let watched = Watched { end: &end, begun: Some(begun), begins, grace };
                 let output = host.run(&command, Duration::MAX, most, Some(watched));
                 (command, output)
             }));
@@ -316,7 +329,8 @@ impl Observed {
         mut watched: Option<Watched<'_>>,
     ) -> Result<[String; 2], String> {
         let order = Order::program(&["sh", "-c", command]).within(limit).by_sudo(self.sudo);
-        let order = Order { stop: Signal::Interrupt, ..order };
+        let grace = watched.as_ref().map_or(order.grace, |watched| watched.grace);
+        let order = Order { stop: Signal::Interrupt, grace, ..order };
         let mut kept = [Output::new(most), Output::new(MOST)];
         let end = watched.as_ref().map(|watched| watched.end);
         let mut each = |heard| {
@@ -348,6 +362,7 @@ struct Watched<'a> {
     end: &'a AtomicBool,
     begun: Option<Sender<()>>,
     begins: Begins,
+    grace: Duration,
 }
 
 /// Why a command has no output; `said`: its errors.

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How often is looked at the clock.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time from the request to end until a command is killed, and then until it is given up.
-const GRACE_NS: u64 = 2_000_000_000;
+const GRACE: Duration = Duration::from_secs(2);
 /// Keeps its input in a new file, whose name it prints; keeps nothing where not all has arrived.
 const SPOOL: &str = r#"
 IFS= read -r size && umask 077 && f=$(mktemp /tmp/linerate.XXXXXXXX) || exit 1
@@ -36,6 +36,8 @@ pub struct Order {
     pub most_output: usize,
     /// The first signal, if it has to end early.
     pub stop: Signal,
+    /// How long it may take to end after each signal.
+    pub grace: Duration,
     /// Whether it is run by `sudo -n`, with the shell that supervises it: that could not end it otherwise.
     pub sudo: bool,
 }
@@ -44,7 +46,14 @@ impl Order {
     /// A command that may take half a minute, of whose outputs 64 KiB each are kept.
     pub fn new(command: impl Into<String>) -> Order {
         let (limit, most_output) = (Duration::from_secs(30), 64 * 1024);
-        Order { command: command.into(), limit, most_output, stop: Signal::Terminate, sudo: false }
+        Order {
+            command: command.into(),
+            limit,
+            most_output,
+            stop: Signal::Terminate,
+            grace: GRACE,
+            sudo: false,
+        }
     }
 
     /// A program with its arguments, in place of the shell.
@@ -151,7 +160,8 @@ impl ExecutionTarget {
         each: &mut dyn FnMut(Heard),
     ) -> Result<Outcome> {
         let kind = if input.is_some() { Kind::Fed } else { Kind::Watched };
-        let supervision = Supervision::new(u64::try_from(order.limit.as_nanos()).ok(), GRACE_NS);
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).ok();
+        let supervision = Supervision::new(ns(order.limit), ns(order.grace).unwrap_or(u64::MAX));
         let mut session = Session::start_as(self, kind, &order.command, order.sudo, supervision)?;
         let mut input = input.map(Feed::of);
         loop {

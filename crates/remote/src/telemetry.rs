@@ -94,9 +94,9 @@ impl Probed {
 fn profiler(kernel: Kernel) -> Result<String, String> {
     match kernel {
         // The interrupt goes to the shell alone. perf starts its command once it samples, and ends its file when it is told to end; then
-        // the shell prints it.
+        // the shell prints it. -N: perf makes no ~/.debug, where it would keep copies of programs.
         Kernel::Linux => Ok(format!(
-            "f=$(mktemp) || exit; perf record -q -a -g --all-kernel -F 997 -o \"$f\" -- sh -c 'echo {BEGUN} >&2; exec sleep 3600' \
+            "f=$(mktemp) || exit; perf record -q -a -g --all-kernel -BN -F 997 -o \"$f\" -- sh -c 'echo {BEGUN} >&2; exec sleep 3600' \
              >/dev/null & p=$!; trap 'kill -TERM $p' INT TERM; wait $p; wait $p; perf script -i \"$f\"; rm -f \"$f\""
         )),
         // DTrace prints its aggregations when it is interrupted. arg0 is the kernel's program counter, 0 in user space.
@@ -386,6 +386,29 @@ mod tests {
         assert!(why.contains("mib:ip:count:ips_bad* does not match any probes"), "{why}");
         let why = probed(script(), waited, &[("locks", ""), ("drops", "")], "pf\n").unwrap_err();
         assert!(why.contains("DTrace is not loaded there") && why.contains("kldload dtraceall"), "{why}");
+    }
+
+    /// A profiler that takes longer to end than other commands may.
+    #[test]
+    fn a_profile_is_waited_for() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("linerate-perf-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let perf = "#!/bin/sh\ncase $1 in\nrecord) trap 'sleep 3; exit' TERM; echo begun >&2; sleep 3600 & wait ;;\n\
+            script) printf 'swapper 0 [000] 1.0: 1 cycles:\\n\\tffffffff8103ce3b ip_forward+0x1 ([kernel.kallsyms])\\n\\n' ;;\nesac\n";
+        let path = folder.join("perf");
+        std::fs::write(&path, perf).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let target = ExecutionTarget::Here { name: "router".into(), netns: None };
+        let host = Observed { target: Arc::new(target), sudo: false };
+        let command = format!("PATH={}:$PATH; {}", folder.display(), profiler(Kernel::Linux).unwrap());
+        let under = Ok(UnderLoad::one(host, command, MOST_STACKS, Begins::Announced));
+        let mut probed = Probed { name: profile::NAME, under, read: sampled };
+        probed.before().unwrap();
+        let found = probed.after();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let Ok([Artefact::Profile(Sampled { profile, .. })]) = found.as_deref() else { panic!("{found:?}") };
+        assert_eq!(profile.lines(), ["swapper;ip_forward 1"]);
     }
 
     #[test]
