@@ -3,7 +3,7 @@
 use crate::host::{Host, Version, driver};
 use crate::item::{Basis, Item, Measured, Role, Runtime, Setting, State, Topic};
 use crate::setting::patch;
-use linerate_hosts::configuration::{Card, Interrupt};
+use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel;
 
 /// A rule. [`RULE`] has what most rules share.
@@ -29,6 +29,8 @@ pub struct Rule {
     pub covers: &'static [&'static str],
     /// The facts that it follows from; `None`: it does not apply.
     pub when: fn(&Host) -> Option<String>,
+    /// The facts by which a card needs it; `None`: this card does not, and stays as it is.
+    pub needs: fn(&Host, &Card) -> Option<String>,
     pub why: &'static str,
     pub measured: &'static [Effect],
     /// The expected gain where nobody measured it, as a share.
@@ -164,6 +166,7 @@ pub const RULE: Rule = Rule {
     sets: &[],
     covers: &[],
     when: always,
+    needs: |_, _| Some(String::new()),
     why: "",
     measured: &[],
     prior: 0.01,
@@ -186,7 +189,10 @@ impl Rule {
         if host.kernel != self.on || !self.roles.contains(&host.role) {
             return None;
         }
-        let cards = host.cards_of(self.drivers);
+        let needs = |card: &&'_ Card| (self.needs)(host, card);
+        let needing: Vec<(&Card, String)> =
+            host.cards_of(self.drivers).into_iter().filter_map(|card| Some((card, needs(&card)?))).collect();
+        let cards: Vec<&Card> = needing.iter().map(|(card, _)| *card).collect();
         if !self.drivers.is_empty() && cards.is_empty() {
             return None;
         }
@@ -214,8 +220,10 @@ impl Rule {
                 ..self.plain(host)
             });
         }
-        let evidence = (self.when)(host)?;
-        let evidence = Some(evidence).filter(|text| !text.is_empty());
+        let mut evidence = vec![(self.when)(host)?];
+        evidence.extend(needing.into_iter().map(|(_, facts)| facts));
+        evidence.retain(|text| !text.is_empty());
+        let evidence = Some(evidence.join("; ")).filter(|text| !text.is_empty());
         if self.kind == Kind::Undo {
             return (!written.is_empty()).then(|| self.judged(host, State::Undo, written, None, evidence));
         }
@@ -234,15 +242,19 @@ impl Rule {
         let is_done = |setting: &Setting| {
             setting.runtime.is_none() && setting.lasting.is_none() && setting.now.is_some()
         };
+        let mut spared: Vec<&str> = cards.iter().map(|card| card.name.as_str()).collect();
+        spared.retain(|name| host.found.carries_session(name));
         if settings.is_empty() {
-            return None;
+            let item = || self.judged(host, State::ByHand, settings, computation, evidence).sparing(&spared);
+            return (!spared.is_empty() && self.sets.iter().any(Set::is_of_running_card)).then(item);
         }
         if settings.iter().all(is_done) {
             return Some(self.judged(host, State::Done, settings, computation, evidence));
         }
         let open = settings.into_iter().filter(|setting| !is_done(setting)).collect();
         let state = if self.kind == Kind::Measure { State::Measure } else { State::Change };
-        Some(self.judged(host, state, open, computation, evidence))
+        let item = self.judged(host, state, open, computation, evidence);
+        Some(if self.sets.iter().any(Set::is_of_running_card) { item.sparing(&spared) } else { item })
     }
 
     /// The releases that have it.
@@ -346,11 +358,14 @@ impl Rule {
             if is_driver && !gone && !cards.iter().any(|card| driver(host.kernel, card) == of) {
                 continue;
             }
-            let own = set.name.contains('{') && !set.name.contains("{cpu}")
-                || matches!(set.place, Place::Offload { .. } | Place::Ethtool { .. });
             let plain = Scope { host, card: None, nth: 0, each: "" };
-            let mut scopes: Vec<Scope> = match own {
-                true => cards.iter().map(|card| Scope { card: Some(*card), ..plain }).collect(),
+            let spared =
+                |card: &Card| !gone && set.is_of_running_card() && host.found.carries_session(&card.name);
+            let mut scopes: Vec<Scope> = match set.is_of_card() {
+                true => {
+                    let cards = cards.iter().filter(|card| !spared(card));
+                    cards.map(|card| Scope { card: Some(*card), ..plain }).collect()
+                }
                 false => vec![plain],
             };
             if let Some((before, after)) = set.name.split_once("{each}") {
@@ -359,7 +374,8 @@ impl Rule {
                 let numbered = |scope: &Scope| -> Vec<u32> {
                     let card = scope.card;
                     if set.name.contains("{irq}") {
-                        queue_interrupts(card).map(|irq| irq.number).collect()
+                        let queues = card.map(Card::queue_interrupts).unwrap_or_default();
+                        queues.into_iter().map(|(_, irq)| irq.number).collect()
                     } else if set.name.contains("{cpu}") {
                         host.found.machine.cpus.iter().map(|cpu| cpu.cpu).collect()
                     } else {
@@ -383,19 +399,31 @@ impl Rule {
     }
 }
 
-/// The interrupts of a card's queues, without those for its link and its commands.
-pub fn queue_interrupts(card: Option<&Card>) -> impl Iterator<Item = &Interrupt> {
-    const OTHERS: [&str; 11] =
-        ["link", "evt", "async", "config", "ctrl", "admin", "mgmt", "misc", "cmd", "pages", "fdir"];
-    let is_queue = move |irq: &&Interrupt| {
-        let name = irq.name.to_ascii_lowercase();
-        let name = name.split('@').next().unwrap_or_default();
-        // Some drivers give their link's interrupt the name of the card.
-        let own = card.is_some_and(|card| card.name == name);
-        !own && name.ends_with(|c: char| c.is_ascii_digit())
-            && !OTHERS.iter().any(|other| name.contains(other))
-    };
-    card.into_iter().flat_map(|card| &card.interrupts).filter(is_queue)
+impl Set {
+    /// Whether each card has it.
+    fn is_of_card(&self) -> bool {
+        self.name.contains('{') && !self.name.contains("{cpu}") && !self.name.contains("{each}")
+            || matches!(self.place, Place::Offload { .. } | Place::Ethtool { .. })
+    }
+
+    /// Whether a change of it reaches a card while that runs.
+    fn is_of_running_card(&self) -> bool {
+        self.is_of_card() && !matches!(self.place, Place::Loader | Place::Rc)
+    }
+}
+
+impl Item {
+    /// Says which cards it leaves alone, because they carry the session.
+    fn sparing(mut self, cards: &[&str]) -> Item {
+        if !cards.is_empty() {
+            let said = format!(
+                "{} carries this ssh session, and is left out: change it at the console, or over another interface.",
+                cards.join(" and ")
+            );
+            self.note = Some(self.note.map_or(said.clone(), |note| format!("{note} {said}")));
+        }
+        self
+    }
 }
 
 /// A sysctl that the host was asked for and does not have.

@@ -2,7 +2,8 @@
 
 use crate::host::ALL;
 use crate::item::{Lasting, Runtime, Setting};
-use crate::rule::{Place, Scope, Set, Want, queue_interrupts};
+use crate::rule::{Place, Scope, Set, Want};
+use linerate_hosts::configuration::Interrupt;
 use linerate_hosts::systems::Kernel;
 use serde_json::{Map, Value, json};
 
@@ -94,10 +95,7 @@ impl Set {
                 scope.card?.features.get(feature).map(|on| if *on { "on".into() } else { "off".into() })
             }
             Place::Ethtool { now, .. } | Place::Sys(now) => now(scope),
-            Place::CpuSet => {
-                let irq = queue_interrupts(scope.card).find(|irq| irq.number == scope.nth)?;
-                Some(cpus(&irq.allowed)).filter(|cpus| !cpus.is_empty())
-            }
+            Place::CpuSet => Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty()),
             Place::Pf => host.found.connections?.most.map(|n| n.to_string()),
         }
     }
@@ -214,7 +212,12 @@ impl Set {
     }
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    /// The interrupt of a queue, with the queue's number.
+    pub(crate) fn interrupt(&self) -> Option<(u32, &'a Interrupt)> {
+        self.card?.queue_interrupts().into_iter().find(|(_, irq)| irq.number == self.nth)
+    }
+
     /// A line of systemd.link(5) for the card. A file of its own takes the place of the default one, so it repeats that one's policies.
     fn link(&self, key: &str, value: &str) -> Option<Lasting> {
         // Virtual interfaces are made anew by those who need them.

@@ -2,6 +2,7 @@
 
 use linerate_advise::{Advice, Demands, Item, Role, Runtime, Setting, State, advise};
 use linerate_hosts::configuration::{Bounded, Card, Configuration, ConnectionTable, Cpu, Interrupt, Release};
+use linerate_hosts::systems::Pause;
 use std::path::Path;
 
 const MACHINES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/netbenches");
@@ -385,6 +386,42 @@ fn queues_interrupts_and_hashes_are_settings() {
             .iter()
             .all(|id| item(&all, id).is_none())
     );
+}
+
+/// Three cards: one uses pause frames and shares a CPU, one has neither, and one is the way to the administrator.
+#[test]
+fn each_card_gets_what_it_needs_and_the_session_is_spared() {
+    let mut found = router("13.2", "Xeon", 4, 1, "igb", 1e9);
+    found.system = Release { kernel: "linux".into(), release: Some("6.12.8".into()), product: None };
+    found.sysctls = [("net.ipv4.ip_forward".into(), "1".into())].into();
+    let pause = Pause { autoneg: Some(true), rx: Some(true), tx: Some(true) };
+    let card = |name: &str, pause: Pause, queues: u32| Card {
+        name: name.into(),
+        pause,
+        combined_queues: Bounded { now: Some(queues), most: Some(queues) },
+        ..Card::default()
+    };
+    let plain = Pause::default();
+    found.cards = vec![card("eth0", pause, 4), card("eth1", plain, 1), card("mgmt0", pause, 4)];
+    found.session = vec!["br0".into()];
+    found.cards[2].master = Some("br0".into());
+    let changes = |found: &Configuration, id: &str| {
+        let item = item(&advice(found), id).unwrap().clone();
+        let of = |setting: &Setting| setting.runtime.is_some().then(|| setting.name.clone());
+        (item.state, item.settings.iter().filter_map(of).collect::<Vec<_>>(), item.note.unwrap_or_default())
+    };
+    let (state, settings, note) = changes(&found, "linux-flow-control");
+    let expected = ["autoneg", "rx", "tx"].map(|word| format!("ethtool -A eth0 {word}"));
+    assert_eq!((state, settings.as_slice()), (State::Change, expected.as_slice()));
+    assert!(note.contains("mgmt0 carries this ssh session, and is left out"), "{note}");
+    let (_, settings, note) = changes(&found, "linux-rps");
+    assert_eq!((settings, note.as_str()), (vec!["/sys/class/net/eth1/queues/rx-0/rps_cpus".into()], ""));
+    // The only one that needs it is a person's work.
+    found.cards[0].pause = plain;
+    let (state, settings, note) = changes(&found, "linux-flow-control");
+    assert!(state == State::ByHand && settings.is_empty() && note.contains("mgmt0"), "{note}");
+    found.session.clear();
+    assert_eq!(changes(&found, "linux-flow-control").0, State::Change);
 }
 
 #[test]

@@ -181,15 +181,14 @@ pub const RULES: &[Rule] = &[
             offload("VLAN_HWTSO", VLAN_TSO, "off"),
         ],
         covers: &["disablelrotso_enable", "ifconfig_*"],
-        when: |host| {
-            let on = |name: &str| host.found.cards.iter().any(|card| card.features.get(name) == Some(&true));
+        needs: |host, card| {
             let all = ["large-receive-offload", "tcp-segmentation-offload", "VLAN_HWTSO"];
-            let known = host.found.cards.iter().any(|card| !card.features.is_empty());
-            let found: Vec<&str> = all.into_iter().filter(|name| on(name)).collect();
-            match known {
-                true if found.is_empty() => None,
-                true => Some(format!("on: {}", found.join(", "))),
-                false => Some("whether they are on is not known".into()),
+            let found: Vec<&str> =
+                all.into_iter().filter(|name| card.features.get(*name) == Some(&true)).collect();
+            let none_is_known = host.found.cards.iter().all(|card| card.features.is_empty());
+            match found.is_empty() {
+                true => none_is_known.then(|| format!("whether they are on on {} is not known", card.name)),
+                false => Some(format!("on on {}: {}", card.name, found.join(", "))),
             }
         },
         why: "LRO breaks the end-to-end principle, adds latency, and with forwarding or bridging may panic (Intel's drivers say so). Keep checksum and VLAN offloads on.",
@@ -269,13 +268,7 @@ pub const RULES: &[Rule] = &[
             pause("tx", "TxFlowControl", |scope| on_off(scope.card?.pause.tx)),
         ],
         covers: &["ethtool -A autoneg", "ethtool -A rx"],
-        when: |host| {
-            host.found
-                .cards
-                .iter()
-                .find(|card| card.pause.is_on())
-                .map(|card| format!("{} uses pause frames", card.name))
-        },
+        needs: |_, card| card.pause.is_on().then(|| format!("{} uses pause frames", card.name)),
         why: PAUSE,
         prior: 0.02,
         cost: "A burst is dropped here instead of waiting at the neighbour.",
@@ -288,12 +281,9 @@ pub const RULES: &[Rule] = &[
         drivers: &["*"],
         title: "Turn LRO off: a router must not join packets",
         sets: &[offload("large-receive-offload", LRO, "off")],
-        when: |host| {
-            host.found
-                .cards
-                .iter()
-                .find(|card| card.features.get("large-receive-offload") == Some(&true))
-                .map(|card| format!("it is on on {}", card.name))
+        needs: |_, card| {
+            let on = card.features.get("large-receive-offload") == Some(&true);
+            on.then(|| format!("it is on on {}", card.name))
         },
         why: "LRO joins packets so that they cannot be sent on as they came. The kernel turns it off where it forwards, drivers and bridges may not.",
         prior: 0.05,

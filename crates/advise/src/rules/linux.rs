@@ -34,18 +34,13 @@ pub const RULES: &[Rule] = &[
                 Some(Worked { value, how })
             }),
         }],
-        when: |host| {
+        needs: |host, card| {
             let threads = host.threads().filter(|n| *n > 1)?;
-            let few = host.found.cards.iter().find(|card| {
-                let queues = card.receive_queues();
-                let steered = card.receive.values().any(|queue| !queue.rps.is_empty());
-                queues.is_some_and(|queues| queues * 2 <= threads) && !steered
-            })?;
-            Some(format!(
-                "{} has {} receive queue(s) for {threads} CPUs, and RPS is off",
-                few.name,
-                few.receive_queues()?
-            ))
+            let queues = card.receive_queues().filter(|queues| queues * 2 <= threads)?;
+            let steered = card.receive.values().any(|queue| !queue.rps.is_empty());
+            (!steered).then(|| {
+                format!("{} has {queues} receive queue(s) for {threads} CPUs, and RPS is off", card.name)
+            })
         },
         why: "One queue is one CPU. RPS hands packets to others by their hash.",
         prior: 0.4,
@@ -168,10 +163,9 @@ pub const RULES: &[Rule] = &[
         roles: EVERY,
         drivers: &["*"],
         title: "End the programs that see every packet",
-        when: |host| {
-            host.found.cards.iter().find(|card| card.taps > Some(0)).map(|card| {
-                format!("{} packet socket(s) see all packets of {}", card.taps.unwrap_or(0), card.name)
-            })
+        needs: |_, card| {
+            let taps = card.taps.filter(|n| *n > 0)?;
+            Some(format!("{taps} packet socket(s) see all packets of {}", card.name))
         },
         why: "Each packet is cloned for them: tcpdump, DHCP and LLDP daemons.",
         prior: 0.1,

@@ -3,7 +3,7 @@
 use super::{LAB, effect, paper};
 use crate::host::Host;
 use crate::item::Topic;
-use crate::rule::{Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked, queue_interrupts};
+use crate::rule::{Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
 use crate::setting::cpus;
 use linerate_calc::queues::best;
 use linerate_hosts::configuration::{Card, ethtool};
@@ -140,27 +140,24 @@ pub const RULES: &[Rule] = &[
         sets: &[Set {
             name: "/proc/irq/{irq}/smp_affinity_list",
             place: Place::Sys(|scope| {
-                let irq = queue_interrupts(scope.card).find(|irq| irq.number == scope.nth)?;
-                Some(cpus(&irq.allowed)).filter(|cpus| !cpus.is_empty())
+                Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty())
             }),
             want: Want::By(own_cpu),
         }],
-        when: |host| {
+        needs: |host, card| {
             let threads = host.threads()? as usize;
-            host.found.cards.iter().find_map(|card| {
-                // Without the CPU that takes it, an interrupt may be anywhere.
-                let all: Vec<Option<&u32>> =
-                    queue_interrupts(Some(card)).map(|irq| irq.cpus.first()).collect();
-                let taken: BTreeSet<_> = all.iter().flatten().collect();
-                let wanted = card.receive_queues().map_or(all.len(), |queues| queues as usize).min(threads);
-                (all.len() > 1 && !taken.is_empty() && taken.len() < wanted).then(|| {
-                    format!(
-                        "the {} interrupts of {}'s queues are on {} of {threads} CPUs",
-                        all.len(),
-                        card.name,
-                        taken.len()
-                    )
-                })
+            // Without the CPU that takes it, an interrupt may be anywhere.
+            let all: Vec<Option<&u32>> =
+                card.queue_interrupts().into_iter().map(|(_, irq)| irq.cpus.first()).collect();
+            let taken: BTreeSet<_> = all.iter().flatten().collect();
+            let wanted = card.receive_queues().map_or(all.len(), |queues| queues as usize).min(threads);
+            (all.len() > 1 && !taken.is_empty() && taken.len() < wanted).then(|| {
+                format!(
+                    "the {} interrupts of {}'s queues are on {} of {threads} CPUs",
+                    all.len(),
+                    card.name,
+                    taken.len()
+                )
             })
         },
         why: "Queues whose interrupts share a CPU share its time, while other CPUs idle.",
@@ -185,12 +182,9 @@ pub const RULES: &[Rule] = &[
             Set { name: "", place: UDP4, want: Want::By(|scope| with_ports(scope, "udp4")) },
             Set { name: "", place: UDP6, want: Want::By(|scope| with_ports(scope, "udp6")) },
         ],
-        when: |host| {
-            let is_without = |card: &&Card| {
-                has_several(card) && fields(card, "udp4").or(fields(card, "udp6")) == Some("sd".into())
-            };
-            let without = host.found.cards.iter().find(is_without)?;
-            Some(format!("{} hashes UDP by addresses alone", without.name))
+        needs: |_, card| {
+            let without = fields(card, "udp4").or(fields(card, "udp6")) == Some("sd".into());
+            (without && has_several(card)).then(|| format!("{} hashes UDP by addresses alone", card.name))
         },
         why: "Flows between two hosts, such as those of a tunnel, meet in one queue.",
         prior: 0.1,
@@ -223,14 +217,9 @@ pub const RULES: &[Rule] = &[
                 })
             }),
         }],
-        when: |host| {
-            let card = host.found.cards.iter().find(|card| is_narrow(card))?;
-            Some(format!(
-                "{} of {} receive queues of {} get frames",
-                used(card),
-                card.receive_queues()?,
-                card.name
-            ))
+        needs: |_, card| {
+            let queues = card.receive_queues().filter(|_| is_narrow(card))?;
+            Some(format!("{} of {queues} receive queues of {} get frames", used(card), card.name))
         },
         why: "A queue that the table of the hash does not name gets no frames. A table that somebody has set stays as it is when queues are added.",
         prior: 0.3,
@@ -288,9 +277,7 @@ fn own_cpu(scope: &Scope) -> Option<Worked> {
     let mut all: Vec<_> =
         machine.cpus.iter().filter(|cpu| near.is_none_or(|near| near.contains(&cpu.cpu))).collect();
     all.sort_by_key(|cpu| (cpu.siblings.iter().position(|of| *of == cpu.cpu), cpu.cpu));
-    let irq = queue_interrupts(Some(card)).find(|irq| irq.number == scope.nth)?;
-    let name = irq.name.split('@').next()?;
-    let queue: usize = name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()?;
+    let queue = scope.interrupt()?.0 as usize;
     let cpu = all.get(queue % all.len().max(1))?.cpu;
     let node = near.map_or(String::new(), |_| " of the card's NUMA node".into());
     Some(Worked {

@@ -21,6 +21,10 @@ impl Configuration {
             "nft" => self.rule_sets.extend(rule_sets::nftables(answer)),
             "iptables" => self.rule_sets.extend(rule_sets::of_iptables(&sections(answer))),
             "ethtool" => self.ethtool(question, answer),
+            "session" => {
+                let names = lines(answer).map(|name| shown(name.trim())).filter(|name| !name.is_empty());
+                self.session = names.take(2).collect();
+            }
             _ => {}
         }
     }
@@ -88,19 +92,16 @@ impl Configuration {
     }
 
     fn interface_files(&mut self, answer: &str) {
-        let mut interrupts: BTreeMap<u32, Interrupt> = BTreeMap::new();
-        // By interface: its index, and the interrupts of the device and of the one above it.
-        let mut of: BTreeMap<&str, (Option<u32>, [Vec<u32>; 2])> = BTreeMap::new();
+        let mut interrupts: BTreeMap<u32, (Vec<String>, Interrupt)> = BTreeMap::new();
+        let mut of: BTreeMap<&str, Vectors> = BTreeMap::new();
         let (mut sockets, mut in_local) = (Vec::new(), false);
         for line in lines(answer) {
             if let Some((number, name)) =
                 line.strip_prefix("/proc/irq/").and_then(|l| l.strip_suffix('/')?.split_once('/'))
             {
                 if let Ok(number) = number.parse() {
-                    interrupts
-                        .entry(number)
-                        .or_insert_with(|| Interrupt { number, ..Interrupt::default() })
-                        .name = shown(name);
+                    let new = || (Vec::new(), Interrupt { number, ..Interrupt::default() });
+                    interrupts.entry(number).or_insert_with(new).0.push(shown(name));
                 }
                 continue;
             }
@@ -110,10 +111,8 @@ impl Configuration {
             let parts: Vec<&str> = path.split('/').skip(1).collect();
             match parts.as_slice() {
                 ["proc", "irq", number, file] => {
-                    let Some(one) = number.parse().ok().and_then(|number: u32| interrupts.get_mut(&number))
-                    else {
-                        continue;
-                    };
+                    let known = number.parse().ok().and_then(|number: u32| interrupts.get_mut(&number));
+                    let Some((_, one)) = known else { continue };
                     match *file {
                         "smp_affinity_list" => one.allowed = cpu_list(value),
                         _ => one.cpus = cpu_list(value),
@@ -135,24 +134,36 @@ impl Configuration {
                 ["sys", "class", "net", name, rest @ ..] => {
                     let known = of.entry(name).or_default();
                     match rest {
-                        ["ifindex"] => known.0 = value.parse().ok(),
-                        ["device", "msi_irqs", number] => known.1[0].extend(number.parse::<u32>().ok()),
-                        ["device", "..", "msi_irqs", number] => known.1[1].extend(number.parse::<u32>().ok()),
+                        ["ifindex"] => known.index = value.parse().ok(),
+                        ["device", "msi_irqs", number] => known.own.extend(number.parse::<u32>().ok()),
+                        ["device", "irq"] => known.line = value.parse().ok(),
+                        ["device", "..", "msi_irqs", number] => {
+                            known.above.extend(number.parse::<u32>().ok())
+                        }
+                        ["device", "..", "irq"] => known.line_above = value.parse().ok(),
                         rest => self.card_mut(name).map_or((), |card| of_card(card, rest, value)),
                     }
                 }
                 _ => {}
             }
         }
-        for (name, (index, [own, above])) in of {
+        for (name, vectors) in of {
             let Some(card) = self.card_mut(name) else { continue };
+            let index = vectors.index;
             card.found |= index.is_some();
             let all = sockets.iter().filter(|of| **of == 0 || Some(**of) == index).count();
             card.taps = index.map(|_| all as u32);
-            let numbers = if own.is_empty() { above } else { own };
-            // Numbers without a name are not in use.
-            card.interrupts = numbers.iter().filter_map(|number| interrupts.get(number).cloned()).collect();
-            card.interrupts.sort_by_key(|one| one.number);
+            // Numbers without a name are not in use. Lines are shared.
+            let of = |names: &Vec<String>, one: &Interrupt| {
+                let own = names.iter().find(|name| card.is_named_in(name)).or(names.last());
+                Interrupt { name: own.cloned().unwrap_or_default(), ..one.clone() }
+            };
+            let numbers = vectors.numbers();
+            let known = interrupts.iter().filter(|(number, (names, _))| match numbers.is_empty() {
+                true => names.iter().any(|name| card.is_named_in(name)),
+                false => numbers.contains(number),
+            });
+            card.interrupts = known.map(|(_, (names, one))| of(names, one)).collect();
         }
     }
 
@@ -249,6 +260,31 @@ impl Configuration {
     }
 }
 
+/// An interface's index, and the interrupts of its device and of the device above it: that of virtio, whose own has none. Each may
+/// have one line instead of messages.
+#[derive(Default)]
+struct Vectors {
+    index: Option<u32>,
+    own: Vec<u32>,
+    line: Option<u32>,
+    above: Vec<u32>,
+    line_above: Option<u32>,
+}
+
+impl Vectors {
+    /// Empty: none is listed.
+    fn numbers(self) -> Vec<u32> {
+        let one = |line: Option<u32>| Vec::from_iter(line.filter(|line| *line > 0));
+        // Above a card that has a line of its own is a bridge, whose interrupts are about slots.
+        match (self.own.is_empty(), self.line, self.above.is_empty()) {
+            (false, ..) => self.own,
+            (_, Some(line), _) => one(Some(line)),
+            (_, _, false) => self.above,
+            _ => one(self.line_above),
+        }
+    }
+}
+
 /// Linux has no more (NR_CPUS).
 const MOST_CPUS: u32 = 8192;
 /// Interfaces with their kinds, of `ip -d -j addr show`.
@@ -300,7 +336,7 @@ fn of_card(card: &mut Card, path: &[&str], value: &str) {
 const MOST_QUEUES: u32 = 4096;
 
 /// CPUs of a mask, in groups of 32 bits: `00000000,0000000f`.
-fn mask(text: &str) -> Vec<u32> {
+pub fn mask(text: &str) -> Vec<u32> {
     let groups = text.trim().rsplit(',').take(MOST_CPUS as usize / 32).enumerate();
     let of = |(nth, group): (usize, &str)| {
         let bits = u32::from_str_radix(group.trim(), 16).unwrap_or(0);

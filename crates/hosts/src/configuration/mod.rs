@@ -7,13 +7,14 @@
 
 mod bsd;
 pub mod ethtool;
+mod interrupts;
 mod linux;
 mod questions;
 mod rule_sets;
 mod saved;
 
-pub use questions::{OF_MACHINE, label, listing, questions};
 pub(crate) use questions::{script, valid};
+pub use questions::{OF_MACHINE, label, listing, questions};
 pub use rule_sets::{Chain, RuleSet};
 pub use saved::{is_wanted, of_saved};
 
@@ -57,6 +58,8 @@ pub struct Configuration {
     pub boot: BTreeMap<String, BTreeMap<String, String>>,
     /// Loaded modules, where the system lists them cheaply.
     pub modules: Vec<String>,
+    /// Interfaces of the ssh session over which the host was asked, if it was asked over one.
+    pub session: Vec<String>,
     /// Questions without an answer, or with a part of it.
     pub unanswered: Vec<Unanswered>,
 }
@@ -330,6 +333,26 @@ impl Configuration {
     /// Reads what a campaign has recorded; `None` if the kernel is not known here.
     pub fn recorded(facts: &SlotFacts) -> Option<Configuration> {
         Some(Configuration::of(Kernel::named(&facts.kernel)?, &facts.interfaces, &facts.answers))
+    }
+
+    /// Whether an interface carries the ssh session, alone or below a bridge, a bond or a VLAN.
+    pub fn carries_session(&self, name: &str) -> bool {
+        let mut carriers = self.session.clone();
+        let mut known = 0;
+        while known < carriers.len() {
+            let upper = carriers[known].clone();
+            let below =
+                self.links.iter().filter(|link| link.name == upper).filter_map(|link| link.below.clone());
+            let of_link = |link: &Link| (link.master.as_ref() == Some(&upper)).then(|| link.name.clone());
+            let of_card = |card: &Card| (card.master.as_ref() == Some(&upper)).then(|| card.name.clone());
+            let all = below
+                .chain(self.links.iter().filter_map(of_link))
+                .chain(self.cards.iter().filter_map(of_card));
+            let new: Vec<String> = all.filter(|name| !carriers.contains(name)).collect();
+            carriers.extend(new);
+            known += 1;
+        }
+        carriers.iter().any(|carrier| carrier == name)
     }
 
     /// The interface of that name, if it was asked for.

@@ -111,7 +111,7 @@ $c/cpu[0-9]*/cpufreq/cpuinfo_max_freq /sys/devices/system/node/node[0-9]*/cpulis
 /sys/devices/system/clocksource/clocksource0/[ac]*_clocksource; :"#;
 
 /// Files of interfaces; the interrupts where one of them is a device, and `/proc/irq/NUMBER/NAME/`.
-const INTERFACES: &str = r#"f= irqs=
+pub(crate) const INTERFACES: &str = r#"f= irqs=
 for i; do
 d=/sys/class/net/$i
 f="$f $d/ifindex $d/speed $d/threaded $d/gro_flush_timeout $d/napi_defer_hard_irqs
@@ -119,10 +119,25 @@ $d/queues/rx-*/rps_cpus $d/queues/rx-*/rps_flow_cnt $d/queues/tx-*/xps_cpus"
 [ -e $d/device ] || continue
 irqs='/proc/irq/*/smp_affinity_list /proc/irq/*/effective_affinity_list'
 f="$f $d/device/numa_node $d/device/current_link_speed $d/device/current_link_width $d/device/max_link_speed
-$d/device/max_link_width $d/device/msi_irqs/* $d/device/../msi_irqs/*"
+$d/device/max_link_width $d/device/msi_irqs/* $d/device/irq $d/device/../msi_irqs/* $d/device/../irq"
 done
 [ -z "$irqs" ] || printf '%s\n' /proc/irq/*/*/
 grep -sH '' $f $irqs /proc/net/packet /proc/net/fib_triestat /proc/net/rt6_stats; :"#;
+
+/// The interfaces of this ssh session: towards the client, and with the address that it has reached. sudo takes the variable from
+/// the environment, so those of the parent processes are read as well.
+const SESSION: &str = r#"p=$$ c=$SSH_CONNECTION
+while [ -z "$c" ] && [ "${p:-1}" -gt 1 ]; do
+c=$(tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n 's/^SSH_CONNECTION=//p')
+p=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$p/status" 2>/dev/null)
+done
+set -- $c
+[ $# -ge 4 ] || exit 0
+case $1 in
+*%*) echo "${1#*%}" ;;
+*) ip -o route get "$1" | sed -n 's/.* dev \([^ ]*\).*/\1/p' ;;
+esac
+ip -o addr show to "${3%%\%*}" | awk '{ print $2 }'; :"#;
 
 /// Settings of an interface by ethtool(8), in sections. A virtual one has few of them.
 const ETHTOOL: &str = r#"command -v ethtool >/dev/null || exit 127
@@ -215,6 +230,7 @@ fn linux(interfaces: &[String]) -> Vec<Vec<String>> {
         script(NEIGHBOURS, "neighbours", &[]),
         script(NFT, "nft", &[]),
         script(IPTABLES, "iptables", &[]),
+        script(SESSION, "session", &[]),
         script(LINUX_BOOT, "boot", &[]),
     ];
     all.extend(names.iter().map(|name| script(ETHTOOL, "ethtool", &[name])));
