@@ -13,6 +13,8 @@ mod lost;
 mod namespaces;
 #[path = "hosts/rules.rs"]
 mod rules;
+#[path = "hosts/settings.rs"]
+mod settings;
 #[path = "hosts/site.rs"]
 pub mod site;
 #[path = "hosts/sudo.rs"]

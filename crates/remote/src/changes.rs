@@ -5,10 +5,13 @@ mod tests;
 
 use crate::dut::{PAUSE, mark};
 use crate::{ExecutionTarget, Fault, Finished, Interrupt, Left, Order, RemoteError, Result};
-use linerate_hosts::dut_changes::{INSTALLATION_NS, Input, Program, Step, Undoing};
+use linerate_hosts::dut_changes::{
+    self as hosts, Check, INSTALLATION_NS, Input, LATER, Program, Step, Undoing,
+};
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::systems::Kernel;
 use linerate_linux::journal::Journal;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
@@ -35,12 +38,29 @@ const MOST: usize = 1 << 20;
 pub struct Undone {
     /// The changes that were undone, in that order.
     pub what: Vec<String>,
+    /// Changes that can be undone as a whole only when something has happened there. They stay written down.
+    pub later: Vec<String>,
     /// Whether a boot is owed: some of it counts from the next one on, or is undone by it.
     pub reboot: bool,
 }
 
+/// What is done with a change that is undone.
+const BACK: &str = "put back";
 /// The entry of a journal for a pending boot: restored settings take effect only from that boot on.
 const OWED: &str = "the boot that is owed";
+
+impl Undone {
+    /// What is left, and what to do: interrupts and offloads wait ([`LATER`]).
+    pub fn waits(&self, again: &str) -> Option<String> {
+        (!self.later.is_empty()).then(|| {
+            format!(
+                "{}: an interrupt that has not come since it was moved goes back when it comes next, and an offload that cannot be changed now when it \
+                 can be; then run `{again}`, which restores the rest",
+                self.later.join(", ")
+            )
+        })
+    }
+}
 
 /// Whether two marks are of one boot: they are the same, or times of boots that differ by no more than clocks do.
 pub(crate) fn is_same_boot(a: &str, b: &str) -> bool {
@@ -105,8 +125,11 @@ impl Changes {
 
     /// Makes changes, in order; `lasting`: they outlive a boot. After a failure, those before it are still there, and in the journal.
     ///
+    /// All values are read again at the end: a program may end well where the card or the kernel passed over its value, and a change may take
+    /// back one before it.
+    ///
     /// # Errors
-    /// A program failed, the present value cannot be read, or the host was lost.
+    /// A program failed, the present value cannot be read, a setting did not take, or the host was lost.
     pub fn make(&mut self, steps: &[Step], lasting: bool, interrupted: Interrupt<'_>) -> Result<()> {
         for step in steps {
             if let Input::File(path) = &step.apply.input {
@@ -117,7 +140,7 @@ impl Changes {
                 let (boot, machine) = (self.boot.clone(), self.machine.clone());
                 let undoing = Undoing { lasting, boot, machine, ..undoing };
                 self.journal.write(undoing).map_err(unjournalled(&self.place))?;
-                let made = self.apply(step, interrupted);
+                let made = self.apply(step, &was, interrupted);
                 // One that did not end by itself may be made yet: its undoing must succeed.
                 if made.as_ref().err().is_none_or(|error| error.fault != Fault::Failed) {
                     self.journal.made("").map_err(unjournalled(&self.place))?;
@@ -125,17 +148,27 @@ impl Changes {
                 made?;
                 continue;
             }
-            self.apply(step, interrupted)?;
+            self.apply(step, &was, interrupted)?;
         }
-        Ok(())
+        steps.iter().enumerate().try_for_each(|(nth, step)| match &step.check {
+            // The last value of a setting holds.
+            Some(check) if steps[nth + 1..].iter().all(|later| later.what != step.what) => {
+                self.check(&step.what, check, interrupted)
+            }
+            _ => Ok(()),
+        })
     }
 
-    fn apply(&mut self, step: &Step, interrupted: Interrupt<'_>) -> Result<Finished> {
+    fn apply(&mut self, step: &Step, was: &str, interrupted: Interrupt<'_>) -> Result<Finished> {
+        let mut apply = Cow::Borrowed(&step.apply);
+        if apply.input == Input::Was {
+            apply.to_mut().input = Input::Text(was.into());
+        }
         let limit = self.limit(step.within_ns);
-        let made = self.run_within(limit, &step.what, "set", &step.apply, interrupted);
+        let made = self.run_within(limit, &step.what, "set", &apply, interrupted);
         match made {
             Err(_) if step.cuts && self.reach_again() => {
-                self.run_within(limit, &step.what, "set", &step.apply, interrupted)
+                self.run_within(limit, &step.what, "set", &apply, interrupted)
             }
             made => made,
         }
@@ -159,6 +192,21 @@ impl Changes {
             return true;
         }
         false
+    }
+
+    /// Whether a setting took.
+    fn check(&self, what: &str, check: &Check, interrupted: Interrupt<'_>) -> Result<()> {
+        let value = self.value(what, &check.read, interrupted)?;
+        if check.is_met_by(&value) {
+            return Ok(());
+        }
+        let (wanted, command) = (check.wanted.join(", "), shown(&check.read.program));
+        let is = value.lines().collect::<Vec<_>>().join(", ");
+        let said = format!(
+            "{what} should be {wanted}, and is {} by `{command}`: the host did not take the value, or another setting changed it",
+            short(&is)
+        );
+        Err(RemoteError::new(self.place.name(), Fault::Untaken, said))
     }
 
     fn limit(&self, within_ns: Option<u64>) -> Duration {
@@ -250,6 +298,13 @@ impl Changes {
             match self.undo_one(&undoing) {
                 Ok(true) => undone.what.push(undoing.what.clone()),
                 Ok(false) => {}
+                Err(error) if error.fault == Fault::Later => {
+                    if !undone.later.contains(&undoing.what) {
+                        undone.later.push(undoing.what.clone());
+                    }
+                    kept.insert(0, undoing);
+                    continue;
+                }
                 Err(error) => {
                     // Where one program hangs, or cannot be run any more, the others would be waited for one after the other.
                     let hopeless = error.fault != Fault::Failed;
@@ -289,9 +344,9 @@ impl Changes {
             if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
         let program = Program { argv: undoing.argv.clone(), input };
         let limit = self.limit(undoing.within_ns);
-        let mut undone = self.run_within(limit, &undoing.what, "put back", &program, None);
+        let mut undone = self.run_within(limit, &undoing.what, BACK, &program, None);
         if undone.is_err() && undoing.cuts && self.reach_again() {
-            undone = self.run_within(limit, &undoing.what, "put back", &program, None);
+            undone = self.run_within(limit, &undoing.what, BACK, &program, None);
         }
         match undone {
             Ok(_) => Ok(true),
@@ -312,17 +367,21 @@ impl Changes {
     }
 
     fn read(&self, step: &Step, interrupted: Interrupt<'_>) -> Result<String> {
-        let Some(read) = &step.read else { return Ok(String::new()) };
-        let finished = self.run_within(self.limit, &step.what, "read", &read.program, interrupted)?;
+        step.read.as_ref().map_or(Ok(String::new()), |read| self.value(&step.what, read, interrupted))
+    }
+
+    /// The answer to a question.
+    fn value(&self, what: &str, read: &hosts::Read, interrupted: Interrupt<'_>) -> Result<String> {
+        let finished = self.run_within(self.limit, what, "read", &read.program, interrupted)?;
         let text = String::from_utf8(finished.stdout.bytes()).ok().filter(|_| finished.stdout.missing() == 0);
         text.and_then(|text| read.form.value(&text)).ok_or_else(|| {
             let said = match finished.stdout.missing() {
                 0 => short(&finished.text()),
                 _ => format!("it has {} bytes, and {MOST} can be kept", finished.stdout.total()),
             };
-            let (what, command) = (&step.what, shown(&read.program));
+            let command = shown(&read.program);
             let said = format!(
-                "{what}: `{command}` does not say what it is now, so it could not be put back: {said}"
+                "{what}: `{command}` does not say what it is now, and linerate changes nothing that it could not put back: {said}"
             );
             RemoteError::new(self.place.name(), Fault::Unread, said)
         })
@@ -380,8 +439,13 @@ impl Changes {
             Outcome::TimedOut => format!("took longer than {} s", limit.as_secs_f64()),
             _ => "was interrupted".into(),
         };
-        let fault =
-            if matches!(finished.outcome, Outcome::Ended(_)) { Fault::Failed } else { Fault::Unended };
+        let fault = match finished.outcome {
+            Outcome::Ended(Status::Exit(status)) if status == i32::from(LATER) && doing == BACK => {
+                Fault::Later
+            }
+            Outcome::Ended(_) => Fault::Failed,
+            _ => Fault::Unended,
+        };
         let said = format!("{what} could not be {doing}: `{}` {how}{said}", shown(program));
         Err(RemoteError::new(self.place.name(), fault, said))
     }

@@ -69,6 +69,10 @@ pub enum Fault {
     Unended,
     /// The value is not in the output of the program that should print it.
     Unread,
+    /// The program of a change ended well, and the setting has another value.
+    Untaken,
+    /// A change will be undone when something happens there.
+    Later,
     /// Some changes could not be undone.
     NotUndone,
     /// The same, for want of a connection or because nothing ends there any more: they can be undone once the host is back.
@@ -195,7 +199,7 @@ impl Fault {
             ),
             AnotherMachine => ("", "put that machine back, or delete the file if it is gone"),
             Interrupted => ("interrupted while it was being set up", ""),
-            Journal | Here | Failed | Unended | Unread | Gone | Tester => ("", ""),
+            Journal | Here | Failed | Unended | Unread | Untaken | Later | Gone | Tester => ("", ""),
         }
     }
 
@@ -213,7 +217,9 @@ impl Fault {
     /// The variants that can still be measured with this DUT.
     pub fn left(self) -> Left {
         match self {
-            Fault::Failed | Fault::Unended | Fault::Unread | Fault::Here => Left::Others,
+            Fault::Failed | Fault::Unended | Fault::Unread | Fault::Untaken | Fault::Later | Fault::Here => {
+                Left::Others
+            }
             Fault::Unreaching | Fault::Uncounted => Left::Others,
             Fault::StillUp | Fault::Gone => Left::OthersOnceBack,
             Fault::NotUndone | Fault::Journal | Fault::Busy | Fault::AnotherMachine => Left::Nothing,

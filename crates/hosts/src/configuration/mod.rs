@@ -13,7 +13,8 @@ mod questions;
 mod rule_sets;
 mod saved;
 
-pub(crate) use questions::{script, valid};
+pub(crate) use linux::mask as mask_of;
+pub(crate) use questions::{INTERFACES, script, valid};
 pub use questions::{OF_MACHINE, label, listing, questions};
 pub use rule_sets::{Chain, RuleSet};
 pub use saved::{is_wanted, of_saved};

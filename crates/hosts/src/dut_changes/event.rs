@@ -59,6 +59,8 @@ pub fn event(
         }
         Befalls::Reboot | Befalls::PowerOff => {}
     }
+    // A router under load may not answer in time: the losses show what became of it.
+    list.steps.steps.iter_mut().for_each(|step| step.check = None);
     if list.unsupported.is_empty() { Ok(list.steps.steps) } else { Err(list.unsupported.join("; ")) }
 }
 
@@ -109,5 +111,5 @@ fn again(step: Step) -> Option<Step> {
         _ => Program::new(argv),
     };
     let what = format!("{}, once more", step.what);
-    Some(Step { what, read: None, apply: apply.reading(input), undo: Undo::Stays, ..step })
+    Some(Step { what, read: None, apply: apply.reading(input), check: None, undo: Undo::Stays, ..step })
 }

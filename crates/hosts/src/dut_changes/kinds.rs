@@ -292,6 +292,8 @@ impl List<'_> {
         let what = format!("addresses, neighbours and routes of {}", names.join(" and "));
         let (read, back) = match linux {
             true => {
+                // A bridge turns LRO off, and leaves it off.
+                self.keep_offloads();
                 for name in &names {
                     let pattern = CONF.replace("IF", name);
                     let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
@@ -359,7 +361,10 @@ impl List<'_> {
         let linux = matches!(self.target.system, System::Linux | System::Vyos);
         let prefix: &[&str] = if linux { &["ip", "netns", "exec", NESTED] } else { &["jexec", NESTED] };
         for step in self.steps.steps.iter_mut().skip(from) {
-            step.apply.argv.splice(0..0, prefix.iter().map(|s| (*s).to_string()));
+            let question = step.check.as_mut().map(|check| &mut check.read.program);
+            for program in [&mut step.apply].into_iter().chain(question) {
+                program.argv.splice(0..0, prefix.iter().map(|s| (*s).to_string()));
+            }
             (step.read, step.undo) = (None, Undo::Stays);
         }
     }

@@ -6,7 +6,10 @@
 //! program. The one exception are a plan's own commands, which are shell lines by definition.
 
 mod bsd;
+mod cards;
 mod event;
+mod form;
+mod iptables;
 mod kinds;
 mod linux;
 mod pf;
@@ -17,10 +20,10 @@ mod tables;
 mod tests;
 
 pub use event::event;
+pub use form::Form;
 pub use kinds::{NESTED, routes_by};
 pub use single::{Single, content, content_of};
 
-use crate::configuration::ethtool;
 use linerate_measure::experiment::System;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::own::{LabEnd, RuleFile};
@@ -32,6 +35,10 @@ use std::fmt;
 
 /// How long putting an image in place, or another back, may take beyond the time that it needs to arrive.
 pub const INSTALLATION_NS: u64 = 1_800_000_000_000;
+
+/// The status of a program of an undoing that has done what can be done now, and has to be run again later (EX_TEMPFAIL of
+/// sysexits.h).
+pub const LATER: u8 = 75;
 
 /// Stands for the text that was read, in the arguments of an undoing.
 pub const WAS: &str = "{was}";
@@ -133,12 +140,42 @@ pub struct Step {
     pub what: String,
     /// The question before it.
     pub read: Option<Read>,
+    /// In its input, [`Input::Was`] stands for the text that was read.
     pub apply: Program,
+    /// The question after it.
+    pub check: Option<Check>,
     pub undo: Undo,
     /// Time limit of either, in nanoseconds, if it is not the usual one.
     pub within_ns: Option<u64>,
     /// Whether either may cut the connection over which it is made. Then it is made once more over another: it can be.
     pub cuts: bool,
+}
+
+/// A question after a change: a program may end well, and the kernel or the card have passed over it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    pub read: Read,
+    /// The lines of the value, in turn: the first is that of the first queue.
+    pub wanted: Vec<String>,
+}
+
+impl Check {
+    /// Whether a value that was read is the wanted one.
+    pub fn is_met_by(&self, value: &str) -> bool {
+        let mut lines = value.split('\n').zip(self.wanted.iter().cycle());
+        !self.wanted.is_empty() && lines.all(|(is, wanted)| same(is, wanted))
+    }
+}
+
+/// Words are compared, not the white space between them, and numbers by value: `0x1f` is 31.
+pub fn same(a: &str, b: &str) -> bool {
+    let number = |word: &str| match word.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => word.parse().ok(),
+    };
+    let is = |(a, b): (&str, &str)| a == b || number(a).is_some_and(|a| Some(a) == number(b));
+    let (a, b) = (a.split_whitespace(), b.split_whitespace());
+    a.clone().count() == b.clone().count() && a.zip(b).all(is)
 }
 
 /// A change that has to be undone: an entry of a journal.
@@ -174,19 +211,19 @@ pub struct Undoing {
 impl Step {
     /// A change whose undoing takes the text that was read before.
     fn change(what: impl Into<String>, read: Read, apply: Program, back: Program) -> Step {
-        Step {
-            what: what.into(),
-            read: Some(read),
-            apply,
-            undo: Undo::Run(back),
-            within_ns: None,
-            cuts: false,
-        }
+        let (what, undo) = (what.into(), Undo::Run(back));
+        Step { what, read: Some(read), apply, check: None, undo, within_ns: None, cuts: false }
     }
 
-    /// A value that is set in the same form as it is restored.
+    /// A value that is set in the same form as it is restored, and read.
     fn value(what: impl Into<String>, read: Read, set: impl Fn(&str) -> Program, to: &str) -> Step {
-        Step::change(what, read, set(to), set(WAS))
+        Step::change(what, read.clone(), set(to), set(WAS)).checked(read, [to])
+    }
+
+    /// The change with a question after it, whose lines must be these in turn.
+    fn checked<S: Into<String>>(self, read: Read, wanted: impl IntoIterator<Item = S>) -> Step {
+        let wanted = wanted.into_iter().map(Into::into).collect();
+        Step { check: Some(Check { read, wanted }), ..self }
     }
 
     /// The undoing, with `was` as the recorded state; `None` if the change stays.
@@ -325,7 +362,8 @@ struct List<'a> {
 
 impl List<'_> {
     fn add(&mut self, what: impl Into<String>, read: Option<Read>, apply: Program, undo: Undo) {
-        self.steps.steps.push(Step { what: what.into(), read, apply, undo, within_ns: None, cuts: false });
+        let what = what.into();
+        self.steps.steps.push(Step { what, read, apply, check: None, undo, within_ns: None, cuts: false });
     }
 
     /// How long the step that was added last, and its undoing, may take.
@@ -349,7 +387,7 @@ impl List<'_> {
         set: impl Fn(&str) -> Program,
         to: &str,
     ) {
-        self.change(what, read, form, set(to), set(WAS));
+        self.steps.steps.push(Step::value(what, Read { program: read, form }, set, to));
     }
 
     /// A change whose undoing is known beforehand.
@@ -360,130 +398,5 @@ impl List<'_> {
     /// Something that this system has no way for.
     fn refuse(&mut self, what: impl fmt::Display, why: impl fmt::Display) {
         self.unsupported.push(format!("{what}: {why}"));
-    }
-}
-
-/// Where in an output the value is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Form {
-    /// All of it, without white space around.
-    Trimmed,
-    /// All of it, to the byte.
-    Whole,
-    /// The number after this word: `mtu` of ifconfig.
-    After(&'static str),
-    /// Whether this is among the words in `<...>`: as ifconfig is given it, `tso4` or `-tso4`.
-    Flag {
-        /// As it is printed.
-        shown: &'static [&'static str],
-        /// As it is given.
-        given: &'static str,
-    },
-    /// The first word behind the last line that begins with this and a colon: `rx-usecs` of ethtool. Behind a second name on that
-    /// line if there is one after a slash: `Adaptive RX/TX`.
-    Line(String),
-    /// The fields of the hash, as letters: `sdfn`.
-    HashFields,
-    /// The table of queues, as words: `equal 4`.
-    Indirection,
-    /// The CPUs of an interrupt, by cpuset(1): `irq 264 mask: 0, 1`.
-    CpuSet,
-}
-
-impl Form {
-    /// The value; `None` where it is not there.
-    pub fn value(&self, output: &str) -> Option<String> {
-        match self {
-            Form::Trimmed => Some(output.trim()).filter(|text| !text.is_empty()).map(String::from),
-            Form::Whole => Some(output.into()),
-            Form::After(word) => {
-                let mut words = output.split_whitespace().skip_while(|w| w != word);
-                let value = words.nth(1)?;
-                value.chars().all(|c| c.is_ascii_digit()).then(|| value.into())
-            }
-            Form::Flag { shown, given } if output.contains('<') => {
-                let lists = output.split('<').skip(1).filter_map(|rest| Some(rest.split_once('>')?.0));
-                let on = lists.flat_map(|list| list.split(',')).any(|flag| shown.contains(&flag.trim()));
-                Some(if on { (*given).into() } else { format!("-{given}") })
-            }
-            Form::Flag { .. } => None,
-            Form::HashFields => ethtool::shown_letters(output),
-            Form::Indirection => ethtool::shown_spread(output),
-            Form::CpuSet => {
-                let cpus = output.lines().find_map(|line| line.strip_prefix("irq ")?.split_once(" mask: "));
-                let cpus = cpus.map(|(_, cpus)| cpus.replace(' ', ""));
-                cpus.filter(|cpus| {
-                    !cpus.is_empty() && cpus.chars().all(|c| c.is_ascii_digit() || ",-".contains(c))
-                })
-            }
-            Form::Line(name) => {
-                let (name, second) =
-                    name.split_once('/').map_or((name.as_str(), None), |(n, s)| (n, Some(s)));
-                let of_line = |line: &str| -> Option<String> {
-                    let rest = line.trim_start().strip_prefix(name)?.trim_start().strip_prefix(':')?;
-                    let mut words = rest.split_whitespace();
-                    let Some(second) = second else { return words.next().map(String::from) };
-                    words.find(|word| word.strip_suffix(':') == Some(second))?;
-                    words.next().map(String::from)
-                };
-                output.lines().rev().find_map(of_line)
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod read_tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn the_second_of_two_on_a_line() {
-        let shown = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: on\nrx-usecs: 3\n";
-        assert_eq!(Form::Line("Adaptive RX/TX".into()).value(shown).as_deref(), Some("on"));
-        assert_eq!(Form::Line("Adaptive RX".into()).value(shown).as_deref(), Some("off"));
-        assert_eq!(Form::Line("Adaptive RX/TX".into()).value("Adaptive RX: off\n"), None);
-    }
-
-    const FREEBSD: &str = "ix0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500
-\toptions=e407bb<RXCSUM,TXCSUM,VLAN_MTU,TSO4,LRO>
-\tether 00:0c:bd:00:00:01
-";
-
-    #[test]
-    fn values_of_ifconfig() {
-        assert_eq!(Form::After("mtu").value(FREEBSD).as_deref(), Some("1500"));
-        let flag = |shown, given| Form::Flag { shown, given }.value(FREEBSD);
-        assert_eq!(flag(&["TSO4"], "tso4").as_deref(), Some("tso4"));
-        assert_eq!(flag(&["TSO6"], "tso6").as_deref(), Some("-tso6"));
-        assert_eq!(flag(&["UP"], "up").as_deref(), Some("up"));
-        assert_eq!(Form::Flag { shown: &["LRO"], given: "lro" }.value("no such interface"), None);
-    }
-
-    #[test]
-    fn values_of_ethtool() {
-        let rings = "Ring parameters for eth1:\nPre-set maximums:\nRX:\t\t4096\nTX:\t\t4096\nCurrent hardware settings:\nRX:\t\t512\nRX Mini:\tn/a\nTX:\t\t256\n";
-        assert_eq!(Form::Line("RX".into()).value(rings).as_deref(), Some("512"));
-        assert_eq!(Form::Line("TX".into()).value(rings).as_deref(), Some("256"));
-        let features = "generic-segmentation-offload: on\ngeneric-receive-offload: off [requested on]\n";
-        assert_eq!(Form::Line("generic-receive-offload".into()).value(features).as_deref(), Some("off"));
-        assert_eq!(Form::Line("large-receive-offload".into()).value(features), None);
-    }
-
-    #[test]
-    fn texts() {
-        assert_eq!(Form::Trimmed.value(" 1\n").as_deref(), Some("1"));
-        assert_eq!(Form::Trimmed.value("\n"), None);
-        assert_eq!(Form::Whole.value("\n").as_deref(), Some("\n"));
-        assert_eq!(Form::After("mtu").value("mtu ; reboot"), None);
-    }
-
-    proptest! {
-        #[test]
-        fn never_panics(text in "[<>:,a-z \n0-9]{0,60}") {
-            for form in [Form::Trimmed, Form::After("mtu"), Form::Flag { shown: &["a"], given: "a" }, Form::Line("a".into())] {
-                let _ = form.value(&text);
-            }
-        }
     }
 }

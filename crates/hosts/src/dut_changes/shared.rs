@@ -1,5 +1,6 @@
 //! Changes that all systems have: sysctls, files, commands, modules.
 
+use super::cards::{offloads, offloads_back};
 use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Read, Step, Undo, WAS};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::own::RuleFile;
@@ -78,10 +79,39 @@ fi; } 3>&1 | sh -c "$1""#;
 /// Writes its second argument into the file that is its first: one of the kernel's.
 const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
 
+macro_rules! files_read {
+    () => {
+        r#"for f in $1; do [ -e "$f" ] && echo "$f $(cat "$f")"; done
+"#
+    };
+}
+/// Files of `$was`, in its order: some change others, so all are compared at the end.
+macro_rules! lines_back {
+    () => {
+        r#"was=$(cat)
+printf '%s\n' "$was" | while read -r f value; do [ ! -e "$f" ] || printf '%s\n' "$value" >"$f"; done
+printf '%s\n' "$was" | {
+	failed=0
+	while read -r f value; do
+		[ ! -e "$f" ] || [ "$(cat "$f")" = "$value" ] || { echo "$f is $(cat "$f"), and was $value" >&2; failed=1; }
+	done
+	exit $failed
+}
+failed=$?
+"#
+    };
+}
 /// Prints the kernel's files of a pattern, each with its content.
-pub(super) const FILES_READ: &str = r#"for f in $1; do [ -e "$f" ] && echo "$f $(cat "$f")"; done; exit 0"#;
+pub(super) const FILES_READ: &str = concat!(files_read!(), "exit 0");
 /// Restores files from lines of a name and its content.
-pub(super) const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done; exit 0"#;
+pub(super) const LINES_BACK: &str = concat!(lines_back!(), "exit $failed");
+/// The same, with the offloads of all cards: where it forwards, Linux turns LRO off (`dev_disable_lro`), and leaves it off.
+const FORWARDING_READ: &str = concat!(
+    files_read!(),
+    offloads!(),
+    r#"for d in /sys/class/net/*/device; do d=${d%/device}; offloads "${d##*/}"; done; exit 0"#
+);
+const FORWARDING_BACK: &str = concat!(lines_back!(), offloads!(), offloads_back!());
 
 /// Files that Linux changes with a setting, beside its own: those of each interface (`inet_forward_change` in net/ipv4/devinet.c,
 /// `addrconf_forward_change` in net/ipv6/addrconf.c). In the order in which they are restored.
@@ -108,17 +138,17 @@ pub(super) fn sysctl(system: System, name: &str, value: &str) -> Step {
     let follow =
         name.strip_prefix("net.ipv4.conf.default.").map(|of| format!("/proc/sys/net/ipv4/conf/*/{of}"));
     let others = known.map(|(_, pattern)| (*pattern).to_string()).or(follow).filter(|_| is_linux);
+    let shown = Read { program: Program::new(["sysctl", "-n", name]), form: Form::Trimmed };
     if let Some(pattern) = others {
-        let read = Read { program: Program::script(FILES_READ, [pattern]), form: Form::Whole };
-        return Step::change(
-            what,
-            read,
-            set(value),
-            Program::script(LINES_BACK, [""; 0]).reading(Input::Was),
-        );
+        let [read, back] = match name.ends_with("forward") || name.ends_with(".forwarding") {
+            true => [FORWARDING_READ, FORWARDING_BACK],
+            false => [FILES_READ, LINES_BACK],
+        };
+        let read = Read { program: Program::script(read, [pattern]), form: Form::Whole };
+        let back = Program::script(back, [""; 0]).reading(Input::Was);
+        return Step::change(what, read, set(value), back).checked(shown, [value]);
     }
-    let read = Read { program: Program::new(["sysctl", "-n", name]), form: Form::Trimmed };
-    Step::value(what, read, set, value)
+    Step::value(what, shown, set, value)
 }
 
 impl List<'_> {
@@ -289,12 +319,6 @@ printf 'flush ruleset\n%s\n' "$was" | nft -c -f - >/dev/null || {
 printf '%s\n' "$was""#;
 /// Restores the rules that [`NFT_READ`] printed, at once.
 pub(super) const NFT_BACK: &str = r#"{ echo 'flush ruleset'; cat; } | nft -f -"#;
-/// Prints tables by the program that is the first argument. Unused ones are printed by name alone, empty: otherwise, restoring them
-/// would leave the new rules in place.
-const TABLES_READ: &str = r#"save=$1; shift; for t; do "$save" -t "$t" || exit 1; done"#;
-/// Tables of iptables.
-const TABLES: [&str; 5] = ["filter", "nat", "mangle", "raw", "security"];
-
 /// The firewall with the rules of a file, where this system has it.
 pub fn load_rule_file(list: &mut List<'_>, file: &RuleFile) {
     let ends = [&list.target.inside, &list.target.outside].map(|port| port.in_rule_files());
@@ -310,19 +334,14 @@ pub fn load_rule_file(list: &mut List<'_>, file: &RuleFile) {
         return list.change(what, Program::script(NFT_READ, [""; 0]), Form::Whole, apply, back);
     }
     let named = |table: &&str| file.text.lines().any(|l| l.trim().strip_prefix('*') == Some(table));
-    let tables: Vec<&str> = TABLES.into_iter().filter(named).collect();
+    let tables: Vec<&str> = super::iptables::TABLES.into_iter().filter(named).collect();
     load(list, file.firewall, what, apply, &tables);
 }
 
 /// Loads rules by a program, which replaces these tables where it is one of iptables.
 pub fn load(list: &mut List<'_>, firewall: Firewall, what: String, apply: Program, tables: &[&str]) {
     match firewall {
-        Firewall::Iptables => {
-            let save = apply.argv[0].replace("-restore", "-save");
-            let read = Program::script(TABLES_READ, [&[save.as_str()], tables].concat());
-            let back = Program::new(apply.argv.clone()).reading(Input::Was);
-            list.change(what, read, Form::Whole, apply, back);
-        }
+        Firewall::Iptables => super::iptables::load(list, what, apply, tables),
         Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
         Firewall::Ipf => list.with_undo(what, apply, Program::new(["ipf", "-Fa"])),
         // The undo of pf's own step restores its rules.

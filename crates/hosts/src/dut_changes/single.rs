@@ -1,10 +1,12 @@
 //! Single changes of a host, outside of any variant: each with the question before it, and its undoing.
 
-use super::linux::ethtool;
+use super::cards::{ethtool, interrupt};
 use super::shared::{FILE_READ, FILES_READ, LINES_BACK, file_write, sysctl, writable};
 use super::{Form, Input, Program, Read, Step};
+use crate::configuration::mask_of;
 use crate::systems::Kernel;
 use linerate_measure::experiment::System;
+use linerate_plan::settings::cpu_list;
 
 /// Writes a value into these files.
 const FILES_PUT: &str = r#"for f in $1; do printf '%s\n' "$2" >"$f" || exit 1; done"#;
@@ -91,9 +93,19 @@ impl Single {
         match self {
             Single::Sysctl { name, value } => Ok(sysctl(system, name, value)),
             Single::KernelFiles { pattern, value } => {
+                let number = pattern.strip_prefix("/proc/irq/");
+                if let Some(number) = number.and_then(|rest| rest.strip_suffix("/smp_affinity_list")) {
+                    return Ok(interrupt(pattern, number, value));
+                }
                 let read = Read { program: Program::script(FILES_READ, [pattern]), form: Form::Whole };
                 let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
-                Ok(Step::change(pattern, read, Program::script(FILES_PUT, [pattern, value]), back))
+                let step =
+                    Step::change(pattern, read.clone(), Program::script(FILES_PUT, [pattern, value]), back);
+                Ok(if pattern.ends_with("/rps_cpus") {
+                    step.checked(Read { form: Form::Masks, ..read }, [cpu_list(&mask_of(value))])
+                } else {
+                    step.checked(Read { form: Form::Values, ..read }, [value])
+                })
             }
             Single::CpuSet { irq, cpus } => {
                 let irq = irq.to_string();

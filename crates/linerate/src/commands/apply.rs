@@ -150,7 +150,11 @@ pub fn revert(args: &Revert) -> Result<ExitCode> {
     let what: Vec<String> = changes.pending().iter().rev().map(|undoing| undoing.what.clone()).collect();
     let name = args.source.name();
     if !args.list {
-        changes.undo()?;
+        changes
+            .undo()?
+            .waits(&revert_of(&args.source))
+            .into_iter()
+            .for_each(|said| tell(format!("{name}: {said}")));
     }
     let record = || json!({ "host": name, "reverted": !args.list, "changes": &what });
     result(&args.printed, record, || pages::reverted(name, &what, !args.list))

@@ -308,8 +308,17 @@ impl RealLab {
     fn state(&self) -> String {
         self.on(
             "dut",
-            "sysctl -n net.ipv4.ip_forward; nft list ruleset; ip -o link show in0 | sed 's/link-netns.*//'; ip route; ip neigh show dev in0 nud permanent",
+            "sysctl -n net.ipv4.ip_forward; nft list ruleset; cat /proc/net/ip_tables_names; ethtool -k in0; ethtool -k out0; ip -o link show in0 | sed 's/link-netns.*//'; ip route; ip neigh show dev in0 nud permanent",
         )
+    }
+
+    /// The state that it must have after a campaign is the present one.
+    pub fn look(&mut self) {
+        self.before = self.state();
+    }
+
+    pub fn before(&self) -> &str {
+        &self.before
     }
 
     #[track_caller]

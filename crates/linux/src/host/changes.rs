@@ -12,6 +12,7 @@ use crate::net::ethtool::Ethtool;
 use crate::net::registry::DEFAULT_ROOT;
 use crate::net::sysctl;
 use crate::process::Job;
+use linerate_hosts::dut_changes::same;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::Write;
@@ -320,11 +321,6 @@ fn rounded_up(file: &str, wanted: &str, found: &str) -> bool {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let more = number(found).zip(number(wanted)).and_then(|(found, wanted)| found.checked_sub(wanted));
     file.ends_with("_buckets") && more.is_some_and(|more| more < 8192)
-}
-
-/// Numbers and words are compared, not the white space between them.
-fn same(a: &str, b: &str) -> bool {
-    a.split_whitespace().eq(b.split_whitespace())
 }
 
 /// Only sysctls and modules' parameters, by a path that does not wander.

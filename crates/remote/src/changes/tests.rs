@@ -60,7 +60,8 @@ fn a_program_s_input_has_no_name_while_it_runs() {
         "case $(readlink /proc/self/fd/0) in /tmp/linerate.*deleted*) exec grep -qx rules ;; esac; exit 1";
     let apply = Program { input: Input::Text("rules\n".into()), ..Program::new(["sh", "-c", script]) };
     let undo = dut_changes::Undo::Stays;
-    let step = Step { what: "rules".into(), read: None, apply, undo, within_ns: None };
+    let what = "rules".into();
+    let step = Step { what, read: None, apply, check: None, undo, within_ns: None, cuts: false };
     changes.make(&[step], false, None).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -184,4 +185,39 @@ proptest! {
         prop_assert_eq!(a == b, file_name(&a) == file_name(&b));
         prop_assert!(!file_name(&a).contains('/'));
     }
+}
+
+/// The kernel takes what is written, and forgets it.
+#[test]
+fn a_setting_that_did_not_take_fails() {
+    use linerate_hosts::dut_changes::Single;
+    use linerate_hosts::systems::Kernel;
+    let folder = folder("untaken");
+    let place = Arc::new(ExecutionTarget::Here { name: "here".into(), netns: None });
+    let mut changes = Changes::open(place, "here", None, &folder, false).unwrap();
+    let file = folder.join("setting");
+    std::fs::write(&file, "7\n").unwrap();
+    let step = |pattern: &str, value: &str| {
+        let (pattern, value) = (pattern.into(), value.into());
+        Single::KernelFiles { pattern, value }.step(Kernel::Linux).unwrap()
+    };
+    let file = file.to_str().unwrap();
+    let error = changes.make(&[step(file, "8"), step("/dev/null", "1")], false, None).unwrap_err();
+    assert_eq!(error.fault, Fault::Untaken);
+    assert!(error.to_string().contains("/dev/null should be 1, and is  by"), "{error}");
+    changes.undo().unwrap();
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "7\n");
+    // Of two values of a setting, the last holds.
+    changes.make(&[step(file, "8"), step(file, "9")], false, None).unwrap();
+    // A change takes another one back.
+    let mut other = step("/dev/null", "1");
+    other.apply = Program::new(["sh", "-c", &format!("echo 7 >{file}")]);
+    other.check = None;
+    let error = changes.make(&[step(file, "8"), other], false, None).unwrap_err().to_string();
+    assert!(
+        error.contains("should be 8, and is 7") && error.contains("another setting changed it"),
+        "{error}"
+    );
+    changes.undo().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
 }

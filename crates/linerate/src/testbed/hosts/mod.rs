@@ -382,11 +382,16 @@ impl Testbed for Hosts {
                 "{}: the restored settings take effect only at its next boot: reboot it",
                 device.dut.name()
             )),
-            Ok(_) => {}
+            Ok(undone) => {
+                failed.extend(undone.waits(RESTORE).map(|said| format!("{}: {said}", device.dut.name())))
+            }
         }
         (failed, device.dut.reboots() - before)
     }
 }
+
+/// The command that tries again.
+pub const RESTORE: &str = "linerate lab restore";
 
 fn look(device: &mut Option<Device>) -> Result<Option<Seen>, RemoteError> {
     device.as_mut().map(|device| device.dut.look()).transpose()

@@ -214,7 +214,9 @@ impl Site {
         }
         let told =
             |what| format!("{}: restored settings that an interrupted run had changed: {what}", host.name);
-        let told = dut.put_back()?.what.into_iter().map(told).collect();
+        let undone = dut.put_back()?;
+        let waits = undone.waits(super::RESTORE).map(|said| format!("{}: {said}", host.name));
+        let told = undone.what.into_iter().map(told).chain(waits).collect();
         let earlier = Earlier { told, owes_boot: dut.owes_boot() };
         // It may have booted.
         let (name, place) = (host.name.clone(), Arc::clone(dut.place()));

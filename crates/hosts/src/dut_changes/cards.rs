@@ -1,0 +1,369 @@
+//! Settings of Linux' cards: ethtool(8), and the kernel's files for queues and interrupts.
+
+use super::shared::LINES_BACK;
+use super::{Form, Input, List, Program, Read, Step, WAS};
+use crate::configuration::INTERFACES;
+use linerate_plan::settings::{Feature, Interface, cpu_list};
+
+/// Prints the files of an interface's queues (`rx`, `tx`) of one name, each with its content.
+const QUEUES_READ: &str =
+    r#"for f in /sys/class/net/"$1"/queues/"$2"-*/"$3"; do [ -e "$f" ] && echo "$f $(cat "$f")"; done"#;
+/// Prints their contents, by number.
+const QUEUES_SHOWN: &str = r#"n=0
+while f=/sys/class/net/$1/queues/$2-$n/$3; [ -e "$f" ]; do
+	echo "$f $(cat "$f")" || exit 1
+	n=$((n + 1))
+done"#;
+/// Writes the rest of its arguments into these files, in turn.
+const QUEUES_PUT: &str = r#"set -e
+if=$1 kind=$2 file=$3; shift 3
+n=0
+while [ -e "/sys/class/net/$if/queues/$kind-$n" ]; do
+	value=$1; shift; set -- "$@" "$value"
+	printf '%s\n' "$value" >"/sys/class/net/$if/queues/$kind-$n/$file"
+	n=$((n + 1))
+done
+[ "$n" -gt 0 ]"#;
+
+/// Reads lines of [`Form::Interrupts`]. The interrupts of each queue go to one of the CPUs that are its arguments, in turn.
+const IRQS_PUT: &str = r#"done=0
+while read -r rank irq _; do
+	n=$((rank % $#))
+	cpu=$(shift "$n"; echo "$1")
+	{ printf '%s\n' "$cpu" >"/proc/irq/$irq/smp_affinity_list"; } 2>/dev/null || {
+		echo "interrupt $irq cannot be moved to CPU $cpu" >&2; exit 1
+	}
+	done=1
+done
+[ "$done" = 1 ] || { echo "it has no interrupts of queues" >&2; exit 1; }"#;
+/// Restores interrupts from such lines: first on the CPU that took each. With the CPUs alone that may take it, it would stay where it
+/// is. Some controllers move one only when it comes next: until then, only that CPU may take it, and this script is run again later. One
+/// may have another number since, if the driver has asked for it anew.
+const IRQS_BACK: &str = r#"takes() { cat "$1/effective_affinity_list" 2>/dev/null || cat "$1/smp_affinity_list"; }
+failed=0 waiting=0 patience=3
+while read -r _ irq cpus may name; do
+	f=/proc/irq/$irq
+	[ -d "$f/$name" ] || for d in /proc/irq/*/"$name"; do f=${d%"/$name"}; done
+	[ -d "$f/$name" ] || continue
+	if [ "$(takes "$f")" != "$cpus" ]; then
+		printf '%s\n' "$cpus" >"$f/smp_affinity_list" || failed=1
+		while [ "$(takes "$f")" != "$cpus" ] && [ "$patience" -gt 0 ]; do
+			sleep 1
+			patience=$((patience - 1))
+		done
+	fi
+	if [ "$(takes "$f")" = "$cpus" ]; then
+		printf '%s\n' "$may" >"$f/smp_affinity_list" || failed=1
+	else
+		waiting=1
+	fi
+done
+[ "$failed" = 0 ] || exit 1
+[ "$waiting" = 0 ] || exit 75"#;
+/// One interrupt as such a line.
+const IRQ_READ: &str = r#"f=/proc/irq/$1
+may=$(cat "$f/smp_affinity_list") || exit 1
+takes=$(cat "$f/effective_affinity_list" 2>/dev/null)
+for name in "$f"/*/; do name=${name%/}; name=${name##*/}; done
+echo "0 $1 ${takes:-$may} $may $name""#;
+
+/// Prints the offloads that can be changed, each with the state that was asked for: one that needs another, or that an XDP program at the
+/// other end of a veth forbids, is off as long as that lasts. The line of a group comes before its parts, which are further to the right.
+macro_rules! offloads {
+    () => {
+        r#"offloads() {
+	ethtool -k "$1" 2>/dev/null | awk -v i="$1" 'NR > 1 {
+		part = /^[ \t]/
+		if (held != "" && !(part && !parts)) print held
+		parts = part; held = ""
+		if (NF < 2 || /\[fixed\]/) next
+		asked = /requested on/ ? "on" : /requested off/ ? "off" : $2
+		sub(/:$/, "", $1)
+		held = "offload " i " " $1 " " asked
+	} END { if (held != "") print held }'
+}
+"#
+    };
+}
+/// Restores the offloads of lines of `$was`, each interface's at once: the kernel knows which needs which. Those that cannot be changed
+/// now, such as those of a veth whose other end has an XDP program, are restored when this is run again.
+macro_rules! offloads_back {
+    () => {
+        r#"was=$(printf '%s\n' "$was" | grep '^offload ') waiting=0
+for i in $(printf '%s\n' "$was" | awk '{ print $2 }' | uniq); do
+	ethtool -k "$i" >/dev/null 2>&1 || continue
+	of=$(printf '%s\n' "$was" | awk -v i="$i" '$2 == i')
+	[ "$(offloads "$i")" != "$of" ] || continue
+	said=$(ethtool -K "$i" $(printf '%s\n' "$of" | awk '{ print $3, $4 }') 2>&1)
+	{ printf '%s\n\n' "$of"; offloads "$i"; } | awk '
+		NF == 0 { now = 1 } !now { was[$3] = $4; missing++ } now && $3 in was { missing--; if (was[$3] != $4) bad = 1 }
+		END { exit bad ? 1 : missing > 0 ? 75 : 0 }'
+	case $? in
+	0) ;;
+	75) waiting=75 ;;
+	*) echo "offloads of $i differ from those before ($said)" >&2; failed=1 ;;
+	esac
+done
+[ "$failed" = 0 ] || exit 1
+exit $waiting"#
+    };
+}
+pub(super) use {offloads, offloads_back};
+
+/// Prints the offloads of the interfaces that are its arguments.
+const OFFLOADS_READ: &str = concat!(offloads!(), r#"for i; do offloads "$i"; done"#);
+/// Restores them.
+const OFFLOADS_BACK: &str = concat!(offloads!(), "was=$(cat) failed=0\n", offloads_back!());
+
+/// Pause frames. While they are negotiated, some drivers pass over the rest (e1000e, igb).
+const PAUSES: &[(&str, &str)] = &[("autoneg", "Autonegotiate"), ("rx", "RX"), ("tx", "TX")];
+/// Turns pause frames on or off, without negotiation as far as it is needed.
+const PAUSE_PUT: &str = r#"if=$1 to=$2
+is() { ethtool -a "$if" | grep -q "^$1:[[:space:]]*$2\$"; }
+is_wanted() { is RX "$to" && is TX "$to"; }
+if [ "$to" = off ] && is Autonegotiate on; then
+	ethtool -A "$if" autoneg off rx off tx off 2>/dev/null && exit 0
+fi
+is_wanted && exit 0
+ethtool -A "$if" rx "$to" tx "$to" || exit 1
+is_wanted || ! is Autonegotiate on || ethtool -A "$if" autoneg off rx "$to" tx "$to""#;
+/// Restores all three. While they are negotiated, the other two are what the neighbour answers.
+const PAUSE_BACK: &str = r#"is() { ethtool -a "$if" | grep -q "^$1:[[:space:]]*$2\$"; }
+if=$1
+set -- $2
+is Autonegotiate "$2" && is RX "$4" && is TX "$6" && exit 0
+ethtool -A "$if" "$@" || exit 1
+is Autonegotiate "$2" && { [ "$2" = on ] || { is RX "$4" && is TX "$6"; }; } || {
+	echo "it is not as it was: $*" >&2; exit 1
+}"#;
+
+/// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
+const ADAPTIVE_TX: &str = "Adaptive RX/TX";
+
+pub(super) fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
+    if wanted.queues.or(wanted.rx_ring).or(wanted.tx_ring).is_some() {
+        // The driver asks for its interrupts anew, and they may come elsewhere.
+        let (read, back) = interrupts(name);
+        let read = Read { form: Form::AllInterrupts(name.into()), ..read };
+        let what = format!("interrupts of {name}");
+        list.steps.steps.push(Step::change(what, read, Program::new(["true"]), back));
+    }
+    if let Some(mtu) = wanted.mtu {
+        list.kernel_file(format!("MTU of {name}"), &format!("/sys/class/net/{name}/mtu"), &mtu.to_string());
+    }
+    for (feature, on) in &wanted.features {
+        feature_of(list, name, *feature, *on);
+    }
+    for (flag, on) in &wanted.private_flags {
+        let set = |to: &str| Program::new(["ethtool", "--set-priv-flags", name, flag, to]);
+        let read = Program::new(["ethtool", "--show-priv-flags", name]);
+        list.value(
+            format!("private flag {flag} of {name}"),
+            read,
+            Form::Line(flag.clone()),
+            set,
+            on_off(*on),
+        );
+    }
+    let wait = wanted.rx_wait_ns.map(|ns| (ns / 1000) as u32);
+    for (value, what, option, given) in [
+        (wanted.queues, "queues", CHANNELS, "combined"),
+        (wanted.rx_ring, "receive ring", RINGS, "rx"),
+        (wanted.tx_ring, "transmit ring", RINGS, "tx"),
+        (wait, "receive interrupt wait", COALESCING, "rx-usecs"),
+        (wanted.rx_wait_frames, "frames per receive interrupt", COALESCING, "rx-frames"),
+    ] {
+        if let Some(value) = value {
+            list.steps.steps.push(ethtool(
+                format!("{what} of {name}"),
+                option,
+                name,
+                given,
+                &value.to_string(),
+            ));
+        }
+    }
+    steering(list, name, wanted);
+}
+
+/// Options of ethtool that set something. The one that shows it is the small letter.
+const OFFLOADS: &str = "-K";
+const CHANNELS: &str = "-L";
+const RINGS: &str = "-G";
+const COALESCING: &str = "-C";
+const PAUSE: &str = "-A";
+
+/// The name by which ethtool shows what it is given by another.
+fn shown<'a>(option: &str, given: &'a str) -> &'a str {
+    match (option, given) {
+        (OFFLOADS, "gro") => "generic-receive-offload",
+        (OFFLOADS, "gso") => "generic-segmentation-offload",
+        (OFFLOADS, "tso") => "tcp-segmentation-offload",
+        (OFFLOADS, "lro") => "large-receive-offload",
+        (OFFLOADS, "rx") => "rx-checksumming",
+        (OFFLOADS, "tx") => "tx-checksumming",
+        (OFFLOADS, "sg") => "scatter-gather",
+        (OFFLOADS, "rxvlan") => "rx-vlan-offload",
+        (OFFLOADS, "txvlan") => "tx-vlan-offload",
+        (OFFLOADS, "ntuple") => "ntuple-filters",
+        (OFFLOADS, "rxhash") => "receive-hashing",
+        (CHANNELS, "combined") => "Combined",
+        (CHANNELS | RINGS | PAUSE, "rx") => "RX",
+        (CHANNELS | RINGS | PAUSE, "tx") => "TX",
+        (PAUSE, "autoneg") => "Autonegotiate",
+        (COALESCING, "adaptive-rx") => "Adaptive RX",
+        (COALESCING, "adaptive-tx") => ADAPTIVE_TX,
+        (_, given) => given,
+    }
+}
+
+/// A value that ethtool sets.
+pub(super) fn ethtool(what: String, option: &str, name: &str, given: &str, to: &str) -> Step {
+    let set = |value: &str| Program::new(["ethtool", option, name, given, value]);
+    let program = Program::new(["ethtool", &option.to_lowercase(), name]);
+    let shown = Read { program, form: Form::Line(shown(option, given).into()) };
+    match option {
+        OFFLOADS => {
+            let (read, back) = kept_offloads(&[name]);
+            Step::change(what, read, set(to), back).checked(shown, [to])
+        }
+        PAUSE => pause(what, name, set(to)).checked(shown, [to]),
+        _ => Step::value(what, shown, set, to),
+    }
+}
+
+/// A change of pause frames, whose undoing restores all of their settings.
+fn pause(what: String, name: &str, apply: Program) -> Step {
+    let read = Read { program: Program::new(["ethtool", "-a", name]), form: Form::Lines(PAUSES) };
+    Step::change(what, read, apply, Program::script(PAUSE_BACK, [name, WAS]))
+}
+
+/// The question for all offloads of interfaces, and the program that restores them: one drags others along.
+fn kept_offloads(names: &[&str]) -> (Read, Program) {
+    let read = Read { program: Program::script(OFFLOADS_READ, names.iter().copied()), form: Form::Whole };
+    (read, Program::script(OFFLOADS_BACK, [""; 0]).reading(Input::Was))
+}
+
+impl List<'_> {
+    /// Offloads of both interfaces, which other changes drag along, will be as they are now.
+    pub fn keep_offloads(&mut self) {
+        let names = self.target.ports().map(|port| port.name.as_str());
+        let (read, back) = kept_offloads(&names);
+        let what = format!("offloads of {} as they are", names.join(" and "));
+        self.steps.steps.push(Step::change(what, read, Program::new(["true"]), back));
+    }
+}
+
+/// Steers the work of queues to CPUs.
+fn steering(list: &mut List<'_>, name: &str, wanted: &Interface) {
+    let steered = |what: &str| format!("{what} packet steering of {name}");
+    if let Some(cpus) = &wanted.rps {
+        queues(list, steered("receive"), [name, "rx", "rps_cpus"], vec![mask(cpus)], vec![cpu_list(cpus)]);
+    }
+    if let Some(flows) = wanted.rfs {
+        let flows = flows.to_string();
+        list.sysctl("net.core.rps_sock_flow_entries", &flows);
+        let what = format!("receive flow steering of {name}");
+        queues(list, what, [name, "rx", "rps_flow_cnt"], vec![flows.clone()], vec![flows]);
+    }
+    if let Some(cpus) = wanted.xps.as_ref().filter(|cpus| !cpus.is_empty()) {
+        let masks = cpus.iter().map(|cpu| mask(&[*cpu])).collect();
+        let shown = cpus.iter().map(u32::to_string).collect();
+        queues(list, steered("transmit"), [name, "tx", "xps_cpus"], masks, shown);
+    }
+    if let Some(cpus) = wanted.irq.as_ref().filter(|cpus| !cpus.is_empty()) {
+        let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        let (read, back) = interrupts(name);
+        let takers = Read { form: Form::InterruptCpus(name.into()), ..read.clone() };
+        let apply = Program::script(IRQS_PUT, cpus.clone()).reading(Input::Was);
+        let step = Step::change(format!("interrupts of {name}"), read, apply, back);
+        list.steps.steps.push(step.checked(takers, cpus));
+    }
+}
+
+/// The question for the interrupts of an interface's queues, and the program that restores them.
+fn interrupts(name: &str) -> (Read, Program) {
+    let read = Read { program: Program::script(INTERFACES, [name]), form: Form::Interrupts(name.into()) };
+    (read, Program::script(IRQS_BACK, [""; 0]).reading(Input::Was))
+}
+
+/// One interrupt, by number, on these CPUs.
+pub(super) fn interrupt(what: &str, number: &str, cpus: &str) -> Step {
+    let read = Read { program: Program::script(IRQ_READ, [number]), form: Form::Whole };
+    let apply = Program::script(IRQS_PUT, [cpus]).reading(Input::Was);
+    let may = Read { program: Program::new(["cat", what]), form: Form::Trimmed };
+    let back = Program::script(IRQS_BACK, [""; 0]).reading(Input::Was);
+    Step::change(what, read, apply, back).checked(may, [cpus])
+}
+
+/// Values for the files of queues, and how they are read: CPUs of masks as lists.
+fn queues(list: &mut List<'_>, what: String, which: [&str; 3], values: Vec<String>, wanted: Vec<String>) {
+    let arguments = which.into_iter().map(String::from).chain(values);
+    let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
+    let read = Read { program: Program::script(QUEUES_READ, which), form: Form::Whole };
+    let form = if which[2] == "rps_flow_cnt" { Form::Values } else { Form::Masks };
+    let shown = Read { program: Program::script(QUEUES_SHOWN, which), form };
+    let step = Step::change(what, read, Program::script(QUEUES_PUT, arguments), back);
+    list.steps.steps.push(step.checked(shown, wanted));
+}
+
+/// CPUs as the kernel's files have them: words of 32 bits, the highest first.
+fn mask(cpus: &[u32]) -> String {
+    let words = cpus.iter().max().map_or(1, |most| most / 32 + 1);
+    let word =
+        |n: u32| cpus.iter().filter(|cpu| *cpu / 32 == n).fold(0u32, |word, cpu| word | 1 << (cpu % 32));
+    (0..words).rev().map(|n| format!("{:08x}", word(n))).collect::<Vec<_>>().join(",")
+}
+
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
+    let (option, all): (&str, &[&str]) = match feature {
+        Feature::Gro => (OFFLOADS, &["gro"]),
+        Feature::Gso => (OFFLOADS, &["gso"]),
+        Feature::Tso => (OFFLOADS, &["tso"]),
+        Feature::Lro => (OFFLOADS, &["lro"]),
+        Feature::RxChecksum => (OFFLOADS, &["rx"]),
+        Feature::TxChecksum => (OFFLOADS, &["tx"]),
+        Feature::VlanOffload => (OFFLOADS, &["rxvlan", "txvlan"]),
+        Feature::UdpGroForwarding => (OFFLOADS, &["rx-udp-gro-forwarding"]),
+        Feature::AdaptiveInterrupts => (COALESCING, &["adaptive-rx", "adaptive-tx"]),
+        Feature::FlowControl => {
+            let to = on_off(on);
+            let apply = Program::script(PAUSE_PUT, [name, to]);
+            let shown =
+                Read { program: Program::new(["ethtool", "-a", name]), form: Form::Lines(&PAUSES[1..]) };
+            let step = pause(format!("flow-control of {name}"), name, apply);
+            return list.steps.steps.push(step.checked(shown, [format!("rx {to} tx {to}")]));
+        }
+        Feature::ThreadedNapi => {
+            let path = format!("/sys/class/net/{name}/threaded");
+            return list.kernel_file(format!("threaded NAPI of {name}"), &path, if on { "1" } else { "0" });
+        }
+        Feature::VlanTso => {
+            return list.refuse("vlan-tso", "Linux has no such switch: tso is for tagged frames as well");
+        }
+    };
+    for given in all {
+        let what = match option {
+            OFFLOADS => format!("{given} of {name}"),
+            _ => format!("{} ({given}) of {name}", feature.key()),
+        };
+        list.steps.steps.push(ethtool(what, option, name, given, on_off(on)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mask;
+
+    #[test]
+    fn masks_have_words_of_32_bits() {
+        assert_eq!(mask(&[0]), "00000001");
+        assert_eq!(mask(&[0, 2, 3]), "0000000d");
+        assert_eq!(mask(&[1, 32, 63]), "80000001,00000002");
+        assert_eq!(mask(&[]), "00000000");
+    }
+}
