@@ -175,6 +175,7 @@ mod tests {
             boot: Some("b".into()),
             made: n == 1,
             within_ns: (n == 1).then_some(5),
+            cuts: n == 2,
         }
     }
 

@@ -113,7 +113,7 @@ fn forget(facts: &mut Facts, address: &str) {
 
 #[test]
 fn one_thing_wrong_at_a_time() {
-    let cases: [(&str, Change, Severity, &str, &str); 24] = [
+    let cases: [(&str, Change, Severity, &str, &str); 25] = [
         (
             "router",
             |f| *f = Facts::unreachable("Connection refused", "start sshd there"),

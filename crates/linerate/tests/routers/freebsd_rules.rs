@@ -201,12 +201,6 @@ fn a_jail_has_both_cards_and_gives_them_back() {
     assert!(!bsd.state("router").join("jails/linerate").exists());
 }
 
-fn sorted(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = text.lines().map(String::from).collect();
-    lines.sort();
-    lines
-}
-
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn a_host_s_own_ipfw_stays() {
