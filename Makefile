@@ -12,7 +12,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo || true)
 BENCH_ARGS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: bench build test test-long lint install uninstall peers setup setup-test clean
+.PHONY: bench build test test-long lint install uninstall peers setup setup-test setup-long clean
 
 bench: build
 	$(SUDO) $(TARGET)/release/linerate bench $(BENCH_ARGS)
@@ -26,11 +26,13 @@ setup:
 setup-test:
 	@scripts/setup test
 
+setup-long:
+	@scripts/setup long
+
 test: setup-test
 	CARGO=$(CARGO) scripts/run-tests
 
-test-long: setup-test
-	-scripts/stand 6.1 6.12 igb
+test-long: setup-long
 	CARGO=$(CARGO) scripts/run-tests long
 
 lint: setup

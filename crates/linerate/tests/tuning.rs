@@ -88,7 +88,7 @@ fn plans_without_changes_are_refused() {
     let of_hosts = "[lab]\nfile = \"LAB.toml\"\nlink-speed = \"1 Gbit/s\"";
     let of_hosts = PLAN
         .replace("[lab]\nbatch = 64", of_hosts)
-        .replace("blocks = 6", "budget = \"10 s\"\npause = \"2 s\"");
+        .replace("blocks = 6", "budget = \"60 s\"\npause = \"2 s\"");
     refused(&of_hosts, "to start and stop trials, ");
     let unknown = linerate_line("tune tunee").run();
     unknown.fails(2, &["did you mean 'tune'?"]);

@@ -9,7 +9,7 @@ use crate::hosts_beside::lab::gentle;
 #[test]
 #[cfg_attr(stand, ignore = "needs root")]
 #[cfg_attr(not(stand), ignore = "needs qemu-system-x86 and Debian's kernel: scripts/stand 6.1")]
-fn a_router_with_a_real_driver_is_measured_and_is_as_it_was() {
+fn takes_minutes_a_router_with_a_real_driver_is_measured_and_is_as_it_was() {
     let lab = GuestLab::router(Stand { kernel: "6.1", card: CARDS[0] });
     let before = State::of(&lab.guest);
     assert!(before.has("ethtool -l in0: now Combined:\t4"), "{before:#?}");
@@ -32,8 +32,6 @@ fn a_router_with_a_real_driver_is_measured_and_is_as_it_was() {
 #[cfg_attr(not(stand), ignore = "needs qemu-system-x86 and Debian's kernel: scripts/stand 6.1")]
 fn takes_minutes_a_guest_is_the_tester() {
     let lab = GuestLab::tester(Stand { kernel: "6.1", card: CARDS[0] });
-    let file = std::fs::read_to_string(lab.scratch.file("LAB.toml")).unwrap();
-    lab.write("LAB.toml", &file.replace("\"linerate\"", "\"af-packet\""));
     let ended = lab.run(&gentle().replace("blocks = 8", "blocks = 1"), &[]);
     let trials = lab.trials();
     assert_eq!(trials.len(), 2, "{ended:?}");
