@@ -389,9 +389,11 @@ impl Site {
         }
     }
 
-    /// It is out of reach, and so is all that was connected to it.
+    /// A host is out of reach, and so is all that was connected to it. This machine stays, and the next step is tried there.
     fn lose(&mut self) {
-        self.state = State::Lost;
+        if self.target.is_some() {
+            self.state = State::Lost;
+        }
     }
 
     /// Whether something has changed. `told`: its connection has output.

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 pub(super) fn examine(case: &Case<'_>) -> Examined {
     let (Some(card), configuration) = (case.hardware()?, case.configuration()?) else { return Ok(None) };
     let mut by_cpu: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
-    let served = card.interrupts.iter().filter(|interrupt| interrupt.cpus.len() == 1);
-    served.for_each(|interrupt| by_cpu.entry(interrupt.cpus[0]).or_default().push(&interrupt.name));
+    let of_queues = card.queue_interrupts().into_iter().map(|(_, interrupt)| interrupt);
+    of_queues.filter(|interrupt| interrupt.cpus.len() == 1).for_each(|interrupt| by_cpu.entry(interrupt.cpus[0]).or_default().push(&interrupt.name));
     let number: usize = by_cpu.values().map(Vec::len).sum();
     if number == 0 {
-        return Err("the card shows no interrupts of its own".into());
+        return Err("the card shows no interrupts of its queues".into());
     }
     let (cpu, names) = by_cpu.iter().max_by_key(|(_, names)| names.len()).expect("there is an interrupt");
     let fair = number.div_ceil(configuration.machine.cpus.len().max(1));
-    // One more than its share may be an interrupt that is not of a queue.
+    // Two queues may share a CPU by chance.
     if names.len() <= fair + 1 && by_cpu.len() > 1 || names.len() < 2 {
         return Ok(None);
     }
