@@ -8,8 +8,7 @@ const BENCH: &str = "bench --family 4 --variant forwarding --batch 64 --quiet";
 
 /// A line of sh in a session of its own. `$linerate` and `$out` are there.
 fn session(scratch: &Scratch, line: &str) -> Program {
-    let program = Program::with_own_run(line).own_session();
-    program.env("linerate", LINERATE).env("out", &scratch.file("records"))
+    Program::with_own_run(line).env("linerate", LINERATE).env("out", &scratch.file("records"))
 }
 
 fn document(scratch: &Scratch, folder: &str, name: &str) -> Value {

@@ -1,6 +1,6 @@
 //! Shared parts of the end-to-end tests: programs with time limits, scratch folders, campaigns, labs and namespaces.
 //!
-//! Every program runs in a process group of its own, which is killed when the test is over, has panicked, or has run out of time;
+//! Every program runs in a session of its own, which is killed when the test is over, has panicked, or has run out of time;
 //! should the test itself be killed, the kernel ends its programs.
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of this")]
 

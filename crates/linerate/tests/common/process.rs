@@ -17,10 +17,12 @@ impl Program {
     /// A program that may take a minute.
     pub fn new(program: &str) -> Self {
         let mut command = Command::new(program);
-        command.stdin(Stdio::null()).env("LC_ALL", "C").env_remove("COLUMNS").process_group(0);
-        // SAFETY: prctl is async-signal-safe, and changes only the child.
+        command.stdin(Stdio::null()).env("LC_ALL", "C").env_remove("COLUMNS");
+        // linerate raises its whole session (autogroup, sched(7)), which must not be that of the tests.
+        // SAFETY: setsid and prctl are async-signal-safe, and change only the child.
         unsafe {
             command.pre_exec(|| {
+                libc::setsid();
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 Ok(())
             })
@@ -67,33 +69,18 @@ impl Program {
         self
     }
 
-    /// Runs in a session of its own, whose autogroup (sched(7)) is not that of the tests.
-    pub fn own_session(mut self) -> Self {
-        // SAFETY: these calls are async-signal-safe, and change only the child.
-        unsafe {
-            self.command.pre_exec(|| {
-                // Who leads a process group cannot begin a session.
-                libc::setpgid(0, libc::getpgid(libc::getppid()));
-                libc::setsid();
-                Ok(())
-            })
-        };
-        self
-    }
-
     /// Runs before other programs of the machine, for tests whose result would otherwise depend on how busy these are.
-    pub fn first(self) -> Self {
-        let mut own = self.own_session();
+    pub fn first(mut self) -> Self {
         // SAFETY: these calls are async-signal-safe, and change only the child and its session.
         unsafe {
-            own.command.pre_exec(|| {
+            self.command.pre_exec(|| {
                 libc::setpriority(libc::PRIO_PROCESS, 0, -20);
                 let session = libc::open(c"/proc/self/autogroup".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
                 libc::write(session, c"-20".as_ptr().cast(), 3);
                 Ok(())
             })
         };
-        own
+        self
     }
 
     /// Files that it writes may have this length at most.
