@@ -44,6 +44,8 @@ pub struct Embedded {
     pace: BTreeMap<usize, f64>,
     /// By cell: since when its connections are established; none where they are not.
     fresh: BTreeMap<usize, Freshness>,
+    /// The turn of a trial, while its lane is prepared.
+    turn: Option<Turn>,
 }
 
 impl Embedded {
@@ -72,7 +74,7 @@ impl Embedded {
             lab.thread_receivers(&roles.receiver).context("giving the receiver its CPU")?;
         }
         let (pace, fresh) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Embedded { group, lanes, tester, lab, batch, pace, fresh, prepared })
+        Ok(Embedded { group, lanes, tester, lab, batch, pace, fresh, turn: None, prepared })
     }
 
     /// The lab's number of a cell's lane.
@@ -85,7 +87,7 @@ impl Embedded {
     fn send(&mut self, cell: usize, timing: Timing, load: Load) -> Result<trial::Outcome> {
         let lane = self.lane(cell);
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], lane);
-        let _turn = turn(&self.prepared);
+        let _turn = self.turn.is_none().then(|| turn(&self.prepared));
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -276,7 +278,11 @@ impl Embedded {
     /// It could not be run at all.
     pub fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
         let Request { slot: cell, timing, .. } = *request;
-        self.prepare(cell, timing)?;
+        // Before connections are established: they may expire while another linerate has its turn.
+        self.turn = Some(turn(&self.prepared));
+        let prepared = self.prepare(cell, timing);
+        let turn = self.turn.take();
+        prepared?;
         let number = self.lane(cell);
         let load = request.load(self.batch_of(request));
         let lane = &self.lab.lanes[number];
@@ -290,7 +296,6 @@ impl Embedded {
         let scene = Scene { telemetry, configuration, ..Scene::of_lane(lane) };
         let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
-        let turn = turn(&self.prepared);
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
         let began = Instant::now();
@@ -314,7 +319,7 @@ impl Embedded {
         let sent = generator.directions();
         let downed = befell.is_some() && lane.setup.settings.event.as_ref().is_some_and(Event::downs_link);
         let (received, accounts) = settle(lane, &before, &sent, receiver, downed)?;
-        let waited_ns = turn.waited_ns;
+        let waited_ns = turn.as_ref().map_or(0, |turn| turn.waited_ns);
         drop(turn);
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();

@@ -46,7 +46,7 @@ fn what_is_written_passes_the_checks() {
     for part in [
         "a lab file and a plan.",
         "bench.config:5: DUT_ADMIN: hosts.dut.ssh",
-        "PMC_EVENT: plans do not profile",
+        "PMC_EVENT: linerate's profiles",
         "LAB.toml: no faults; generator tester; dut dut; receiver tester",
         "warning: nothing will be sent in this lab",
         "linerate plan show",
@@ -64,7 +64,7 @@ fn what_is_written_passes_the_checks() {
     assert_eq!(shown["campaign"]["factors"][0]["levels"], serde_json::json!(["64 B", "512 B", "1518 B"]));
     assert_eq!(shown["campaign"]["trials"]["blocks"], 10);
     let text = fs::read_to_string(&plan).unwrap();
-    assert!(text.contains(&format!("#   {config}:19: PMC_EVENT: plans do not profile\n")), "{text}");
+    assert!(text.contains(&format!("#   {config}:19: PMC_EVENT: linerate's profiles")), "{text}");
     // The same as JSON, and nothing is written into a folder that has something.
     let json = import(&config, &["-p", &presets, "-c", &sets, "-n", "10", "--json"]).ok().json();
     assert_eq!(json["plans"][0]["text"], text.as_str());
