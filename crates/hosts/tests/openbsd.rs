@@ -1,4 +1,4 @@
-//! What a real OpenBSD 7.8 prints (../shared/corpus/openbsd-7.8), read as linerate asks for it.
+//! Output of a real OpenBSD 7.8 (../shared/corpus/openbsd-7.8), read as linerate asks for it.
 
 use linerate_hosts::agent::merge::{self, Seen};
 use linerate_hosts::configuration::{Configuration, label, questions};

@@ -84,7 +84,7 @@ fn plans_without_changes_are_refused() {
     refused(&PLAN.replace("[traffic]", "[traffic]\nflos = 1"), "did you mean 'flows'");
     // One block of the screening takes longer.
     refused(&PLAN.replace("blocks = 6", "budget = \"300 ms\""), "takes at least");
-    // It says what takes the time: on hosts it is not the load.
+    // The message says what takes the time: on hosts it is not the load.
     let of_hosts = "[lab]\nfile = \"LAB.toml\"\nlink-speed = \"1 Gbit/s\"";
     let of_hosts = PLAN
         .replace("[lab]\nbatch = 64", of_hosts)

@@ -105,7 +105,7 @@ fn hosts_are_watched_over_ssh_by_one_session() {
     let seen = watch(&line).ok().stdout;
     for line in seen.lines() {
         let rates: Value = serde_json::from_str(line).unwrap();
-        // Its clock is asked once more for the drivers' counters.
+        // The clock is asked once more for the drivers' counters.
         assert_eq!((&rates["seconds"], &rates["host"]), (&2.0.into(), &"bsd".into()));
         let cxl = &rates["interfaces"][0];
         assert_eq!(

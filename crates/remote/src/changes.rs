@@ -44,7 +44,7 @@ pub struct Undone {
     pub reboot: bool,
 }
 
-/// What is done with a change that is undone.
+/// The outcome of undoing a change.
 const BACK: &str = "put back";
 /// The entry of a journal for a pending boot: restored settings take effect only from that boot on.
 const OWED: &str = "the boot that is owed";

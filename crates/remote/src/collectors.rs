@@ -151,7 +151,7 @@ pub struct Busy {
 /// When times of CPUs have arrived, and they; with what the loop said on standard error.
 type Looks = Result<(Vec<(u64, CpuTimes)>, String), String>;
 
-/// How often it looks while a load lasts.
+/// The pause between two looks while a load lasts.
 const LOOKS: u32 = 8;
 /// The least time between two looks.
 const LEAST_INTERVAL: Duration = Duration::from_millis(50);

@@ -135,7 +135,7 @@ impl Traffic {
         Traffic { frame, ..self.clone() }
     }
 
-    /// The same frames with an 802.1Q tag, which lengthens them.
+    /// These frames with an 802.1Q tag, which lengthens them.
     #[must_use]
     pub fn tagged(&self, id: u16) -> Traffic {
         let tag = VlanTag { id, priority: 0 };

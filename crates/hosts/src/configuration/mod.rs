@@ -303,7 +303,7 @@ impl Configuration {
         };
         let pf_is_off = answers.iter().any(is_off);
         for Collected { command, output } in answers {
-            // Its rules are there, and not in force.
+            // The rules are there, and not in force.
             if pf_is_off && command.starts_with("pfctl") {
                 continue;
             }

@@ -120,7 +120,7 @@ fn ethtool_in_sections() {
     assert!(lacks.why.ends_with("Operation not supported"), "{lacks:?}");
 }
 
-/// What drivers of virtual cards do not have is no setting.
+/// Settings that drivers of virtual cards lack are no settings.
 #[test]
 fn refusals_of_ethtool_are_no_facts() {
     let no = "netlink error: Operation not supported\n";

@@ -33,7 +33,7 @@ pub enum Form {
     /// The interrupts of the queues of this interface of Linux, each as the queue's rank, its number, the CPU that takes it, and those
     /// that may.
     Interrupts(String),
-    /// The same lines for all of its interrupts.
+    /// Such lines for all interrupts of the card.
     AllInterrupts(String),
     /// The CPUs that take those of the queues, a line for each queue.
     InterruptCpus(String),

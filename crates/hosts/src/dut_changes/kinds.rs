@@ -119,7 +119,7 @@ const GONE: &str = r#"[ "$1" = absent ] || exit 0
 shift; bad=0
 for i; do ! ifconfig "$i" >/dev/null 2>&1 || ifconfig "$i" destroy || bad=1; done; exit $bad"#;
 
-/// What the shell of a jail puts.
+/// The shell lines of a jail.
 const BSD_PUT: &str = concat!(bsd_functions!(), r#"put "$1""#);
 /// Whether there is such a jail.
 const JAIL_READ: &str = r#"jls -j "$1" >/dev/null 2>&1 && echo there || echo absent"#;

@@ -70,9 +70,9 @@ pub struct Tried {
 /// A port of the tester that sent a few test frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PortTried {
-    /// Its host and interface.
+    /// The host and the interface.
     pub from: At,
-    /// What it sends by.
+    /// The backend that sends.
     pub port: Backend,
     /// Why that is not the fastest.
     pub why: Option<String>,

@@ -175,7 +175,7 @@ pub fn read(folder: &Path) -> Result<Option<Tuned>> {
 struct Needs {
     /// Nanoseconds of the screening, the confirmation and the last campaign, on a busy machine.
     stages: [u64; 3],
-    /// What the time goes into, in nanoseconds.
+    /// The parts of the time, in nanoseconds.
     parts: Vec<(&'static str, u64)>,
 }
 

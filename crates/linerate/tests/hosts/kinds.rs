@@ -46,7 +46,7 @@ fn frames_pass_each_kind_and_all_comes_back() {
             let received = trial["receiver"]["frames"].as_u64();
             assert!(received > Some(100), "{kind}: {received:?}: {}", trial["audit"]);
             assert_eq!(said(trial).contains(shown), stands, "{kind}: {}", said(trial));
-            // Its cards have counted them, wherever they are.
+            // The cards have counted them, wherever they are.
             let sent = trial["generator"]["frames"].as_u64().unwrap();
             assert!(trial["dut"]["in0: rx_packets"].as_u64() >= Some(sent), "{kind}: {}", trial["dut"]);
         }

@@ -15,7 +15,7 @@ const LINK: u32 = 0o120_777;
 #[derive(Default)]
 pub struct Archive {
     bytes: Vec<u8>,
-    /// What is in it.
+    /// The content.
     paths: BTreeSet<PathBuf>,
 }
 

@@ -21,7 +21,7 @@ pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
 /// A kind of card.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Card {
-    /// Its name in QEMU, and that of its driver's module.
+    /// The names of the card in QEMU and of its driver's module.
     pub name: &'static str,
     device: &'static str,
     module: &'static str,

@@ -89,7 +89,7 @@ fn shown(settings: &Value) -> Vec<String> {
     lines
 }
 
-/// What is wrong with a short form of a plan.
+/// The faults of a short form of a plan.
 fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
     let file = plan.file_name().unwrap().to_str().unwrap();
     lab.write(file, &shortened(&fs::read_to_string(plan).unwrap()));

@@ -237,7 +237,7 @@ mod tests {
         let Some(killed) = Ahead::below(&state, session.0.id(), FIRST).unwrap() else { return };
         restore_below(&state);
         assert_eq!(session.nice(), FIRST, "it still runs");
-        // Its end closes its descriptors.
+        // The end of the thread closes its descriptors.
         let Ahead { lock, .. } = &killed;
         flock(lock, FlockOperation::Unlock).unwrap();
         std::mem::forget(killed);

@@ -25,7 +25,7 @@ pub fn times(root: &Path) -> Result<CpuTimes, Error> {
 /// The time of a task, as the kernel's scheduler counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskTime {
-    /// Its CPU, or the last one.
+    /// The CPU of the thread, or the last one.
     pub cpu: u32,
     /// Nanoseconds that it ran, and that it was ready to run while another one had the CPU.
     pub ran_ns: u64,

@@ -113,7 +113,7 @@ fn claim(sentence: &str) -> Option<(f64, Option<[f64; 2]>)> {
     Some((number(words[at])?.0, ends.or_else(apart)))
 }
 
-/// What contradicts the record in these sentences.
+/// The figures of these sentences that contradict the record.
 fn contradictions(sentences: &[String], records: &[Value]) -> Vec<String> {
     let mut pool = vec![95.0];
     records.iter().for_each(|record| figures(record, &mut pool));
@@ -208,7 +208,7 @@ fn profile(slot: usize, own: u64, rate: f64) -> (SlotProfile, Profile) {
     (of, stacks)
 }
 
-/// What a record and its stacks are made of.
+/// The parts of a record and its stacks.
 type Made<'a> = (&'a Campaign, &'a HostFacts, &'a [TrialRecord], &'a BTreeMap<usize, Profile>);
 
 fn read<'a>((campaign, host, trials, stacks): Made<'a>, summary: &'a Summary) -> Records<'a> {

@@ -18,7 +18,7 @@ const MOST: usize = 8;
 /// Wider intervals are no basis for a claim, unless the plan sets another limit.
 const NARROW: f64 = 0.02;
 
-/// What was asked for and is not there.
+/// Variants that were asked for and are not there.
 pub fn missing(page: &mut Document, shown: &Shown<'_>) {
     let missing = shown.campaign.missing();
     for (why, names) in together(missing.iter().map(|(variant, reasons)| (reasons, variant.clone()))) {
