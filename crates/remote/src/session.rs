@@ -7,6 +7,7 @@ use linerate_hosts::phases::{Cause, Due, Outcome, Output, Signal, Status, Superv
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes::Outlet;
 use rustix::process::{self, Pid, kill_process_group};
+use std::io::ErrorKind;
 use std::os::fd::RawFd;
 use std::process::Child;
 use std::sync::Arc;
@@ -129,7 +130,11 @@ impl Session {
         let outlets = outputs.map(|pipe| Outlet::new(Some(pipe)));
         let control = Control::new(stdin).map_err(|e| system("prepare a pipe", e))?;
         let pause = (place.silence() / 2).max(SHORTEST);
-        let sent = control.write_all(script(&mark, kind, pause, command).as_bytes(), SEND);
+        let sent = match control.write_all(script(&mark, kind, pause, command).as_bytes(), SEND) {
+            // ssh ended before it read the command, and says why: that is heard in due course.
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+            sent => sent,
+        };
         let scanners = [Scanner::new(&mark), Scanner::new(&mark)];
         // One that is fed has begun.
         let (fed, opened_ns) = (kind == Kind::Fed, monotonic_ns());

@@ -131,14 +131,22 @@ pub(super) fn host() -> HostFacts {
 
 /// A trial with this offered and this received rate, a quarter of a second long.
 pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received: f64) -> TrialRecord {
+    lossy(number, block, slot, [offered, received], "DUT in: receive ring full", Cause::QueueFull)
+}
+
+/// A trial whose DUT drops the frames that it does not pass on at this place, for this cause.
+pub(super) fn lossy(
+    number: u64,
+    block: u32,
+    slot: usize,
+    [offered, received]: [f64; 2],
+    place: &str,
+    cause: Cause,
+) -> TrialRecord {
     let (sent, got) = ((offered / 4.0) as u64, (received / 4.0) as u64);
     let port = |frames| PortCounters { frames, ..PortCounters::default() };
-    let place = "DUT in: receive ring full".to_string();
-    let losses = if sent > got {
-        vec![Loss { place, frames: sent - got, side: Side::Dut, cause: Cause::QueueFull }]
-    } else {
-        Vec::new()
-    };
+    let loss = Loss { place: place.into(), frames: sent - got, side: Side::Dut, cause };
+    let losses = if sent > got { vec![loss] } else { Vec::new() };
     let mut receiver = port(got);
     let mut latency = Histogram::default();
     (0..100).for_each(|i| latency.record(1000 + 10 * i));

@@ -1,10 +1,10 @@
 //! The texts of plans that were carried out, as a person sees them.
 
 use super::super::summary;
-use super::super::tests::{campaign as bench, host, planned, slot, trial};
+use super::super::tests::{campaign as bench, host, lossy, planned, slot, trial};
 use crate::pages::Style;
 use expect_test::expect_file;
-use linerate_measure::audit::{Evidence, audit};
+use linerate_measure::audit::{Cause, Evidence, audit};
 use linerate_measure::experiment::{System, Trials};
 use linerate_measure::record::{Campaign, Mode, Searched, SearchedGoal, Skipped, Slot, Stopped, TrialRecord};
 use linerate_measure::summary::summarise;
@@ -94,9 +94,7 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
         };
         let offered = t.rates.unwrap().offered;
         let place = "DUT: dropped by the rule set (counter dropped)";
-        *t = trial(t.trial, t.block, t.slot, offered, passed * offered);
-        t.losses[0].place = place.into();
-        t.losses[0].cause = linerate_measure::audit::Cause::Dropped;
+        *t = lossy(t.trial, t.block, t.slot, [offered, passed * offered], place, Cause::Dropped);
     }
     let text = text(&c, &trials, WIDE);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
