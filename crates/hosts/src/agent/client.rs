@@ -2,7 +2,7 @@
 //! messages until somebody takes them.
 
 use super::message::{Code, Reply, Request, decode, encode};
-use super::{BEAT_NS, GREET_NS, SILENCE_NS, Silence};
+use super::{BEAT_NS, GREET_NS, IDLE_SILENCE_NS, SILENCE_NS, Silence};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,6 +189,7 @@ impl Session {
         let most = match self.phase {
             Phase::New | Phase::Over => return None,
             Phase::Greeting => GREET_NS,
+            Phase::Open if self.loads.is_empty() => IDLE_SILENCE_NS,
             Phase::Open => SILENCE_NS,
         };
         if silent > most {

@@ -5,7 +5,7 @@
 //! load is stopped first, then the ports are closed, and then the agent ends.
 
 use super::message::{Code, Fault, Reply, Request, decode};
-use super::{BEAT_NS, GREET_NS, SILENCE_NS, SPOKEN, Silence};
+use super::{BEAT_NS, GREET_NS, IDLE_SILENCE_NS, SILENCE_NS, SPOKEN, Silence};
 use std::collections::BTreeSet;
 
 /// An event.
@@ -244,9 +244,10 @@ impl Session {
 
     fn tick(&mut self, now_ns: u64, todo: &mut Vec<Action>) {
         let silent = self.silence.look(now_ns);
+        let most = if self.armed || self.runs() { SILENCE_NS } else { IDLE_SILENCE_NS };
         match self.phase {
             Phase::Greeting if silent > GREET_NS => self.end("no greeting arrived", todo),
-            Phase::Open if silent > SILENCE_NS => {
+            Phase::Open if silent > most => {
                 let why = format!("nothing was heard of the controller for {} ms", silent / 1_000_000);
                 self.end(&why, todo);
             }

@@ -4,7 +4,7 @@ use super::client;
 use super::message::{Code, Fault, Reply, Request, Sample, decode, encode};
 use super::message::{Order, Port, Role};
 use super::server::{Action, Event, Session};
-use super::{BEAT_NS, SILENCE_NS, SPOKEN};
+use super::{BEAT_NS, IDLE_SILENCE_NS, SILENCE_NS, SPOKEN};
 use linerate_plan::Backend;
 use linerate_wire::{
     Family, Filter, FlowOrder, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport,
@@ -374,12 +374,34 @@ fn a_client_and_an_agent_understand_each_other() {
     assert!(matches!(client.answer(id), Some((0, Reply::Error(_)))), "{client:?}");
     assert_eq!(client.answer(id), None, "once");
     assert!(client.tick(BEAT_NS).is_some() && client.tick(BEAT_NS).is_none());
-    let lost = (1..).find_map(|look| {
-        client.tick(look * BEAT_NS);
-        client.lost().cloned()
-    });
-    assert_eq!(lost.unwrap(), "nothing was heard of the agent for 900 ms");
-    assert!(client.is_over());
+    let until_lost = |client: &mut client::Session| {
+        let mut looks = 1..;
+        let lost = looks.find_map(|look| {
+            client.tick(look * BEAT_NS);
+            client.lost().cloned()
+        });
+        assert!(client.is_over());
+        lost.unwrap()
+    };
+    // Nothing depends on the agent while there is no load: a busy machine has time to answer.
+    assert_eq!(until_lost(&mut client), "nothing was heard of the agent for 5100 ms");
+    let mut loaded = client::Session::new(0);
+    let (id, _) = loaded.greet(SPOKEN, "1.2.3", 0);
+    let welcome = Reply::Welcome { cpus: vec![0], clock: String::new() };
+    loaded.line(encode(id, &welcome).strip_suffix(b"\n").unwrap(), 0);
+    loaded.ask(&Request::Go { at_ns: 0 });
+    assert_eq!(until_lost(&mut loaded), "nothing was heard of the agent for 900 ms");
+}
+
+#[test]
+fn an_agent_without_a_load_waits_for_a_busy_controller() {
+    let mut session = Session::new("1.2.3", vec![0], String::new(), 0);
+    say(&mut session, 1, &Request::Hello { protocol: SPOKEN, linerate: "1.2.3".into() }, 0);
+    for now in (BEAT_NS..=IDLE_SILENCE_NS).step_by(BEAT_NS as usize) {
+        assert_eq!(session.handle(Event::Tick, now), [Action::Send(0, Reply::Heartbeat {})]);
+    }
+    let actions = session.handle(Event::Tick, IDLE_SILENCE_NS + BEAT_NS);
+    assert_eq!(actions.last(), Some(&Action::Do(Request::Goodbye {})));
 }
 
 #[test]
