@@ -4,7 +4,7 @@ use super::kernel::events;
 use super::numbers::{fixed, significant};
 use crate::document::{Cell, Document, Table};
 use linerate_explain::{Difference, Part};
-use linerate_stats::Estimate;
+use linerate_stats::{Estimate, analysis::places};
 
 /// Functions of the table. The JSON has all.
 const FUNCTIONS: usize = 15;
@@ -68,7 +68,8 @@ pub(super) fn takes(longer: &Estimate, of: &str, than: &str) -> String {
         }
         (Some(interval), Some(more)) => {
             format!(
-                "A frame takes {:.0} ns {more} with {of} than with {than} ({interval})",
+                "A frame takes {:.*} ns {more} with {of} than with {than} ({interval})",
+                longer.low.zip(longer.high).map_or(0, |(low, high)| places(low, high)),
                 longer.median.abs()
             )
         }
@@ -78,7 +79,8 @@ pub(super) fn takes(longer: &Estimate, of: &str, than: &str) -> String {
 /// `95 % interval +198 to +268 ns`
 fn interval(of: &Estimate) -> Option<String> {
     let (low, high) = of.low.zip(of.high)?;
-    Some(format!("95 % interval {low:+.0} to {high:+.0} ns"))
+    let places = places(low, high);
+    Some(format!("95 % interval {low:+.places$} to {high:+.places$} ns"))
 }
 
 /// Whether the parts are the whole.

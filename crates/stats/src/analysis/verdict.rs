@@ -102,7 +102,9 @@ fn told_claim(told: &Told, settings: &Settings) -> (String, String) {
     let words = settings.words;
     if let Some(r) = told.ratio.filter(|r| r.median >= 2.0) {
         let interval = r.low.zip(r.high).map_or(String::new(), |(low, high)| {
-            format!(", {} interval {}..{} times", confidence(settings), figure(low, 3), figure(high, 3))
+            // A multiple that is not 1 does not read as 1.
+            let digits = (3..12).find(|digits| low == 1.0 || figure(low, *digits) != "1").unwrap_or(12);
+            format!(", {} interval {}..{} times", confidence(settings), figure(low, digits), figure(high, 3))
         });
         return (format!("{} times as {} as", figure(r.median, 3), words.as_much), interval);
     }
