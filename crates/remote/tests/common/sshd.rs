@@ -3,7 +3,7 @@
 //! Also used by the tests of the command line, by `#[path]`. It needs root, and the packages openssh-client and openssh-server.
 //!
 //! - `SshLab::new(&["generator", "dut"])` makes the hosts. Each has a link of its own to the client's namespace, with addresses of
-//!   198.18.0.0/15, keys of its own, and a folder `bin` that comes first in PATH: [`SshHost::stand_in`] puts scripts there.
+//!   198.18.0.0/15, and a folder `bin` that comes first in PATH: [`SshHost::stand_in`] puts scripts there.
 //! - `lab.config()` is a configuration for `ssh -F` in which the hosts are known by their names.
 //! - `lab.command("linerate")` is a command in the client's namespace; `lab.enter(|| ...)` runs a closure there.
 //! - All hosts share this machine's files, processes and clock; `lab.folder()` is a place for files. HOME is a folder of the host's
@@ -73,6 +73,8 @@ impl SshLab {
         fs::create_dir_all("/run/sshd").unwrap();
         fs::set_permissions("/run/sshd", fs::Permissions::from_mode(0o755)).unwrap();
         keygen(&folder.join("key"));
+        // The hosts have one key between them: a program for each of a hundred takes its time.
+        keygen(&folder.join("host_key"));
         let client = Netns::anonymous().unwrap().with_label("client");
         let make = |(at, name): (usize, &&str)| SshHost::new(at, name, &client, &folder, settings);
         let hosts = names.iter().enumerate().map(make).collect();
@@ -188,7 +190,9 @@ impl SshHost {
         there.set_up(there.link("lo").unwrap().index, true).unwrap();
         let folder = above.join(name);
         fs::create_dir_all(folder.join("bin")).unwrap();
-        keygen(&folder.join("host_key"));
+        for file in ["host_key", "host_key.pub"] {
+            fs::copy(above.join(file), folder.join(file)).unwrap();
+        }
         let place = folder.display();
         let config = format!(
             "{settings}\n{CHEAP}ListenAddress {address}\nHostKey {place}/host_key\nPidFile none\nAuthorizedKeysFile {}/key.pub\n\

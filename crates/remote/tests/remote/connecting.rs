@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 fn fails(lab: &SshLab, target: &Target, says: &[&str]) -> Fault {
     let began = Instant::now();
     let error = lab.enter(|| Connection::open(target, None).unwrap_err());
-    assert!(began.elapsed() < target.connect_within + Duration::from_secs(3), "{error}");
+    assert!(began.elapsed() < target.connect_within + Duration::from_secs(30), "{error}");
     for part in says {
         assert!(error.to_string().contains(part), "no '{part}' in: {error}");
     }
@@ -101,7 +101,7 @@ fn the_connection_ends_when_it_is_dropped() {
     assert!(process.exists() && lab.hosts[0].running("sshd: root@") > 0);
     drop(connection);
     assert!(!process.exists());
-    crate::sshd::wait_until("the end of the session", Duration::from_secs(2), || {
+    crate::sshd::wait_until("the end of the session", Duration::from_secs(30), || {
         lab.hosts[0].running("sshd: root@") == 0
     });
 }

@@ -8,10 +8,12 @@ use linerate_remote::{Driver, ExecutionTarget, Notice, Target};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a load may go on without linerate, with some room for a busy machine.
-const LOAD: Duration = Duration::from_secs(3);
+/// How long a load may go on without linerate: it would last for a minute and more. On a quiet machine it is [`SOON`] over.
+const LOAD: Duration = Duration::from_secs(30);
+/// How long a load goes on without linerate where nothing else takes the CPUs, with some room.
+const SOON: Duration = Duration::from_secs(3);
 
 /// A campaign on two hosts whose run would take a minute; something happens to the first when it has begun, and it is lost.
 fn broken(lab: &SshLab, what: &mut (dyn FnMut() + Send)) -> Seen {
@@ -30,7 +32,7 @@ fn broken_for_a_while(
         Notice::Trouble(_) => then(),
         _ => {}
     });
-    assert!(seen.took < Duration::from_secs(25), "{seen:#?}");
+    assert!(seen.took < Duration::from_secs(55), "{seen:#?}");
     // The other host was not harmed, and is as it was.
     let [first, other] = seen.verdicts[0][..] else { panic!("{seen:#?}") };
     assert!(first.lost && !other.lost && other.cut_short && other.undone == Undone::All, "{seen:#?}");
@@ -115,13 +117,24 @@ fn a_link_that_is_cut_until_the_host_is_lost() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn a_link_that_is_cut_for_a_moment() {
+    cut_for_a_moment(LOAD);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn figures_a_load_ends_soon_when_its_link_is_cut() {
+    cut_for_a_moment(SOON);
+}
+
+/// Cuts a link until the load has ended, which takes so long at most.
+fn cut_for_a_moment(within: Duration) {
     let lab = SshLab::new(&["r1"]);
     let design = design(vec![host("r1", waited("sleep 601", 60))]);
     let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |notice| {
         if let Notice::Started(_) = notice {
             wait_until("the load", LOAD, || lab.hosts[0].running("sleep 601") > 0);
             lab.hosts[0].link(false);
-            let took = wait_until("the end of the load", LOAD, || lab.hosts[0].running("sleep 601") == 0);
+            let took = wait_until("the end of the load", within, || lab.hosts[0].running("sleep 601") == 0);
             println!("without a link the load went on for {took:?}");
             lab.hosts[0].link(true);
         }
@@ -157,7 +170,7 @@ fn ctrl_c_ends_the_run_and_resets() {
             stop.store(true, Ordering::Relaxed);
         }
     });
-    assert!(seen.took < Duration::from_secs(20));
+    assert!(seen.took < Duration::from_secs(55));
     assert_eq!(seen.verdicts.len(), 1);
     assert!(seen.verdicts[0].iter().all(|v| v.cut_short && !v.lost && v.undone == Undone::All));
     let interrupted = seen.reports.iter().filter(|r| r.end.outcome == Outcome::Interrupted).count();
@@ -175,12 +188,10 @@ fn kill_9_leaves_no_load_and_no_ssh() {
     let mut command = lab.command(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "faults::a_campaign_in_a_process_of_its_own"]);
     let mut child = command.env(CONFIG, lab.config()).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("the load", Duration::from_secs(20), || lab.hosts[0].running("sleep 603") > 12);
-    let began = Instant::now();
+    wait_until("the load", Duration::from_secs(60), || lab.hosts[0].running("sleep 603") > 12);
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("the end of the load", LOAD, || lab.hosts[0].running("sleep 603") == 0);
-    println!("without linerate the load went on for {:?}", began.elapsed());
     wait_until("the end of the connection", LOAD, || processes_of(lab.client()).is_empty());
     wait_until("the end of the session", LOAD, || lab.hosts[0].running("sshd: root@") == 0);
 }

@@ -41,6 +41,18 @@ fn phases_are_carried_out_on_all_hosts() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn all_hosts_begin_at_one_instant_and_a_wrong_clock_does_not_matter() {
+    // A busy machine reads a clock late, but not by a part of that hour.
+    one_instant(60 * S);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn figures_all_hosts_begin_at_one_instant() {
+    one_instant(S / 2);
+}
+
+/// A run on three hosts, one of which has another clock; their starts are known to this many nanoseconds.
+fn one_instant(within: u64) {
     let lab = SshLab::new(&["r1", "r2", "r3"]);
     // An hour ahead.
     lab.hosts[1].stand_in("date", "#!/bin/sh\nexec /bin/date -d '+1 hour' \"$@\"\n");
@@ -55,7 +67,7 @@ fn all_hosts_begin_at_one_instant_and_a_wrong_clock_does_not_matter() {
     for (one, other) in [(0, 1), (1, 2), (0, 2)] {
         let found = i128::from(starts[one].at_ns) - i128::from(starts[other].at_ns);
         let wrong = (found - (truth[one] - truth[other])).unsigned_abs();
-        assert!(wrong < u128::from(S / 2), "{wrong} ns wrong: {seen:#?}");
+        assert!(wrong < u128::from(within), "{wrong} ns wrong: {seen:#?}");
     }
 }
 
@@ -70,7 +82,7 @@ fn commands_that_fail_say_what_to_do() {
     one.phases[3].push(waited(&format!("umount {path}"), 10));
     one.phases[2].push(waited(&format!("cat /dev/zero >{path}/file"), 10));
     one.phases[2].push(waited("sleep 64", 1));
-    one.phases[2].push(waited("head -c 200000000 /dev/zero", 60));
+    one.phases[2].push(waited("head -c 20000000 /dev/zero", 60));
     let mut design = design(vec![one]);
     design.rules.margin_ns = 0;
     design.rules.most_output = 1000;
@@ -83,16 +95,26 @@ fn commands_that_fail_say_what_to_do() {
     assert!(full.starts_with("r1, collect of trial 1, step 2: ") && full.contains("make room"), "{full}");
     assert!(slow.contains("`sleep 64` did not end within 1 s"), "{slow}");
     let flood = seen.reports.iter().find(|r| r.step.phase == Phase::Collect && r.step.step == 3).unwrap();
-    assert_eq!((flood.end.outcome, flood.end.output.total()), (Outcome::Ended(Status::Exit(0)), 200_000_000));
+    assert_eq!((flood.end.outcome, flood.end.output.total()), (Outcome::Ended(Status::Exit(0)), 20_000_000));
     assert_eq!(seen.verdicts[0][0].undone, Undone::All);
 }
 
 #[test]
 #[ignore = "needs root and openssh-server"]
-fn a_hundred_hosts_are_taken_through_their_phases() {
-    let names: Vec<String> = (0..100).map(|number| format!("h{number}")).collect();
+fn twenty_hosts_are_taken_through_their_phases() {
+    are_taken_through_their_phases(20);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server: run by make test-long as root"]
+fn takes_minutes_a_hundred_hosts_are_taken_through_their_phases() {
+    are_taken_through_their_phases(100);
+}
+
+fn are_taken_through_their_phases(number: usize) {
+    let names: Vec<String> = (0..number).map(|number| format!("h{number}")).collect();
     let mut lab = SshLab::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    // A hundred hosts on one machine have to wait for each other.
+    // Many hosts on one machine have to wait for each other.
     lab.silence = Duration::from_secs(30);
     let mut design = design(names.iter().map(|name| host(name, waited("hostname", 30))).collect());
     design.phases = [false, true, false, false];
@@ -103,9 +125,9 @@ fn a_hundred_hosts_are_taken_through_their_phases() {
         seen.complaints,
         seen.troubles
     );
-    assert_eq!(seen.reports.len(), 100);
+    assert_eq!(seen.reports.len(), number);
     assert!(seen.verdicts[0].iter().all(|v| v.is_whole()));
-    println!("a phase of 100 hosts took {:?}, with {} ns of skew", seen.took, seen.started[0].skew_ns);
+    println!("a phase of {number} hosts took {:?}, with {} ns of skew", seen.took, seen.started[0].skew_ns);
 }
 
 /// Without ssh: the supervision is the same.
@@ -140,7 +162,7 @@ fn that_a_run_has_begun_is_told_within_its_trial() {
     let names = ["one", "other"];
     let places = names.map(|name| ExecutionTarget::Here { name: name.into(), netns: None });
     let mut design = design(names.map(|name| host(name, waited(":", 10))).into());
-    (design.trials, design.phases) = (150, [false, true, false, false]);
+    (design.trials, design.phases) = (40, [false, true, false, false]);
     Driver::new(design, places.into(), &mut observe).run(&AtomicBool::new(false)).unwrap();
-    assert_eq!(seen, ["started", "over"].repeat(150));
+    assert_eq!(seen, ["started", "over"].repeat(40));
 }

@@ -17,7 +17,7 @@ fn crowded(number: usize) -> Design {
 
 fn conducted(lab: &SshLab, number: usize) -> Seen {
     let seen = campaign(lab, crowded(number), &AtomicBool::new(false), &mut |_| {});
-    wait_until("the end of the sessions", Duration::from_secs(3), || {
+    wait_until("the end of the sessions", Duration::from_secs(30), || {
         lab.hosts[0].running("sleep 604") == 0 && lab.hosts[0].running("sshd: root@") == 0
     });
     seen
@@ -96,5 +96,5 @@ fn commands_beside_many_sessions_find_room_and_all_lines_are_one_connection() {
         assert!(place.lost().is_none());
         drop(place);
     });
-    wait_until("the end of all lines", Duration::from_secs(2), || lab.hosts[0].running("sshd: root@") == 0);
+    wait_until("the end of all lines", Duration::from_secs(30), || lab.hosts[0].running("sshd: root@") == 0);
 }

@@ -10,10 +10,12 @@ use linerate_remote::{ExecutionTarget, RemoteError, Target};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a load may go on that cannot be reached, with some room for a busy machine.
-const LOAD: Duration = Duration::from_secs(3);
+/// How long a load may go on that cannot be reached: it would last for a minute.
+const LOAD: Duration = Duration::from_secs(30);
+/// How long it does where nothing else takes the CPUs, with some room.
+const SOON: Duration = Duration::from_secs(3);
 
 /// Hosts on which a trial would take a minute.
 fn long() -> Bsd {
@@ -97,6 +99,8 @@ fn what_keeps_a_tool_from_beginning_is_an_error() {
 fn a_tool_that_does_nothing_is_not_waited_for() {
     let bsd = Bsd::new();
     bsd.set("gen", "fault", "hang");
+    // The receiver waits as long: a sample each second will do.
+    bsd.set("rec", "pace", "1");
     let error = bsd.trial(&["gen"], None).unwrap_err().to_string();
     assert!(error.starts_with("gen: pkt-gen did nothing for 13 s while sending on igb1; "), "{error}");
     assert!(error.contains("by hand: timeout --foreground -s INT"), "{error}");
@@ -154,7 +158,7 @@ fn ctrl_c_before_there_is_a_load_is_no_error() {
         bsd.set("gen", "fault", "hang");
         let flown = std::thread::scope(|scope| {
             scope.spawn(|| {
-                wait_until("the command", Duration::from_secs(15), || {
+                wait_until("the command", Duration::from_secs(60), || {
                     stop.load(Ordering::Relaxed) || bsd.lab.hosts[0].running("-f tx") > 0
                 });
                 stop.store(true, Ordering::Relaxed);
@@ -169,6 +173,17 @@ fn ctrl_c_before_there_is_a_load_is_no_error() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn hosts_that_are_lost_name_themselves_and_the_others_end() {
+    hosts_are_lost(LOAD);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn figures_loads_that_cannot_be_reached_end_soon() {
+    hosts_are_lost(SOON);
+}
+
+/// Loses hosts in the midst of a load, which ends within this time.
+fn hosts_are_lost(within: Duration) {
     type Case = (&'static str, &'static str, fn(&Bsd));
     let cases: [Case; 3] = [
         ("gen", "the connection was lost (sending on igb1", |bsd| {
@@ -184,7 +199,7 @@ fn hosts_that_are_lost_name_themselves_and_the_others_end() {
         let lost = || {
             what(&bsd);
             let there = bsd.lab.hosts.iter().find(|h| h.name == host).unwrap();
-            let took = wait_until("the end of its load", LOAD, || there.running("pkt-gen") == 0);
+            let took = wait_until("the end of its load", within, || there.running("pkt-gen") == 0);
             println!("{words}: its load went on for {took:?}");
         };
         let error = disturbed(&bsd, &AtomicBool::new(false), lost).unwrap_err().to_string();
@@ -206,11 +221,9 @@ fn kill_9_leaves_no_load() {
     let mut child = command.env(CONFIG, bsd.lab.config()).stdout(Stdio::null()).spawn().unwrap();
     bsd.wait_sending("gen");
     assert!(bsd.loads() > 0);
-    let began = Instant::now();
     child.kill().unwrap();
     child.wait().unwrap();
     no_load(&bsd);
-    println!("without linerate the loads went on for {:?}", began.elapsed());
 }
 
 /// Part of the test above; by itself it has nothing to do.

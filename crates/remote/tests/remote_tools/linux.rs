@@ -3,7 +3,6 @@
 use crate::sshd::SshLab;
 use linerate_hosts::tools::{Task, one_flow};
 use linerate_linux::net::netlink::{Route, VethEnd};
-use linerate_linux::ports::go_first;
 use linerate_measure::trial::{Timing, rates};
 use linerate_plan::Backend;
 use linerate_remote::agents::Flown;
@@ -17,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const TIMING: Timing = Timing {
     warm_up_ns: 500_000_000,
-    run_ns: 3_000_000_000,
+    run_ns: 2_000_000_000,
     interval_ns: 1_000_000_000,
     quiet_ns: 20_000_000,
     drain_ns: 500_000_000,
@@ -27,8 +26,6 @@ const TIMING: Timing = Timing {
 
 /// `gen` and `rec`, and `dut`, which forwards between them.
 fn routed() -> SshLab {
-    // Users' programs keep a rate only where they have the CPUs: this thread, and all that it starts, go before others.
-    go_first();
     let lab = SshLab::new(&["gen", "dut", "rec"]);
     let end = |at: usize| Route::open(&lab.hosts[at].netns).unwrap();
     for (at, names, addresses) in [
@@ -91,7 +88,7 @@ fn fly(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Result<Flo
     };
     let began = Instant::now();
     let flown = trial.run(stop);
-    assert!(began.elapsed() < Duration::from_secs(25), "{flown:?}");
+    assert!(began.elapsed() < Duration::from_secs(60), "{flown:?}");
     for host in &lab.hosts {
         assert_eq!(host.running(&format!("{} ", tool.name())), 0, "{:?}", host.processes());
     }
@@ -102,7 +99,7 @@ fn fly(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Result<Flo
 fn seen(flown: &Flown) -> (f64, f64) {
     assert_eq!(flown.outcome.faults, [""; 0], "{flown:#?}");
     let rates = rates(&flown.outcome.samples).unwrap();
-    assert!((rates.seconds - 3.0).abs() < 1e-6, "{rates:?}");
+    assert!((rates.seconds - TIMING.run_ns as f64 / 1e9).abs() < 1e-6, "{rates:?}");
     (rates.offered, rates.received)
 }
 
@@ -110,23 +107,36 @@ fn seen(flown: &Flown) -> (f64, f64) {
 #[ignore = "needs root, openssh-server and iperf3"]
 fn iperf3_through_a_router() {
     let lab = routed();
-    let near = |rate: f64| (rate / 5000.0 - 1.0).abs() < 0.02;
-    // Where other programs have the CPUs, a few seconds of iperf3's own clock are off, and sockets and queues drop frames.
-    let undisturbed = |flown: &Flown| {
-        let (offered, received) = seen(flown);
-        let (sent, counted) = (flown.sent[0].frames, flown.received[0].frames);
-        assert!(counted <= sent, "{flown:?}");
-        near(offered) && near(received) && sent - counted <= sent / 50
-    };
-    let mut tries = (0..4).map(|_| fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap());
-    let flown = tries.find(undisturbed).expect("one of four loads keeps its pace, and loses at most 2 %");
-    assert_eq!(flown.sent[0].bytes, 196 * flown.sent[0].frames);
-    // A stream's full segments, as many as there are.
-    let stream = changed(task("g0"), |t| {
+    let flown = fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&flown);
+    let (sent, counted) = (flown.sent[0].frames, flown.received[0].frames);
+    // Where other programs have the CPUs, it sends fewer, and sockets and queues drop frames.
+    assert!(offered > 0.0 && received > 0.0 && 0 < counted && counted <= sent && sent <= 50_000, "{flown:?}");
+    assert_eq!(flown.sent[0].bytes, 196 * sent);
+    let flown = fly(&lab, Backend::Iperf3, stream(10_000.0), &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&flown);
+    assert!(offered > 0.0 && received > 0.0, "{flown:?}");
+    assert!(flown.received[0].frames <= flown.sent[0].frames, "{flown:?}");
+}
+
+/// A stream of full segments, as many as there are or so many a second.
+fn stream(pps: impl Into<Option<f64>>) -> Task {
+    changed(task("g0"), |t| {
         (t.traffic.frame.transport, t.traffic.mix) = (Transport::Tcp, FrameMix::single(1518));
-        t.load.rate = None;
-    });
-    let flown = fly(&lab, Backend::Iperf3, stream, &AtomicBool::new(false)).unwrap();
+        t.load.rate = pps.into();
+    })
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and iperf3"]
+fn figures_iperf3_keeps_its_pace_through_a_router() {
+    let lab = routed();
+    let near = |rate: f64| (rate / 5000.0 - 1.0).abs() < 0.02;
+    let flown = fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&flown);
+    let (sent, counted) = (flown.sent[0].frames, flown.received[0].frames);
+    assert!(near(offered) && near(received) && sent - counted <= sent / 50, "{flown:?}");
+    let flown = fly(&lab, Backend::Iperf3, stream(None), &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&flown);
     println!("one stream: {offered:.0} segments/s sent, {received:.0} received");
     assert!(offered > 1000.0 && (received / offered - 1.0).abs() < 0.1, "{flown:?}");
@@ -152,7 +162,7 @@ fn ctrl_c_ends_iperf3_at_both_ends() {
     let flown = std::thread::scope(|scope| {
         scope.spawn(|| {
             let sends = || lab.hosts[0].running("iperf3 -J -c") > 0;
-            crate::sshd::wait_until("the load", Duration::from_secs(15), sends);
+            crate::sshd::wait_until("the load", Duration::from_secs(60), sends);
             std::thread::sleep(Duration::from_millis(1500));
             stop.store(true, Ordering::Relaxed);
         });
@@ -164,6 +174,19 @@ fn ctrl_c_ends_iperf3_at_both_ends() {
 #[test]
 #[ignore = "needs root, openssh-server and trafgen"]
 fn trafgen_is_a_generator() {
+    let (offered, flown) = by_trafgen();
+    assert!(offered > 0.0 && flown.sent[0].frames > 0, "{flown:?}");
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and trafgen"]
+fn figures_trafgen_keeps_its_pace() {
+    let (offered, flown) = by_trafgen();
+    assert!((offered / 20_000.0 - 1.0).abs() < 0.05, "{flown:?}");
+}
+
+/// A load by trafgen, of which all frames arrive; the rate at which it sent.
+fn by_trafgen() -> (f64, Flown) {
     let lab = routed();
     let count = |host: usize, interface: &str| {
         let told = lab.hosts[host].netns.command("ip").args(["-s", "-j", "link", "show", interface]).output();
@@ -182,9 +205,10 @@ fn trafgen_is_a_generator() {
     let flown = trial.run(&AtomicBool::new(false)).unwrap();
     assert_eq!(lab.hosts[0].running("trafgen"), 0);
     let (offered, received) = seen(&flown);
-    assert!((offered / 20_000.0 - 1.0).abs() < 0.05 && received == 0.0, "{flown:?}");
+    assert_eq!(received, 0.0, "{flown:?}");
     let arrived = count(2, "r0") - before;
     assert!(arrived >= flown.sent[0].frames && arrived < flown.sent[0].frames + 50, "{arrived}");
+    (offered, flown)
 }
 
 /// netperf as it prints with `-D 1 -k`: a second each second, and its totals. 90 of 100 datagrams arrive. Each second ends at
