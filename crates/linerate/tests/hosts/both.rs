@@ -17,7 +17,7 @@ systems = ["linux"]
 
 [traffic]
 direction = "both"
-rate = "2 kpps"
+rate = "1 kpps"
 flows = 100
 
 [variants.forwarding]

@@ -33,7 +33,7 @@ fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() 
 fn an_interrupt_puts_everything_back() {
     let lab = RealLab::new();
     let running = lab.program(&gentle(), &[]).start();
-    wait_for("some trials", || (lab.trials().len() >= 3).then_some(()));
+    wait_for("a trial", || (!lab.trials().is_empty()).then_some(()));
     running.signal(libc::SIGINT);
     let ended = running.wait().no_panic();
     assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
@@ -86,7 +86,7 @@ fn notes_about_the_hosts_are_one_line_and_lab_check_has_them() {
     lab.on("generator", "ip link set g0 mtu 1400");
     let checked = lab.linerate(&["lab", "check", "LAB.toml"]).run().ok().stdout;
     assert!(checked.contains("have different MTUs"), "{checked}");
-    let told = lab.run(&gentle(), &[]).stderr;
+    let told = lab.run(&gentle().replace("blocks = 8", "blocks = 1"), &[]).stderr;
     assert!(told.contains("1 note about the hosts: `linerate lab check LAB.toml` shows them"), "{told}");
     assert!(!told.contains("have different MTUs"), "{told}");
 }

@@ -76,7 +76,7 @@ fn a_campaign_goes_on_with_the_same_machines_only() {
     let file = std::fs::read_to_string(lab.scratch.file("LAB.toml")).unwrap();
     let lines: Vec<&str> = file.lines().filter(|line| !line.starts_with("mac")).collect();
     lab.write("LAB.toml", &lines.join("\n"));
-    let running = lab.program(&plan(), &[]).start();
+    let running = lab.program(&plan().replace("blocks = 4", "blocks = 2"), &[]).start();
     wait_for("a trial", || (!lab.trials().is_empty()).then_some(()));
     running.signal(libc::SIGINT);
     assert_eq!(running.wait().no_panic().status.code(), Some(130));
@@ -89,7 +89,7 @@ fn a_campaign_goes_on_with_the_same_machines_only() {
     lab.on("receiver", "ip link set r0 address 02:00:00:00:00:04");
     lab.on("dut", "ip neigh replace 198.19.128.2 lladdr 02:00:00:00:00:04 dev out0 nud permanent");
     let ended = lab.resume();
-    assert_eq!(lab.trials().len(), 8, "{}", ended.stderr);
+    assert_eq!(lab.trials().len(), 4, "{}", ended.stderr);
     lab.is_as_it_was();
 }
 
@@ -99,14 +99,14 @@ fn a_lost_host_ends_the_campaign_and_what_was_measured_is_kept() {
     for name in ["generator", "dut"] {
         let mut lab = RealLab::new();
         let running = lab.program(&plan(), &[]).start();
-        wait_for("some trials", || (lab.trials().len() >= 2).then_some(()));
+        wait_for("a trial", || (!lab.trials().is_empty()).then_some(()));
         lab.site.ssh.host(name).kill_sshd();
         let began = std::time::Instant::now();
         let ended = running.wait().no_panic();
         assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
         assert!(ended.stderr.contains(&format!("{name}: ")), "{}", ended.stderr);
-        assert!(lab.trials().len() >= 2);
+        assert!(!lab.trials().is_empty());
         for host in &lab.ssh.hosts {
             wait_for("loads to end", || (host.running("linerate agent") == 0).then_some(()));
         }
