@@ -53,6 +53,9 @@ pub struct SshHost {
     over: Option<(PathBuf, &'static str)>,
 }
 
+/// How long hosts may be silent: a busy machine lets a program wait for more than a second now and then.
+pub const SILENCE: Duration = Duration::from_secs(3);
+
 /// Algorithms for both ends that take little CPU time: hundreds of connections are made, and the default key exchange of one alone takes
 /// more than all else that they do.
 const CHEAP: &str = "KexAlgorithms ecdh-sha2-nistp256\nCiphers aes128-gcm@openssh.com\n";
@@ -78,7 +81,7 @@ impl SshLab {
         let client = Netns::anonymous().unwrap().with_label("client");
         let make = |(at, name): (usize, &&str)| SshHost::new(at, name, &client, &folder, settings);
         let hosts = names.iter().enumerate().map(make).collect();
-        let lab = SshLab { client, folder, silence: Duration::from_secs(1), hosts };
+        let lab = SshLab { client, folder, silence: SILENCE, hosts };
         lab.write_config();
         lab.hosts.iter().for_each(SshHost::wait_listening);
         lab

@@ -1,7 +1,7 @@
 //! Tools and hosts that break down: the trial ends soon, no load is left, and the message names a remedy.
 
 use crate::bsd::{Bsd, TIMING, task};
-use crate::sshd::wait_until;
+use crate::sshd::{SILENCE, wait_until};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
 use linerate_remote::agents::Flown;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How long a load may go on that cannot be reached: it would last for a minute.
 const LOAD: Duration = Duration::from_secs(30);
 /// How long it does where nothing else takes the CPUs, with some room.
-const SOON: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(5);
 
 /// Hosts on which a trial would take a minute.
 fn long() -> Bsd {
@@ -189,10 +189,10 @@ fn hosts_are_lost(within: Duration) {
         ("gen", "the connection was lost (sending on igb1", |bsd| {
             bsd.lab.hosts[0].signal_sshd(libc::SIGKILL);
         }),
-        ("gen", "the host has not answered for 1 s (sending on igb1", |bsd| {
+        ("gen", "the host has not answered for 3 s (sending on igb1", |bsd| {
             bsd.lab.hosts[0].signal_sshd(libc::SIGSTOP);
         }),
-        ("rec", "the host has not answered for 1 s (receiving on igb1", |bsd| bsd.lab.hosts[2].link(false)),
+        ("rec", "the host has not answered for 3 s (receiving on igb1", |bsd| bsd.lab.hosts[2].link(false)),
     ];
     for (host, words, what) in cases {
         let bsd = long();
@@ -232,7 +232,7 @@ fn kill_9_leaves_no_load() {
 fn a_trial_in_a_process_of_its_own() {
     let Some(config) = std::env::var_os(CONFIG) else { return };
     let host = |name: &str| {
-        let mut target = Target { silence: Duration::from_secs(1), ..Target::new(name) };
+        let mut target = Target { silence: SILENCE, ..Target::new(name) };
         target.config = Some(config.clone().into());
         let place = Arc::new(ExecutionTarget::connect(&target, None).unwrap());
         ToolHost { place, tool: Backend::PktGen, sudo: false }
