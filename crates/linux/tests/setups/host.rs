@@ -8,12 +8,16 @@ use linerate_wire::Family;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const MAX: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 
 /// These tests change one and the same setting of this machine, a little and upwards.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn max() -> u64 {
     std::fs::read_to_string(MAX).unwrap().trim().parse().unwrap()
@@ -29,8 +33,8 @@ fn more() -> Change {
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn the_host_is_changed_with_consent_alone_and_put_back() {
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+fn alone_the_host_is_changed_with_consent_only_and_put_back() {
+    let _one = one_at_a_time();
     let before = max();
     let setup = wants_more();
     let refused = refusal(&setup);
@@ -84,8 +88,8 @@ fn holder_of_a_host_change() {
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn the_next_start_puts_back_what_a_killed_process_changed() {
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+fn alone_the_next_start_puts_back_what_a_killed_process_changed() {
+    let _one = one_at_a_time();
     let state: PathBuf = std::env::temp_dir().join(format!("linerate-killed-{}", std::process::id()));
     let before = max();
     let mut child = Command::new(std::env::current_exe().unwrap())

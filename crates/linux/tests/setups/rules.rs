@@ -47,9 +47,8 @@ COMMIT
 
 /// 1,000 frames in 100 flows to 5 destinations: as many to each.
 fn to_first_destination(shown: &super::bench::Shown) -> u64 {
-    let lost = shown.sent.frames - shown.received.unique();
     assert!(shown.account.balances(&shown.sent, &shown.received), "{:?}", shown.account);
-    lost
+    shown.dropped()
 }
 
 #[test]
@@ -70,7 +69,8 @@ fn drops_are_located_whatever_the_tool() {
             // The kernel may report over IPv6 that an interface came up, which the rules drop as well.
             let located = shown.lost("DUT: dropped by the rule set");
             assert!((lost..=lost + 1).contains(&located), "{name}: {lost} {:?}", shown.account.losses);
-            assert!(shown.account.losses[0].place.contains(place), "{name}: {:?}", shown.account.losses);
+            let named = shown.account.losses.iter().any(|loss| loss.place.contains(place));
+            assert!(named, "{name}: {:?}", shown.account.losses);
         }
     }
 }
@@ -94,12 +94,10 @@ fn rule_sets_are_exchanged_on_a_standing_lane() {
         ("policy", vec![iptables("legacy", IPTABLES_POLICY)], false, true),
     ];
     for (name, rules, tracks, drops) in steps {
-        let began = Instant::now();
         replace_rules(&mut lab, rules, tracks);
-        println!("{name}: exchanged in {:?}", began.elapsed());
         assert_eq!(states(&lab), 0, "{name}: states of the old rules are left");
         let shown = send(&lab, frames);
-        assert_eq!(shown.received.unique() < 1000, drops, "{name}: {:?}", shown.account.losses);
+        assert_eq!(shown.dropped() > 0, drops, "{name}: {:?}", shown.account.losses);
         assert_eq!(shown.lost("inside the DUT"), 0, "{name}: {:?}", shown.account.losses);
     }
     replace_rules(&mut lab, vec![], false);
@@ -153,21 +151,21 @@ fn rule_sets_of_plans_load_pass_and_go() {
         (Firewall::Iptables, Kind::Stateful, 5, None),
         (Firewall::Iptables, Kind::Nat, 0, None),
     ] {
-        for family in [Family::V4, Family::V6] {
-            let rules =
-                RuleSet { rules_before: before, table, hash_sized: false, ..RuleSet::new(tool, filter) };
-            let settings = Settings { rules: Some(rules), ..Settings::default() };
-            let name = format!("{tool:?} {filter:?} {before} {table:?} {family}");
-            let setup = Setup::from_settings(&name, 0, &settings, &[family]).unwrap();
-            assert_eq!(setup.lacking(), Vec::<String>::new());
-            let mut lab = lab(&setup);
-            send(&lab, Frames { len_fcs: 90, ..Frames::of(family) }).is_whole(&name);
-            replace_rules(&mut lab, vec![], false);
-            assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "", "{name}");
-            if tool == Firewall::Iptables && table.is_some() {
-                assert_eq!(ask(&lab, "ipset", &["list", "-n"]), "", "{name}");
-            }
-            send(&lab, Frames { len_fcs: 90, ..Frames::of(family) }).is_whole(&name);
+        let rules = RuleSet { rules_before: before, table, hash_sized: false, ..RuleSet::new(tool, filter) };
+        let settings = Settings { rules: Some(rules), ..Settings::default() };
+        let name = format!("{tool:?} {filter:?} {before} {table:?}");
+        let families = [Family::V4, Family::V6];
+        let setup = Setup::from_settings(&name, 0, &settings, &families).unwrap();
+        assert_eq!(setup.lacking(), Vec::<String>::new());
+        let mut lab = lab(&setup);
+        for family in families {
+            let frames = Frames { len_fcs: 90, count: 400, ..Frames::of(family) };
+            send(&lab, frames).is_whole(&format!("{name} {family}"));
+        }
+        replace_rules(&mut lab, vec![], false);
+        assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "", "{name}");
+        if tool == Firewall::Iptables && table.is_some() {
+            assert_eq!(ask(&lab, "ipset", &["list", "-n"]), "", "{name}");
         }
     }
 }
@@ -175,7 +173,7 @@ fn rule_sets_of_plans_load_pass_and_go() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn large_sets_are_streamed_into_the_tool() {
-    const ENTRIES: u32 = 100_000;
+    const ENTRIES: u32 = 20_000;
     let text = |out: &mut dyn std::io::Write| {
         writeln!(out, "table inet linerate {{ set many {{ type ipv4_addr; elements = {{ 10.0.0.0")?;
         for n in 1..ENTRIES {
@@ -186,13 +184,10 @@ fn large_sets_are_streamed_into_the_tool() {
     };
     let rules =
         Job::new("nft", &["-f", "-"]).with_input(Input::writer(text)).within(Duration::from_secs(120));
-    let began = Instant::now();
     let mut lab = lab(&with_rules("set", vec![rules]));
-    println!("a set of {ENTRIES} in a new lab: {:?}", began.elapsed());
     send(&lab, Frames::of(Family::V4)).is_whole("a large set");
-    let began = Instant::now();
     replace_rules(&mut lab, vec![nft(NFT_DROPS)], false);
-    println!("exchanged for a small one: {:?}", began.elapsed());
+    assert!(!ask(&lab, "nft", &["list", "ruleset"]).contains("set many"));
 }
 
 #[test]
@@ -207,13 +202,14 @@ fn loaders_that_fail_or_hang_are_reported_and_ended() {
     let hanging = Job::new("sleep", &["70"]).within(Duration::from_millis(300));
     let hung = refusal(&with_rules("hung", vec![hanging])).to_string();
     assert!(hung.contains("did not end within 0.3 s and was killed"), "{hung}");
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(began.elapsed() < Duration::from_secs(60), "it was waited for");
 }
 
 /// The limit of states is the host's: without consent nothing is changed, and the message names the setting to change.
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn too_many_states_are_refused_with_what_to_set() {
+fn alone_too_many_states_are_refused_with_what_to_set() {
+    let _one = super::host::one_at_a_time();
     let limit = "/proc/sys/net/netfilter/nf_conntrack_max";
     let before = std::fs::read_to_string(limit).unwrap();
     let states: u64 = before.trim().parse::<u64>().unwrap() + 1;

