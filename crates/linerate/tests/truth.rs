@@ -30,17 +30,18 @@ fn at_known_rates(more: &str) -> String {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn frames_above_a_known_rate_are_dropped_and_counted() {
-    let campaign = run(&at_known_rates("--trials 2 --duration 20ms"));
+    let campaign = run(&at_known_rates("--trials 2 --duration 150ms"));
     for rate in RATES {
         let variant = format!("known-rate={rate}");
         for trial in campaign.of(&variant) {
             let (sent, received) = sent_and_received(trial);
             let dropped = located(trial, &format!("DUT: dropped by {variant}"));
             assert_eq!(dropped + overrun(trial), sent - received, "{}", trial["losses"]);
-            // A tenth more, and 5 ms: frames may wait in a ring before the DUT and pass it after the last one was sent.
+            // The DUT has a tenth of a second of credit after a stall; and frames may wait in a ring before it.
             let seconds = trial["generator"]["active_ns"].as_u64().unwrap() as f64 / 1e9;
-            let most = f64::from(rate) * (1.1 * seconds + 0.005);
-            assert!(dropped > 0 && received as f64 <= most, "{received} of {sent} in {seconds} s");
+            let most = f64::from(rate) * (1.1 * seconds + 0.105);
+            assert!(received as f64 <= most, "{received} of {sent} in {seconds} s");
+            assert!(dropped > 0 || rate > RATES[0], "none of {sent} in {seconds} s");
         }
     }
 }
@@ -149,10 +150,10 @@ fn paced_frames_never_come_before_they_are_due() {
     let campaign = run("--rate 127251pps --family 4 --trials 2 --duration 50ms");
     for trial in campaign.of("forwarding") {
         let sent = trial["generator"]["frames"].as_u64().unwrap() as f64;
-        // Beside the window there are the warm-up and a frame at each of its ends.
+        // Beside the window there are the warm-up, and the batch that is due at its end.
         let ns = |part: &str| trial["timing"][part].as_u64().unwrap() as f64;
         let due = rate * (ns("warm_up_ns") + ns("run_ns")) / 1e9;
-        assert!(sent > 0.0 && sent <= due + 2.0, "{sent} of {due}");
+        assert!(sent > 0.0 && sent <= due + 32.0, "{sent} of {due}");
     }
 }
 
