@@ -1,19 +1,18 @@
 //! Labs by hand, the remains of a killed run, and disks that are full.
 
 use crate::common::lab::{Namespace, names};
-use crate::common::{Lab, Program, Scratch, linerate, linerate_line, unique};
+use crate::common::{Lab, Program, Scratch, linerate, linerate_line, own_machine, unique};
 
-/// No name of a namespace is new. Names that existed before may come and go with other programs.
+/// No namespace with a name is left on a machine of its own.
 #[track_caller]
-fn nothing_new(before: &str) {
-    let new: Vec<_> = names().lines().filter(|l| !before.contains(*l)).map(String::from).collect();
-    assert!(new.is_empty(), "{new:?} are left");
+fn nothing_is_left() {
+    assert_eq!(names(), "");
 }
 
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
 fn a_lab_goes_up_and_is_seen_and_goes_down() {
-    let before = names();
+    own_machine();
     let lab = Lab::up(&["forwarding", "nft-stateful", "bridge"]);
     let status = linerate_line("lab status").run().ok().stdout;
     for role in ["generator", "receiver", "dut0", "dut1", "dut2"] {
@@ -31,7 +30,7 @@ fn a_lab_goes_up_and_is_seen_and_goes_down() {
     assert!(names().contains(&lab.namespace("dut2")), "the refusal has taken the first one down");
     let down = linerate(["lab", "down", "--name", &lab.name]).run().ok().stdout;
     assert!(down.contains("is down"), "{down}");
-    nothing_new(&before);
+    nothing_is_left();
     linerate(["lab", "down", "--name", &lab.name]).run().fails(1, &["no lab named", "lab status"]);
 }
 
@@ -54,6 +53,7 @@ fn labs_that_cannot_be_are_refused() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn the_remains_of_a_killed_run_are_cleared_by_the_next() {
+    own_machine();
     let (name, other) = (unique("dead"), unique("dead"));
     let namespace = format!("{name}-generator");
     let _left = Namespace::named(namespace.clone());
@@ -131,16 +131,13 @@ fn a_damaged_record_hides_no_other_and_is_named() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_campaign_can_leave_its_lab_up() {
-    let before = names();
-    if before.contains("linerate-generator") {
-        panic!("a lab named linerate is up: linerate lab down --name linerate");
-    }
+    own_machine();
     let bench = crate::common::Bench::new("--family 4 --trials 1 --duration 50ms --keep").run();
     let up = names();
     linerate_line("lab down --name linerate").run().ok();
     assert!(up.contains("linerate-generator") && up.contains("linerate-dut0"), "{up}");
     assert!(bench.ended.stderr.contains("Lab linerate is up"), "{}", bench.ended.stderr);
-    nothing_new(&before);
+    nothing_is_left();
 }
 
 /// Runs a shell script in a mount namespace of its own, whose `disk` in the scratch folder is a small file system.

@@ -1,6 +1,8 @@
 //! Nothing outside the lab is touched, whatever happens: the guard of RFC 6815, signals, missing privileges, full disks.
 
-use crate::common::{Bench, Lab, Namespace, Program, Scratch, linerate, linerate_line, wait_for};
+use crate::common::{
+    Bench, Lab, Namespace, Program, Scratch, linerate, linerate_line, own_machine, wait_for,
+};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
@@ -192,6 +194,7 @@ fn without_privilege_there_is_a_clear_message() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn after_kill_9_nothing_is_left_and_the_next_run_is_fine() {
+    own_machine();
     let before = Outside::now();
     let bench = Bench::new("--family 4 --budget 40s --variant nft-stateful");
     let running = bench.program().start();
@@ -222,8 +225,9 @@ fn namespaces_of(pid: i32) -> usize {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn ctrl_c_at_any_moment_puts_everything_back() {
+    own_machine();
     let before = Outside::now();
-    for after_ms in [5, 60, 200, 500, 900, 2500] {
+    for after_ms in [5, 60, 200, 900, 1500] {
         let bench = Bench::new("--family 4 --budget 40s");
         let running = bench.program().start();
         std::thread::sleep(Duration::from_millis(after_ms));
@@ -233,7 +237,7 @@ fn ctrl_c_at_any_moment_puts_everything_back() {
         // Within the first milliseconds the program has not begun to listen, and ends by the signal itself.
         let by_signal = code.is_none() && after_ms < 100;
         assert!(code == Some(130) || by_signal, "after {after_ms} ms: {ended:?}");
-        assert!(ended.took < Duration::from_secs(20), "{after_ms} ms: {:?}", ended.took);
+        assert!(ended.took < Duration::from_secs(60), "{after_ms} ms: {:?}", ended.took);
         before.is_untouched(&format!("after {after_ms} ms"));
         let campaign = bench.read(ended);
         if !campaign.trials.is_empty() {

@@ -11,18 +11,11 @@ const WINDOW: f64 = 45.0 * 1448.0;
 /// The trials of a plan's campaign, and its document.
 #[track_caller]
 fn measured(plan: &str) -> (Vec<Value>, Value) {
-    for _ in 0..2 {
-        let experiment = Experiment::new(plan, "--format json");
-        let ended = experiment.run("").first().run().no_panic();
-        let trials = campaign::trials(&experiment.records());
-        // Where other programs keep the path from its time, the audit says so.
-        let late =
-            |trial: &Value| campaign::failures(trial).iter().any(|failure| failure.contains("path was late"));
-        if !trials.iter().any(late) {
-            return (trials, ended.ok().json());
-        }
-    }
-    panic!("the path was late twice");
+    let experiment = Experiment::new(plan, "--format json");
+    let ended = experiment.run("").first().run().no_panic();
+    // 1: where other programs keep the path from its time, a trial is invalid.
+    assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
+    (campaign::trials(&experiment.records()), ended.json())
 }
 
 fn number(value: &Value) -> f64 {
@@ -54,14 +47,9 @@ blocks = 1
     let schema = linerate(["show", "--schema"]).run().ok().json();
     assert_eq!(faults(&schema, &document), Vec::<String>::new());
     let trial = trials.iter().find(|trial| trial["slot"] == 1).unwrap();
-    assert_eq!(campaign::failures(trial), Vec::<String>::new());
     let tcp = &trial["tcp"];
     let idle: Vec<f64> = tcp["idle_ns"].as_array().unwrap().iter().map(number).collect();
     assert!(idle.iter().all(|ns| *ns >= 15e6), "{idle:?}");
-    let rtt = number(&tcp["loaded_ns"][1]) / 1e9;
-    let (found, known) = (goodput(&document, 1), 8.0 * WINDOW / rtt);
-    assert!((found / known - 1.0).abs() < 0.08, "{found} bit/s, and a window in {rtt} s are {known}");
-    assert!(found < 94.2e6, "more than the path's rate: {found}");
     // Each byte that was read was acknowledged before, each of these sent, each of these written.
     let [read, acknowledged, sent, written] =
         ["read", "acknowledged", "sent", "written"].map(|key| number(&tcp[key]));
@@ -69,13 +57,24 @@ blocks = 1
         read > 0.0 && read + 37.0 <= acknowledged && acknowledged <= sent && sent <= written + 37.0,
         "{tcp}"
     );
+    let failures = trials.iter().flat_map(campaign::failures).collect::<Vec<_>>();
+    if failures.iter().any(|failure| failure.contains("path was late")) {
+        // Then no figure is that of the path, and none is given.
+        assert_eq!(trial["audit"]["valid"], campaign::failures(trial).is_empty());
+        return;
+    }
+    assert_eq!(failures, Vec::<String>::new());
+    let rtt = number(&tcp["loaded_ns"][1]) / 1e9;
+    let (found, known) = (goodput(&document, 1), 8.0 * WINDOW / rtt);
+    assert!((found / known - 1.0).abs() < 0.08, "{found} bit/s, and a window in {rtt} s are {known}");
+    assert!(found < 94.2e6, "more than the path's rate: {found}");
     assert_eq!(document["summary"]["rows"][1]["limit"], "dut");
     assert!(goodput(&document, 0) > found, "the path without delay and rate is the tester's limit");
 }
 
 #[test]
 #[ignore = "needs root"]
-fn takes_minutes_windows_that_grow_fill_the_path_and_others_are_as_slow_as_they_must_be() {
+fn figures_windows_that_grow_fill_the_path_and_others_are_as_slow_as_they_must_be() {
     let (_, document) = measured(
         r#"
 title = "Windows"

@@ -71,6 +71,14 @@ impl Experiment {
         self.records().join("summary.json").exists() && self.document("summary.json")["stopped"] == "trials"
     }
 
+    /// Copies the records of another campaign.
+    pub fn has_records_of(&self, other: &Experiment) {
+        fs::create_dir(self.records()).unwrap();
+        for file in fs::read_dir(other.records()).unwrap().map(Result::unwrap) {
+            fs::copy(file.path(), self.records().join(file.file_name())).unwrap();
+        }
+    }
+
     /// Deletes the records.
     pub fn forget(&self) {
         fs::remove_dir_all(self.records()).unwrap();
@@ -79,6 +87,12 @@ impl Experiment {
     /// Trials whose line is whole.
     pub fn trials(&self) -> Vec<Value> {
         campaign::trials(&self.records())
+    }
+
+    /// How many trials are recorded so far.
+    pub fn recorded(&self) -> usize {
+        let text = fs::read(self.records().join("trials.jsonl")).unwrap_or_default();
+        text.iter().filter(|byte| **byte == b'\n').count()
     }
 
     /// Blocks and slots of the trials, in order.

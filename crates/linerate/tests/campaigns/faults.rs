@@ -1,7 +1,7 @@
 //! Plans with faults: all of them are reported at once, and nothing is touched.
 
 use super::outside::Outside;
-use crate::common::{Scratch, linerate};
+use crate::common::{Scratch, linerate, own_machine};
 use std::fs;
 
 /// A valid plan around the given parts.
@@ -69,7 +69,8 @@ fn all_faults_at_once() {
 #[ignore = "needs root: run by make test as root"]
 fn nothing_of_the_host_is_touched() {
     let experiment = super::experiment::Experiment::new(&plan("size = 64", VARIANTS, TRIALS), "");
-    let before = Outside::now();
+    own_machine();
+    let before = Outside::now(&[]);
     experiment.run("--allow-host-changes").run().fails(2, &["64 of what?"]);
     before.is_as_it_was(&experiment, "after a plan with faults");
     assert!(!experiment.records().exists());

@@ -2,7 +2,7 @@
 
 use super::experiment::Experiment;
 use super::outside::Outside;
-use crate::common::{LINERATE, Program, linerate};
+use crate::common::{LINERATE, Program, linerate, own_machine, wait_for};
 use std::fs;
 
 const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
@@ -14,23 +14,31 @@ fn plan(variants: &str) -> String {
     )
 }
 
-fn weights(levels: &str) -> String {
+/// The level of a setting of the whole host that has nothing to do with forwarding, and that no other test changes.
+fn levels(setting: &str, levels: [u64; 2]) -> String {
     plan(&format!(
-        "[variants.plain]\nabout = \"routing\"\n[factors.weight]\nsets = \"sysctls.net.core.dev_weight\"\nlevels = {levels}"
+        "[variants.plain]\nabout = \"routing\"\n[factors.level]\nsets = \"sysctls.{setting}\"\nlevels = {levels:?}"
     ))
+}
+
+fn value(setting: &str) -> u64 {
+    let file = format!("/proc/sys/{}", setting.replace('.', "/"));
+    fs::read_to_string(file).unwrap().trim().parse().unwrap()
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn settings_of_the_host_are_not_changed_without_consent() {
-    let now: u64 = fs::read_to_string("/proc/sys/net/core/dev_weight").unwrap().trim().parse().unwrap();
-    let before = Outside::now();
-    let some = Experiment::new(&weights(&format!("[{now}, {}]", now + 5)), "");
+    own_machine();
+    const SETTING: &str = "vm.dirty_expire_centisecs";
+    let now = value(SETTING);
+    let before = Outside::now(&["vm/dirty_expire_centisecs"]);
+    let some = Experiment::new(&levels(SETTING, [now, now + 5]), "");
     let ended = some.run("").run();
     let skipped = some.document("campaign.json")["planned"]["skipped"].clone();
     assert_eq!(skipped.as_array().unwrap().len(), 1, "{skipped}");
     let reason = skipped[0]["reasons"][0].as_str().unwrap();
-    for part in ["settings of the whole host", &format!("dev_weight={}", now + 5), "--allow-host-changes"] {
+    for part in ["settings of the whole host", &format!("{SETTING}={}", now + 5), "--allow-host-changes"] {
         assert!(reason.contains(part), "{reason}");
     }
     assert!(ended.stdout.contains("--allow-host-changes"), "the reason is not shown:\n{}", ended.stdout);
@@ -38,14 +46,14 @@ fn settings_of_the_host_are_not_changed_without_consent() {
     some.blocks_are_complete(6);
     before.is_as_it_was(&some, "without consent");
 
-    let none = Experiment::new(&weights(&format!("[{}, {}]", now + 5, now + 6)), "");
-    let ended =
-        none.run("").run().fails(4, &["skipped", &format!("dev_weight={}", now + 6), "--allow-host-changes"]);
+    let none = Experiment::new(&levels(SETTING, [now + 5, now + 6]), "");
+    let reasons = ["skipped", &format!("{SETTING}={}", now + 6), "--allow-host-changes"];
+    let ended = none.run("").run().fails(4, &reasons);
     assert_eq!(ended.stdout, "");
     assert!(!none.records().exists(), "a folder of a campaign that was none");
     before.is_as_it_was(&none, "with nothing to measure");
 
-    let all = Experiment::new(&weights(&format!("[{}, {}]", now + 5, now + 6)), "--allow-host-changes");
+    let all = Experiment::new(&levels(SETTING, [now + 5, now + 6]), "--allow-host-changes");
     all.is_complete(all.run("").run());
     before.is_as_it_was(&all, "with consent");
 }
@@ -54,9 +62,10 @@ fn settings_of_the_host_are_not_changed_without_consent() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn consent_that_is_gone_is_noticed() {
-    let experiment = Experiment::new(&weights("[61, 59]"), "");
+    own_machine();
+    let experiment = Experiment::new(&levels("vm.extfrag_threshold", [495, 505]), "");
     let running = experiment.run("--allow-host-changes").start();
-    crate::common::wait_for("two trials", || (experiment.trials().len() >= 2).then_some(()));
+    wait_for("two trials", || (experiment.recorded() >= 2).then_some(()));
     running.signal(libc::SIGINT);
     running.wait().status(130);
     experiment.resume("").run().fails(1, &["has changed since the campaign began", "--allow-host-changes"]);

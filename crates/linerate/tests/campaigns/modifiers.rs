@@ -92,21 +92,39 @@ levels = [64, 512]
 mode = "threaded"
 [trials]
 duration = "120 ms"
-blocks = 4
+blocks = 2
 "#;
 
 #[test]
 #[ignore = "needs root"]
-fn bursts_come_with_pauses_and_overrun_a_queue_that_is_too_short() {
-    for more in ["", "--port af-packet"] {
+fn bursts_are_whole_and_overrun_a_queue_that_is_too_short() {
+    for [_, long] in losses_of_bursts(BURSTS) {
+        // A generator that is kept from running within each burst gives the queue time.
+        assert!(long.iter().any(|loss| *loss > 0.0), "{long:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn figures_bursts_come_with_pauses_and_overrun_a_queue_by_as_much_as_they_must() {
+    for [short, long] in losses_of_bursts(&BURSTS.replace("blocks = 2", "blocks = 4")) {
+        // After a stall of this machine bursts follow each other closely: then the queue is full for short ones, too.
+        assert!(short.contains(&0.0), "{short:?}");
+        assert!(!long.is_empty() && long.iter().all(|loss| (0.5..0.9).contains(loss)), "{long:?}");
+    }
+}
+
+/// The shares lost of short and of long bursts, by each port.
+fn losses_of_bursts(plan: &str) -> [[Vec<f64>; 2]; 2] {
+    ["", "--port af-packet"].map(|more| {
         let port = if more.is_empty() { String::new() } else { "port = \"af-packet\"\n".into() };
-        let experiment = Experiment::new(&BURSTS.replace("[trials]", &format!("{port}[trials]")), "");
-        experiment.run("").first().run().ok();
+        let experiment = Experiment::new(&plan.replace("[trials]", &format!("{port}[trials]")), "");
+        experiment.run("").first().run().no_panic();
         let slots = experiment.document("campaign.json")["slots"].clone();
         let mut losses: [Vec<f64>; 2] = Default::default();
         for trial in experiment.trials() {
             let slot = &slots[trial["slot"].as_u64().unwrap() as usize];
-            if slot["ceiling"].is_null() || trial["audit"]["valid"] == false {
+            if slot["ceiling"].is_null() {
                 continue;
             }
             let burst = slot["traffic"]["burst"].as_u64().unwrap();
@@ -114,11 +132,8 @@ fn bursts_come_with_pauses_and_overrun_a_queue_that_is_too_short() {
             assert_eq!(of("bursts"), of("frames") / burst, "{trial:#}");
             losses[usize::from(burst == 512)].push(trial["loss_ratio"].as_f64().unwrap());
         }
-        // After a stall of this machine bursts follow each other closely: then the queue is full for short ones, too.
-        let [short, long] = losses;
-        assert!(short.contains(&0.0), "{short:?}");
-        assert!(!long.is_empty() && long.iter().all(|loss| (0.5..0.9).contains(loss)), "{long:?}");
-    }
+        losses
+    })
 }
 
 /// Each thread sends its share of every burst.
@@ -127,24 +142,27 @@ fn bursts_come_with_pauses_and_overrun_a_queue_that_is_too_short() {
 fn threads_share_bursts() {
     let plan = BURSTS.replace("mode = \"threaded\"", "generator-cpus = \"0,1\"\nPORT");
     let plan = plan.replace("known-queue=128@20000", "forwarding").replace("64, 512", "63, 512");
+    let plan = plan.replace("blocks = 2", "blocks = 1");
     for port in ["xdp", "af-packet"] {
         let experiment = Experiment::new(&plan.replace("PORT", &format!("port = \"{port}\"")), "");
         experiment.run("").first().run();
         let slots = experiment.document("campaign.json")["slots"].clone();
-        let (trials, mut whole) = (experiment.trials(), 0);
-        // A thread that is kept from running sends its shares late: the audit says so.
-        for trial in
-            trials.iter().filter(|trial| trial["audit"]["valid"] == true && !trial["asked_fps"].is_null())
-        {
+        let trials = experiment.trials();
+        let paced: Vec<&Value> = trials.iter().filter(|trial| !trial["asked_fps"].is_null()).collect();
+        assert!(!paced.is_empty(), "{trials:#?}");
+        for trial in paced {
             let burst = slots[trial["slot"].as_u64().unwrap() as usize]["traffic"]["burst"].as_u64().unwrap();
             let of = |key: &str| trial["generator"][key].as_u64().unwrap_or(0);
-            assert!(of("bursts").abs_diff(of("frames") / burst) <= 1, "{trial:#}");
             let streams = trial["generator"]["streams"].as_array().unwrap();
             let frames: Vec<u64> = streams.iter().map(|stream| stream["frames"].as_u64().unwrap()).collect();
-            assert!(frames.len() == 2 && frames[0].abs_diff(frames[1]) <= burst + of("bursts"), "{frames:?}");
-            whole += u64::from(of("bursts") > 1);
+            assert!(frames.len() == 2 && frames.iter().sum::<u64>() == of("frames"), "{frames:?}");
+            // A thread that is kept from running sends its shares late: the audit says so.
+            if trial["audit"]["valid"] == true {
+                assert!(of("bursts").abs_diff(of("frames") / burst) <= 1, "{trial:#}");
+                let apart = frames[0].abs_diff(frames[1]);
+                assert!(of("bursts") > 1 && apart <= burst + of("bursts"), "{frames:?}: {trial:#}");
+            }
         }
-        assert!(whole > 0, "{trials:#?}");
     }
 }
 
@@ -205,7 +223,7 @@ fn ipv4_and_ipv6_share_a_load_and_count_apart() {
         let more = format!(
             "direction = \"both\"\naddresses = \"random\"\nports = \"random\"\n[lab]\nbatch = 32\nport = \"{port}\""
         );
-        let (_, both) = all_arrive("ipv6-share", levels, &more);
+        let (_, both) = all_arrive("ipv6-share", r#"["0 %", "50 %"]"#, &more);
         let streams = |(slot, trial): &(Value, Value)| {
             let mixed = !slot["traffic"]["ipv6"].is_null();
             assert_eq!(trial["generator"]["streams"].as_array().unwrap().len(), if mixed { 4 } else { 2 });
@@ -236,11 +254,11 @@ fn ipv4_and_ipv6_share_a_load_and_count_apart() {
 #[ignore = "needs root"]
 fn frames_with_ipv6_extension_headers_come_through_and_are_counted() {
     let all = r#"["none", "hop-by-hop", "destination-options", "routing", "fragment", "chain"]"#;
-    for port in ["xdp", "af-packet"] {
-        let (_, trials) =
-            all_arrive("extension-headers", all, &format!("family = \"IPv6\"\n[lab]\nport = \"{port}\""));
+    for (port, levels, count) in [("xdp", all, 6), ("af-packet", r#"["none", "chain"]"#, 2)] {
+        let more = format!("family = \"IPv6\"\n[lab]\nport = \"{port}\"");
+        let (_, trials) = all_arrive("extension-headers", levels, &more);
         let seen: std::collections::BTreeSet<String> =
             trials.iter().map(|(slot, _)| slot["traffic"]["frame"]["extensions"].to_string()).collect();
-        assert_eq!(seen.len(), 6, "{seen:?}");
+        assert_eq!(seen.len(), count, "{seen:?}");
     }
 }

@@ -37,23 +37,24 @@ duration = "10 ms"
 
 const BLOCKS: u64 = 6;
 
-fn simulated() -> Experiment {
-    Experiment::new(&crossed("blocks = 6"), "--simulate ok")
+fn simulated(blocks: u64) -> Experiment {
+    Experiment::new(&crossed(&format!("blocks = {blocks}")), "--simulate ok")
 }
 
 #[test]
 fn blocks_are_complete_randomised_and_follow_from_the_seed() {
-    let order = |seed: &str| {
-        let experiment = simulated();
+    let order = |seed: &str, blocks: u64| {
+        let experiment = simulated(blocks);
         experiment.is_complete(experiment.run(&format!("--seed {seed}")).run());
         assert_eq!(experiment.measured_slots().len(), 8);
-        experiment.blocks_are_complete(BLOCKS);
+        experiment.blocks_are_complete(blocks);
         assert_eq!(experiment.document("campaign.json")["asked"]["seed"], seed.parse::<u64>().unwrap());
         experiment.order()
     };
-    let first = order("11");
-    assert_eq!(order("11"), first);
-    assert_ne!(order("12"), first);
+    let first = order("11", BLOCKS);
+    // Fewer blocks have the same order.
+    assert_eq!(order("11", 2), first[..16]);
+    assert_ne!(order("12", 2), first[..16]);
     let of_blocks = first.chunks(8).map(|b| b.iter().map(|(_, slot)| *slot).collect::<Vec<_>>());
     let different: BTreeSet<_> = of_blocks.collect();
     // Two of 6 orders drawn out of 40,320 are equal for one seed in 2,700; this seed is not such a one.
@@ -63,10 +64,10 @@ fn blocks_are_complete_randomised_and_follow_from_the_seed() {
 /// A seed that the user did not give is drawn, recorded, and leads to the same order again.
 #[test]
 fn a_seed_that_was_drawn_is_recorded() {
-    let first = simulated();
+    let first = simulated(2);
     first.is_complete(first.run("").run());
     let seed = first.document("campaign.json")["asked"]["seed"].to_string();
-    let again = simulated();
+    let again = simulated(2);
     again.is_complete(again.run(&format!("--seed {seed}")).run());
     assert_eq!(again.order(), first.order());
 }
@@ -89,10 +90,10 @@ fn a_budget_ends_a_campaign_after_a_block() {
 /// A block is a unit of time: the order within is drawn, and a campaign that is broken off in the middle of one goes on in it.
 #[test]
 fn a_campaign_that_was_broken_off_within_a_block_goes_on_within() {
-    let whole = simulated();
+    let whole = simulated(BLOCKS);
     whole.is_complete(whole.run("--seed 5").run());
     std::thread::scope(|scope| {
-        for cut in [0, 1, 5, 8, 21, 47] {
+        for cut in [0, 5, 8, 47] {
             let whole = &whole;
             scope.spawn(move || goes_on_after(cut, whole));
         }
@@ -101,8 +102,8 @@ fn a_campaign_that_was_broken_off_within_a_block_goes_on_within() {
 
 /// A campaign that is interrupted after `cut` trials has the same order as an uninterrupted one.
 fn goes_on_after(cut: usize, whole: &Experiment) {
-    let experiment = simulated();
-    experiment.is_complete(experiment.run("--seed 5").run());
+    let experiment = simulated(BLOCKS);
+    experiment.has_records_of(whole);
     let lines: Vec<String> = experiment.whole_lines().lines().map(String::from).collect();
     let kept: String = lines[..cut].iter().map(|line| format!("{line}\n")).collect();
     // The remains of a power failure: some trials, half of another, and no summary.

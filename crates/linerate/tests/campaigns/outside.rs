@@ -3,7 +3,6 @@
 use super::experiment::Experiment;
 use crate::common::{self, Program, wait_for};
 use std::fs;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The host, as far as a campaign could change it.
 pub struct Outside {
@@ -14,23 +13,9 @@ pub struct Outside {
     settings: Vec<(String, String)>,
 }
 
-/// Settings of the whole host that plans of these tests change, or that a router has.
-const SETTINGS: [&str; 7] = [
-    "net/core/dev_weight",
-    "net/core/netdev_budget",
-    "net/ipv4/ip_forward",
-    "net/ipv6/conf/all/forwarding",
-    "net/ipv4/conf/all/rp_filter",
-    "net/netfilter/nf_conntrack_max",
-    "net/netfilter/nf_conntrack_buckets",
-];
-
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// Keeps other tests of this program from changing the host until it is dropped: linerate refuses to change it twice at once.
-pub fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// Settings that a router has. The test adds those of the whole host that its plans change: no other test changes the same ones.
+const SETTINGS: [&str; 3] =
+    ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
 
 fn said(program: &str, args: &[&str]) -> String {
     Program::new(program).args(args).run().ok().stdout
@@ -47,33 +32,36 @@ fn lines(text: &str) -> Vec<String> {
 
 /// Mounts without their number and their parent's.
 fn mounts() -> Vec<String> {
-    let text = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let text = fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
     text.lines().map(|l| l.splitn(4, ' ').nth(3).unwrap().to_string()).collect()
 }
 
-fn settings() -> Vec<(String, String)> {
-    let read = |name: &&str| fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
-    SETTINGS.iter().map(|name| (name.to_string(), read(name))).collect()
+fn setting(name: &str) -> (String, String) {
+    (name.to_string(), fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default())
 }
 
 impl Outside {
-    /// The state now. Connection tracking's tables, which exist only after their first use, are used first.
-    pub fn now() -> Self {
-        let legacy = tables(&said("iptables-legacy-save", &[]));
-        Outside {
-            links: said("ip", &["-o", "link"]),
-            rules: said("nft", &["list", "ruleset"]) + &legacy + &said("ipset", &["list", "-n"]),
-            mounts: mounts(),
-            names: lines(&common::lab::names()),
-            settings: settings(),
-        }
+    /// The state now, with settings of the whole host. Connection tracking's tables, which exist only after their first use, are used first.
+    pub fn now(of_the_host: &[&str]) -> Self {
+        let settings = SETTINGS.iter().chain(of_the_host).map(|name| setting(name)).collect();
+        let (links, rules) = links_and_rules();
+        Outside { links, rules, mounts: mounts(), names: lines(&common::lab::names()), settings }
     }
+}
 
+fn links_and_rules() -> (String, String) {
+    let legacy = tables(&said("iptables-legacy-save", &[]));
+    let rules = said("nft", &["list", "ruleset"]) + &legacy + &said("ipset", &["list", "-n"]);
+    (said("ip", &["-o", "link"]), rules)
+}
+
+impl Outside {
     /// Nothing of the campaign is left, and every setting is as it was.
     #[track_caller]
     pub fn is_as_it_was(&self, experiment: &Experiment, when: &str) {
         self.nothing_is_left(experiment, when);
-        assert_eq!(settings(), self.settings, "{when}");
+        let now: Vec<_> = self.settings.iter().map(|(name, _)| setting(name)).collect();
+        assert_eq!(now, self.settings, "{when}");
         let books = fs::read_dir("/run/linerate/host").into_iter().flatten().flatten();
         let books: Vec<String> = books.map(|e| e.path().display().to_string()).collect();
         let of_the_dead = |book: &String| {
@@ -91,14 +79,15 @@ impl Outside {
         wait_for(&format!("the campaign's processes to be gone, {when}"), || {
             processes_of(experiment).is_empty().then_some(())
         });
-        let now = Outside::now();
-        assert_eq!((&now.links, &now.rules), (&self.links, &self.rules), "{when}");
+        let (links, rules) = links_and_rules();
+        assert_eq!((&links, &rules), (&self.links, &self.rules), "{when}");
         // Other programs' mounts and names may go meanwhile; none may come.
         let new = |now: &[String], then: &[String]| -> Vec<String> {
             now.iter().filter(|line| !then.contains(line)).cloned().collect()
         };
-        assert_eq!(new(&now.mounts, &self.mounts), [""; 0], "{when}: mounts");
-        assert_eq!(new(&now.names, &self.names), [""; 0], "{when}: namespaces with names");
+        assert_eq!(new(&mounts(), &self.mounts), [""; 0], "{when}: mounts");
+        let names = lines(&common::lab::names());
+        assert_eq!(new(&names, &self.names), [""; 0], "{when}: namespaces with names");
         let files: Vec<_> =
             fs::read_dir(experiment.temporary()).unwrap().flatten().map(|e| e.path()).collect();
         assert!(files.is_empty(), "{when}: {files:?}");
@@ -120,7 +109,7 @@ pub fn processes_of(experiment: &Experiment) -> Vec<u32> {
 
 /// Network namespaces other than this one's that the experiment's processes are in or have open.
 pub fn namespaces_of(experiment: &Experiment) -> usize {
-    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    let own = fs::read_link("/proc/thread-self/ns/net").unwrap();
     let mut found = std::collections::BTreeSet::new();
     for pid in processes_of(experiment) {
         let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().map(|e| e.path());

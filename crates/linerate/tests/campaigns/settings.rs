@@ -45,8 +45,8 @@ commands = [
 [lab]
 batch = 32
 [trials]
-duration = "50 ms"
-blocks = 6
+duration = "200 ms"
+blocks = 2
 "#;
 
 /// The output of a command after a trial, by the beginning of the command.
@@ -63,7 +63,7 @@ fn said(trial: &Value, command: &str) -> String {
 fn what_a_plan_sets_is_there() {
     let experiment = Experiment::new(PLAN, "");
     experiment.is_complete(experiment.run("").run());
-    experiment.blocks_are_complete(6);
+    experiment.blocks_are_complete(2);
     let campaign = experiment.document("campaign.json");
     let variant_of = |trial: &Value| {
         let slot = trial["slot"].as_u64().unwrap() as usize;
@@ -84,11 +84,11 @@ fn what_a_plan_sets_is_there() {
     }
     assert_eq!(seen.len(), 4, "{seen:?}");
     is_known(&experiment, &campaign);
-    // Commands run where the settings are, while the trial does. A load of 50 ms may be over before a command gets a CPU.
+    // Commands run where the settings are, while the trial does.
     let during = experiment.trials().into_iter().filter(|trial| variant_of(trial) == "set");
     let during: Vec<String> = during.map(|trial| said(&trial, "grep")).collect();
     let under_load = |said: &String| said.contains("inside is") && said.contains("\\n1\\n");
-    assert!(during.iter().any(under_load), "{during:#?}");
+    assert!(during.iter().all(under_load), "{during:#?}");
 }
 
 /// The records say how each DUT was set, by its own answers.
@@ -117,7 +117,13 @@ fn is_known(experiment: &Experiment, campaign: &Value) {
     let sysctl = |found: &Configuration, name: &str| found.number(&format!("net.ipv4.{name}"));
     assert_eq!(["conf.all.rp_filter", "ip_early_demux"].map(|name| sysctl(&set, name)), [Some(2), Some(0)]);
     assert_eq!(["conf.all.rp_filter", "ip_early_demux"].map(|name| sysctl(&plain, name)), [Some(0), Some(1)]);
-    assert!(plain.number("net.core.netdev_budget").is_some(), "settings of the machine are known as well");
+    // Only the first network of a machine has it.
+    if std::path::Path::new("/proc/sys/net/core/netdev_budget").exists() {
+        assert!(
+            plain.number("net.core.netdev_budget").is_some(),
+            "settings of the machine are known as well"
+        );
+    }
     assert!(plain.rule_sets.is_empty() && set.rule_sets.len() == 1, "{:#?}", set.rule_sets);
     let rules = &set.rule_sets[0];
     assert!(rules.tracks() && rules.sets == 1 && rules.longest().unwrap().rules >= 4, "{rules:#?}");

@@ -54,8 +54,8 @@ commands = [
 [lab]
 batch = 32
 [trials]
-duration = "50 ms"
-blocks = 3
+duration = "20 ms"
+blocks = 2
 "#;
 
 #[test]
@@ -118,7 +118,7 @@ commands = ["grep -c UNREPLIED /proc/net/nf_conntrack || true"]
 batch = 32
 [trials]
 duration = "20 ms"
-blocks = 2
+blocks = 1
 "#;
 
 #[test]
@@ -156,8 +156,8 @@ sysctls = { "net.netfilter.nf_conntrack_udp_timeout" = 1, "net.netfilter.nf_conn
 batch = 32
 [trials]
 duration = "50 ms"
-pause = "1500 ms"
-blocks = 3
+pause = "1200 ms"
+blocks = 2
 "#;
 
 #[test]

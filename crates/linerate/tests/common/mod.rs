@@ -7,11 +7,13 @@
 pub mod browser;
 pub mod campaign;
 pub mod lab;
+pub mod machine;
 pub mod process;
 pub mod schema;
 
 pub use campaign::{Bench, Campaign};
 pub use lab::{Lab, Namespace};
+pub use machine::{own_machine, own_run};
 pub use process::{Ended, Program, Running};
 
 use std::path::{Path, PathBuf};
@@ -86,14 +88,14 @@ pub fn median(figures: &[f64]) -> f64 {
     (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0
 }
 
-/// Looks every few milliseconds until `ready` gives something, for 20 s at most.
+/// Looks every few milliseconds until `ready` gives something, for a minute at most.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let began = std::time::Instant::now();
     loop {
         if let Some(found) = ready() {
             return found;
         }
-        assert!(began.elapsed().as_secs() < 20, "waited in vain for {what}");
+        assert!(began.elapsed().as_secs() < 60, "waited in vain for {what}");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }

@@ -1,7 +1,7 @@
 //! Kinds of DUT on a Linux host, with real frames: its interfaces move, and come back with all that they had.
 
 use super::lab::{RealLab, gentle};
-use crate::common::wait_for;
+use crate::common::{own_machine, wait_for};
 use serde_json::Value;
 
 /// Everything that the kernel knows by interface.
@@ -46,6 +46,7 @@ fn takes_minutes_frames_pass_each_kind_and_all_comes_back() {
 }
 
 fn pass(kinds: &[(&str, &str)]) {
+    own_machine();
     for (kind, shown) in kinds {
         let lab = RealLab::new();
         let before = state(&lab);
@@ -69,6 +70,7 @@ fn pass(kinds: &[(&str, &str)]) {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn a_nested_router_whose_linerate_was_killed_is_put_back() {
+    own_machine();
     let lab = RealLab::new();
     let before = state(&lab);
     let mut running = lab.program(&plan("nested").replace("100 ms", "20 s"), &[]).start();

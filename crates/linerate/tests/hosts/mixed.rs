@@ -16,12 +16,12 @@ systems = ["linux"]
 about = "the kernel's routing, no firewall"
 
 [traffic]
-rate = "20 kpps"
+rate = "2 kpps"
 flows = 1
 
 [trials]
 duration = "2 s"
-blocks = 2
+blocks = 1
 "#;
 
 /// pkt-gen's lines about frames that really arrive, by the interface's own counter: stands in for a receiver on a host without
@@ -50,26 +50,31 @@ fn lab_with(tools: [&str; 2]) -> RealLab {
     lab
 }
 
+/// At the rate that was asked, on a machine that has nothing else to do.
 #[track_caller]
-fn measures(lab: &RealLab, sends: &str, counts: &str) {
-    let ended = lab.run(PLAN, &[]);
-    assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
-    let recorded = trials(&lab.records());
-    // A generator that other work delays by a hundredth of a second has not offered the requested load.
-    let valid: Vec<_> = recorded.iter().filter(|trial| trial["audit"]["valid"] == true).collect();
-    assert!(
-        recorded.len() == 2 && !valid.is_empty(),
-        "{:#?}",
-        recorded.iter().map(|t| &t["audit"]).collect::<Vec<_>>()
-    );
-    for trial in valid {
-        // trafgen's are taken to be even, and the machine has other things to do.
+fn measures_the_rate(lab: &RealLab, sends: &str, counts: &str) {
+    let plan = PLAN.replace("2 kpps", "20 kpps").replace("blocks = 1", "blocks = 2");
+    for trial in measures(lab, &plan, sends, counts) {
+        assert_eq!(trial["audit"]["valid"], true, "{:#}", trial["audit"]);
+        // trafgen's are taken to be even.
         for rate in ["offered", "received"] {
             let rate = trial["rates"][rate].as_f64().unwrap();
             assert!((rate / 20_000.0 - 1.0).abs() < 0.2, "{rate}: {:#}", trial["rates"]);
         }
+    }
+}
+
+/// The trials of a plan: every frame is counted at each place.
+#[track_caller]
+fn measures(lab: &RealLab, plan: &str, sends: &str, counts: &str) -> Vec<serde_json::Value> {
+    let ended = lab.run(plan, &[]);
+    // 1: a generator that other work delays by a hundredth of a second has not offered the requested load.
+    assert!(matches!(ended.status.code(), Some(0 | 1)), "{}{}", ended.stdout, ended.stderr);
+    let recorded = trials(&lab.records());
+    assert!(!recorded.is_empty(), "{}{}", ended.stdout, ended.stderr);
+    for trial in &recorded {
         let frames = |side: &str| trial[side]["frames"].as_u64().unwrap();
-        assert!(frames("generator") > 40_000 && frames("receiver") >= frames("generator"), "{trial:#}");
+        assert!(frames("generator") > 1000 && frames("receiver") >= frames("generator"), "{trial:#}");
         assert!(trial["dut"]["in0: rx_packets"].as_u64() >= Some(frames("generator")), "{trial:#}");
     }
     let campaign = fs::read_to_string(lab.scratch.file("records/campaign.json")).unwrap();
@@ -80,12 +85,13 @@ fn measures(lab: &RealLab, sends: &str, counts: &str) {
         let loads = ["linerate send", "linerate receive", "trafgen", "pkt-gen"];
         assert_eq!(loads.map(|load| host.running(load)), [0; 4], "{:?}", host.processes());
     }
+    recorded
 }
 
 #[test]
 #[ignore = "needs root, openssh-server and trafgen"]
-fn takes_minutes_linerate_counts_what_trafgen_sends() {
-    measures(&lab_with(["trafgen", "linerate"]), "trafgen", "linerate");
+fn figures_linerate_counts_what_trafgen_sends() {
+    measures_the_rate(&lab_with(["trafgen", "linerate"]), "trafgen", "linerate");
 }
 
 #[test]
@@ -93,7 +99,15 @@ fn takes_minutes_linerate_counts_what_trafgen_sends() {
 fn a_counter_of_another_kind_counts_what_linerate_sends() {
     let lab = lab_with(["linerate", "pkt-gen"]);
     lab.ssh.hosts[2].stand_in("pkt-gen", COUNTER);
-    measures(&lab, "linerate", "pkt-gen");
+    measures(&lab, PLAN, "linerate", "pkt-gen");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn figures_a_counter_of_another_kind_finds_the_rate_that_linerate_sends() {
+    let lab = lab_with(["linerate", "pkt-gen"]);
+    lab.ssh.hosts[2].stand_in("pkt-gen", COUNTER);
+    measures_the_rate(&lab, "linerate", "pkt-gen");
 }
 
 /// Under load, the router stops forwarding for a while, or its link is down; afterwards its settings are restored.
