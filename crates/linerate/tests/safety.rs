@@ -113,19 +113,20 @@ fn what_root_has_left_is_not_in_a_plain_user_s_way() {
          echo '{record}' >/run/linerate/labs/dead.json; setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups \
          {copy} bench --family 4 --trials 1 --duration 20ms --out records"
     );
-    let ended = Program::with_own_run(&line).dir(scratch.path()).run().ok();
+    let ended = Program::with_own_run(&line).dir(scratch.path()).run().no_panic();
+    assert!(scratch.path().join("records/trials.jsonl").exists(), "{ended:?}");
     assert!(ended.stderr.contains("not root: the tester uses AF_PACKET sockets"), "{}", ended.stderr);
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn root_without_all_powers_measures_by_sockets_and_is_told() {
-    let bench = "bench --family 4 --trials 1 --duration 20ms --out";
+    let bench = "bench --family 4 --trials 1 --batch 32 --duration 20ms --out";
     for (number, apart) in ["unshare -Ur", "setpriv --bounding-set -sys_admin"].into_iter().enumerate() {
         let scratch = Scratch::new();
         let line = format!("{apart} {} {bench} records", crate::common::LINERATE);
         let mut words = line.split_whitespace();
-        let ended = Program::new(words.next().unwrap()).args(words).dir(scratch.path()).run().ok();
+        let ended = Program::new(words.next().unwrap()).args(words).dir(scratch.path()).run().no_panic();
         let why = ["cannot load the eBPF program", "not root"][number];
         for part in [why, "the tester uses AF_PACKET sockets"] {
             assert!(ended.stderr.contains(part), "{apart}: no '{part}' in {}", ended.stderr);
@@ -138,7 +139,7 @@ fn root_without_all_powers_measures_by_sockets_and_is_told() {
     let plan = "title = \"t\"\nquestion = \"q\"\n[variants.a]\nabout = \"a\"\n[trials]\nduration = \"20 ms\"\nblocks = 1\n";
     std::fs::write(scratch.file("plan.toml"), plan).unwrap();
     let run = Program::new("unshare").args(["-Ur", crate::common::LINERATE, "run", "plan.toml"]);
-    let page = run.dir(scratch.path()).run().ok().stdout;
+    let page = run.dir(scratch.path()).run().no_panic().stdout;
     assert!(page.contains("uses AF_PACKET sockets"), "{page}");
 }
 
@@ -165,7 +166,7 @@ fn without_privilege_there_is_a_clear_message() {
         assert!(says.contains("root") && says.contains("sudo"), "{line}: {says}");
     }
     // Without a port, a user namespace is enough if users may have one; otherwise the message names the setting to allow.
-    let bench = as_nobody("bench --family 4 --trials 1 --duration 50ms --out records").run().no_panic();
+    let bench = as_nobody("bench --family 4 --trials 1 --duration 200ms --out records").run().no_panic();
     match bench.status.code() {
         Some(0) => {
             assert!(bench.stderr.contains("not root"), "{}", bench.stderr);
@@ -181,7 +182,13 @@ fn without_privilege_there_is_a_clear_message() {
                 rules("iptables")
             );
             std::fs::write(scratch.file("plan.toml"), plan).unwrap();
-            as_nobody("run plan.toml --out rules").run().ok();
+            // A trial in which no frame comes as far as the end of the rules is invalid, on a busy machine.
+            let ended = as_nobody("run plan.toml --out rules").run().no_panic();
+            assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
+            let trials = crate::common::campaign::trials(&scratch.path().join("rules"));
+            let slots: std::collections::BTreeSet<u64> =
+                trials.iter().map(|trial| trial["slot"].as_u64().unwrap()).collect();
+            assert_eq!(slots.len(), 3, "both stand, and the tester alone: {ended:?}");
         }
         _ => drop(bench.fails(1, &["root"])),
     }

@@ -61,9 +61,21 @@ fn broadcast_frames_count_apart_and_256_networks_have_routes() {
 #[test]
 #[ignore = "needs root"]
 fn destinations_of_one_network_are_directly_connected() {
+    destinations_of_one_network("4");
+}
+
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_destinations_of_one_network_are_directly_connected_by_both_families() {
+    destinations_of_one_network("both");
+}
+
+fn destinations_of_one_network(family: &str) {
     let records = Scratch::new();
     let out = records.file("tests");
-    let line = "rfc2544 --quick --size 64 --family both --test frame-loss --duration 50ms --link-speed 2M";
+    let line = format!(
+        "rfc2544 --quick --size 64 --family {family} --test frame-loss --duration 50ms --link-speed 2M"
+    );
     linerate_line(&format!("{line} --out {out}")).args(["--statement", "by its manual"]).run().ok();
     let found = linerate_line(&format!("conformance {out} --json")).run().fails(3, &[]).json();
     let status =

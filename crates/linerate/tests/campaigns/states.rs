@@ -150,14 +150,15 @@ question = "Are connections shown again before they expire?"
 
 [variants.stateful]
 rules = { tool = "nftables", filter = "stateful" }
-sysctls = { "net.netfilter.nf_conntrack_udp_timeout" = 1, "net.netfilter.nf_conntrack_udp_timeout_stream" = 1 }
+sysctls = { "net.netfilter.nf_conntrack_udp_timeout" = 3, "net.netfilter.nf_conntrack_udp_timeout_stream" = 3 }
 
 [lab]
 batch = 32
 [trials]
 duration = "50 ms"
-pause = "1200 ms"
+pause = "1600 ms"
 blocks = 2
+order = "sequential"
 "#;
 
 #[test]

@@ -88,14 +88,16 @@ pub fn median(figures: &[f64]) -> f64 {
     (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0
 }
 
-/// Looks every few milliseconds until `ready` gives something, for a minute at most.
+/// Looks again and again, at first after a few milliseconds, until `ready` gives something, for a minute at most.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let began = std::time::Instant::now();
+    let mut pause = std::time::Duration::from_millis(5);
     loop {
         if let Some(found) = ready() {
             return found;
         }
         assert!(began.elapsed().as_secs() < 60, "waited in vain for {what}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(std::time::Duration::from_millis(40));
     }
 }

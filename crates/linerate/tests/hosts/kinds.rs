@@ -47,9 +47,10 @@ fn takes_minutes_frames_pass_each_kind_and_all_comes_back() {
 
 fn pass(kinds: &[(&str, &str)]) {
     own_machine();
+    let lab = RealLab::new();
+    let before = state(&lab);
     for (kind, shown) in kinds {
-        let lab = RealLab::new();
-        let before = state(&lab);
+        let _ = std::fs::remove_dir_all(lab.records());
         let ended = lab.run(&plan(kind), &[]);
         // A busy machine may spoil a trial's rate, but no frame's way.
         let trials = lab.trials();
