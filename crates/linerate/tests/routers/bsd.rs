@@ -159,7 +159,11 @@ impl Bsd {
             for program in fs::read_dir(Path::new(STAND_IN).join("bin")).unwrap().flatten() {
                 let name = program.file_name().into_string().unwrap();
                 let (state, path) = (state.display(), program.path());
-                let script = format!("#!/bin/sh\nBSD_HOST={state} exec {} \"$@\"\n", path.display());
+                // The same shell goes on with it: a program of its own would take as long again. A jail has set BSD_HOST already.
+                let script = format!(
+                    "#!/bin/sh\nexport BSD_HOST=${{BSD_HOST:-{state}}}\nSTAND_IN={STAND_IN}\n. {}\n",
+                    path.display()
+                );
                 there.stand_in(&name, &script);
             }
             bsd.set(host, "wire", wire.to_str().unwrap());
