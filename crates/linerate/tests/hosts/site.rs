@@ -68,5 +68,7 @@ impl Site {
 /// The finished trials of a campaign.
 pub fn trials(records: &str) -> Vec<Value> {
     let text = fs::read_to_string(Path::new(records).join("trials.jsonl")).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    // A line that is being written is none yet.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

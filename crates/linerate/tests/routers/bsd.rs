@@ -229,16 +229,33 @@ impl Bsd {
         self.ssh.hosts.iter().map(|host| host.running("bin/pkt-gen")).sum()
     }
 
-    /// A reboot of the router ends its sshd, and starts it again after the time of a boot, or never.
+    /// A reboot of the router ends its sshd, and starts it again, or never.
     pub fn reboots(&self, comes_back: bool) {
+        self.reboots_from(if comes_back { Some(1) } else { None });
+        if comes_back {
+            // On a busy machine, too.
+            self.patience("30 s");
+        }
+    }
+
+    /// How long a boot of the router may take; with a new lab file, that has to be said again.
+    pub fn patience(&self, limit: &str) {
+        let lab = fs::read_to_string(self.scratch.file("LAB.toml")).unwrap();
+        self.write("LAB.toml", &lab.replace("timeout = \"10 s\"", &format!("timeout = \"{limit}\"")));
+    }
+
+    /// As [`Bsd::reboots`]; it comes back from its nth reboot on, and never without one.
+    pub fn reboots_from(&self, nth: Option<u32>) {
         let state = self.state("router");
         let start = self.power();
-        let back = if comes_back { format!("sleep 0.5; exec {start}") } else { "exit 0".into() };
+        let back = nth.map_or("exit 0".into(), |nth| {
+            format!("read boots <{}; [ $boots -lt {nth} ] || exec {start}", state.join("boots").display())
+        });
         // It is down until it is started again, however long a busy machine takes for that. One grep finds the few processes
         // that could be its sshd: a program started for each process of the machine takes seconds there.
         let lines = format!(
             "echo never >{down}
-sleep 0.2
+sleep 0.1
 for p in $(grep -al '^[/a-z]*sshd' /proc/[0-9]*/cmdline); do
 p=${{p%/cmdline}}
 [ \"$(readlink $p/ns/net)\" = \"$(readlink /proc/$$/ns/net)\" ] && kill -9 ${{p#/proc/}}
@@ -253,14 +270,9 @@ echo $(($(cat {booted}) + 50)) >{booted}
         self.script(&state.join("on-reboot"), &detached(&down));
         self.set("router", "boot-s", "1");
         self.set("router", "root/boot/loader.conf.local", "");
-        if comes_back {
-            // On a busy machine, too.
-            let lab = fs::read_to_string(self.scratch.file("LAB.toml")).unwrap();
-            self.write("LAB.toml", &lab.replace("timeout = \"10 s\"", "timeout = \"30 s\""));
-        }
     }
 
-    /// A program that starts the router's sshd, as turning its power on does.
+    /// A program that starts the router's sshd, as turning its power on does, and ends when that listens.
     pub fn power(&self) -> String {
         let path = self.ssh.folder().join("power");
         let router = self.ssh.hosts.iter().find(|h| h.name == "router").unwrap();
@@ -275,7 +287,10 @@ echo $(($(cat {booted}) + 50)) >{booted}
                 words.join(" ")
             ),
         );
-        self.script(&path, &detached(&on));
+        let listens = format!(
+            "nsenter --net={net} sh -c 'until grep -q \":0016 00000000:0000 0A\" /proc/net/tcp; do sleep 0.02; done'\n"
+        );
+        self.script(&path, &(detached(&on) + &listens));
         path.display().to_string()
     }
 
