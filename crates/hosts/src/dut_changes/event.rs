@@ -75,9 +75,15 @@ fn forwarding(family: IpVersion, linux: bool) -> &'static str {
 
 /// Prints what the kernel forgets with a link, in the words of ip(8)'s batches.
 pub(super) const LINK_READ: &str = r#"for f in 4 6; do
-	ip -"$f" -o addr show dev "$1" scope global | while read -r _ _ _ address _; do
-		echo "addr replace $address dev $1"
-	done
+	ip -"$f" -o addr show dev "$1" scope global | awk -v dev="$1" '{
+		line = "addr replace " $4
+		for (i = 5; i <= NF; i++) {
+			if ($i ~ /^(peer|brd|metric)$/) line = line " " $i " " $(i + 1)
+			if ($i ~ /^(nodad|noprefixroute|home|mngtmpaddr)$/) line = line " " $i
+			if ($3 == "inet" && sub(/\\$/, "", $i) && $i != dev && $i != "") line = line " label " $i
+		}
+		print line " dev " dev
+	}'
 	ip -"$f" neigh show dev "$1" nud permanent | while read -r address _ mac _; do
 		echo "neigh replace $address lladdr $mac dev $1 nud permanent"
 	done

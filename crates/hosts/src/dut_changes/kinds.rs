@@ -181,7 +181,7 @@ const LINUX_CLEAR: &str = concat!(linux_functions!(), r#"ssh_by "$@"; for i; do 
 const LINUX_STACK: &str = concat!(
     linux_functions!(),
     r#"from=$1 to=$2 kind=$3 tag=$4 read=$5; ssh_by "$from"
-was=$(sh -c "$read" linerate "$from" | sed "s/ dev $from\\( \\|\$\\)/ dev $to\\1/")
+was=$(sh -c "$read" linerate "$from" | sed "s/ label [^ ]*//; s/ dev $from\\( \\|\$\\)/ dev $to\\1/")
 kept=$(conf "$from")
 mac=$(ip -o link show dev "$from" | sed -n 's/.*link.ether \([^ ]*\).*/\1/p')
 case $kind in
