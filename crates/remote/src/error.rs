@@ -159,11 +159,11 @@ impl Fault {
             Lost => ("the connection was lost", "look at its power, console and management link"),
             Silent(_) => (
                 "the host has not answered for",
-                "look at its power, console and management link; a host whose sshd starves under load needs a longer silence",
+                "look at its power, console and management link; a host whose sshd gets no CPU under load needs a longer silence (in the lab file)",
             ),
             Unheard(_) => (
                 "the host did not hear of linerate for",
-                "it ended the command: look at its management link; a host whose sshd starves under load needs a longer silence",
+                "it ended the command: look at its management link; a host whose sshd gets no CPU under load needs a longer silence (in the lab file)",
             ),
             MasterDead => (
                 "the ssh process that held the connection was ended",

@@ -38,12 +38,12 @@ const OTHERS: Duration = Duration::from_secs(20);
 impl Approach {
     /// How a host is reached.
     pub fn target(&self, host: &Host) -> Target {
-        let is_generator = host.roles.contains(&Role::Generator);
+        let usual = if host.roles.contains(&Role::Generator) { SENDING } else { OTHERS + self.load };
         let common = |address: &str| Target {
             name: host.name.clone(),
             config: self.config.clone(),
             accept_new: self.accept_new,
-            silence: if is_generator { SENDING } else { OTHERS + self.load },
+            silence: host.silence_ns.map_or(usual, Duration::from_nanos),
             ..Target::new(address)
         };
         match &host.reach {

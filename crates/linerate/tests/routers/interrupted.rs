@@ -51,7 +51,7 @@ fn one_that_was_killed_in_the_midst_of_a_reboot_is_made_good_by_the_next() {
     drop(running);
     let router = bsd.ssh.hosts.iter().find(|host| host.name == "router").unwrap();
     let sshd = "/usr/sbin/sshd -D";
-    wait_for("its sshd to go", || (router.running(sshd) == 0).then_some(()));
+    wait_for("its sshd to go", || bsd.state("router").join("down.gone").exists().then_some(()));
     wait_for("its sshd", || (router.running(sshd) > 0).then_some(()));
     router.wait_listening();
     let ended = bsd.resume().ok();

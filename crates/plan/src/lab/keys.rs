@@ -58,6 +58,10 @@ static HOST: Table = Table {
             "dut: the operator's statement that it is set up as its instructions say (RFC 2544, \
                 section 7); `linerate conformance` cites it.",
         ),
+        key("silence", Kind::duration(S, 60 * S)).about(
+            "How long it may be silent under load before it counts as lost; a load there goes on for as long without linerate. \
+                Default: 3 s, and without a generator 20 s more than a load.",
+        ),
         key("config-save", Kind::Line).about(
             "The command that makes changes outlive a reboot, where its root is read-only. Default: \
                 \"config save\" on bsdrp.",

@@ -119,6 +119,9 @@ pub struct Host {
     pub power_cycle: Vec<String>,
     /// A program of this machine, with its arguments, that shows the host's console; empty without one.
     pub console: Vec<String>,
+    /// How long it may be silent under load before it counts as lost, in nanoseconds, if the file says so.
+    #[serde(rename = "silence")]
+    pub silence_ns: Option<u64>,
     /// The operator's statement about its set-up.
     pub statement: Option<String>,
     /// The command that makes changes outlive a reboot, if its root is read-only.
