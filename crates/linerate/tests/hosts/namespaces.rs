@@ -93,6 +93,24 @@ fn searches_and_tests_without_a_plan_measure_the_hosts_of_the_lab() {
     named.lab.is_as_it_was();
 }
 
+/// Frames that the generator's interface cannot send are a reason not to measure their cells; the others are measured.
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn frames_that_are_too_long_for_the_generator_leave_out_their_cells_alone() {
+    let named = Named::new("linerate");
+    let rules = "[variants.rules]\nrules = { tool = \"nftables\", filter = \"stateless\", before = 1000 }\n";
+    let sizes = "[factors.size]\nsets = \"traffic.size\"\nlevels = [\"9018 B\", \"64 B\"]\n";
+    let plan = gentle().replace(rules, &format!("interface.mtu = \"9000 B\"\n{sizes}"));
+    named.lab.write("plan.toml", &plan.replace("blocks = 8", "blocks = 1"));
+    let ended = named.run(&["run", "plan.toml", "--out", "records"]);
+    let told = "frames of 9018 bytes need an MTU of 9000, and g0 has 1500: ip link set g0 mtu 9000";
+    let page = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(page.split_whitespace().collect::<Vec<_>>().join(" ").contains(told), "{page}");
+    let trials = trials(&named.lab.records());
+    assert!(trials.len() == 1 && trials[0]["receiver"]["frames"].as_u64() > Some(0), "{page}");
+    named.lab.is_as_it_was();
+}
+
 #[test]
 #[ignore = "needs root, openssh-server and iperf3"]
 fn programs_send_and_count_in_namespaces() {

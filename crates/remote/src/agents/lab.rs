@@ -158,13 +158,13 @@ impl RealLab {
         self.kinds[kind].ways
     }
 
-    /// Makes the first kind's ports. Returns what each card of the first direction sends by, and why some do not use the fastest
+    /// Makes the ports of a kind. Returns what each card of the first direction sends by, and why some do not use the fastest
     /// backend.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
-    pub fn get_ready(&mut self) -> Result<(Vec<Backend>, Vec<String>)> {
-        self.prepare(0)?;
+    pub fn get_ready(&mut self, kind: usize) -> Result<(Vec<Backend>, Vec<String>)> {
+        self.prepare(kind)?;
         let backends = self.cabling.ways[0].senders.iter().map(|sender| sender.card.backend);
         Ok((backends.collect(), self.notes.clone()))
     }

@@ -565,7 +565,11 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
         of_lanes.push([site.unmet(&lane.requirements)?, steps.err().unwrap_or_default()].concat());
     }
     let of_plan = site.unmet(&plan.requirements)?;
-    prepared.skipped = with_reasons(plan, lacking_of_cells(plan, &of_plan, of_lanes));
+    let mut lacking = lacking_of_cells(plan, &of_plan, of_lanes);
+    for (kind, reasons) in prepared.kind_of.iter().zip(&mut lacking).filter(|_| signed) {
+        reasons.extend(site.too_short(&prepared.kinds[*kind].traffic)?);
+    }
+    prepared.skipped = with_reasons(plan, lacking);
     Ok(prepared)
 }
 

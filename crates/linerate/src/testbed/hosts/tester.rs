@@ -15,7 +15,7 @@ use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::lab::{Cabling, Card, Frames, RealLab, Sender, Shown, Way};
 use linerate_remote::agents::{Agent, Flown, Link};
 use linerate_remote::external::{ToolHost, ToolTrial};
-use linerate_wire::{Family, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
+use linerate_wire::{FCS_LEN, Family, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -207,7 +207,8 @@ impl Site {
         let (hosts, sends, notes) = match has_agents {
             true => {
                 let mut lab = self.agents(&sending, sends, *counting, prepared)?;
-                let (sends, notes) = lab.get_ready()?;
+                let first = prepared.measured().next().map_or(0, |cell| prepared.kind_of[cell]);
+                let (sends, notes) = lab.get_ready(first)?;
                 (Hosts::Agents(Box::new(lab)), sends, notes)
             }
             false => {
@@ -248,6 +249,29 @@ impl Site {
             }
         }
         Ok(all)
+    }
+
+    /// The generators' interfaces that are too short for these frames: each with what to do.
+    ///
+    /// # Errors
+    /// An interface is not there.
+    pub(super) fn too_short(&self, traffic: &Traffic) -> Result<Vec<String>> {
+        let longest = traffic.mix.max_len_fcs();
+        let needed = usize::from(longest).saturating_sub(traffic.frame.l2_len() + FCS_LEN) as u64;
+        let mut short = Vec::new();
+        for host in self.lab.generators() {
+            for nth in 0..host.send.len() {
+                let found = self.interface(host, "send", nth)?;
+                if let Some(mtu) = found.mtu.map(u64::from).filter(|mtu| *mtu < needed) {
+                    let name = &found.name;
+                    short.push(format!(
+                        "{}: frames of {longest} bytes need an MTU of {needed}, and {name} has {mtu}: ip link set {name} mtu {needed}",
+                        host.name
+                    ));
+                }
+            }
+        }
+        Ok(short)
     }
 
     fn agents(
@@ -325,7 +349,7 @@ impl Site {
         let traffic = Traffic::new(frame, FrameMix::single(64), flows);
         let kinds = vec![Frames { traffic, direction: Direction::Forward, bridged: false, tags: None }];
         let mut lab = self.wire(&sending, &sends, self.tool(self.lab.receiver())?, kinds, CAMPAIGN)?;
-        let (backends, notes) = lab.get_ready()?;
+        let (backends, notes) = lab.get_ready(0)?;
         let far = self.far_end()?;
         let at = (far.0.name.clone(), far.1.name.clone());
         let before = self.received(&at);
