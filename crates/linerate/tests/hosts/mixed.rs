@@ -91,7 +91,7 @@ fn measures(lab: &RealLab, plan: &str, sends: &str, counts: &str) -> Vec<serde_j
 #[test]
 #[ignore = "needs root, openssh-server and trafgen"]
 fn figures_linerate_counts_what_trafgen_sends() {
-    measures_the_rate(&lab_with(["trafgen", "linerate"]), "trafgen", "linerate");
+    measures_the_rate(&lab_with(["trafgen", "linerate"]), "trafgen", "xdp");
 }
 
 #[test]
