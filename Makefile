@@ -1,6 +1,6 @@
 # make bench    install what is missing, build, and measure this machine's forwarding (asks for sudo where needed)
-# make test     install what is missing, and run all tests; those that need root run as root
-# make test-long  tests that take minutes each: the shipped plans held against physics, a hundred kills,
+# make test     install what is missing, and run the tests; those that need root run as root
+# make test-long  tests that take minutes each or judge a rate: the shipped plans held against physics, a hundred kills,
 #                 and labs with real drivers in QEMU
 # make install  put the binary, man pages and shell completions in place (PREFIX=/usr/local, DESTDIR=)
 # make peers    compare the generator with those that are installed (trafgen, tcpreplay, iperf3, ...)

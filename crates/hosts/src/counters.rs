@@ -119,7 +119,7 @@ pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
     Seen { links: facts.counters, counters: all }
 }
 
-/// What kstat(1) of OpenBSD calls frames that a card had no room for in its ring.
+/// Names in kstat(1) of OpenBSD for frames that a card had no room for in its ring.
 const MISSED: &str = "stats rx missed";
 
 /// Counters of kstat(1) by interface: `em1:0:em-stats:0`, and below it `       rx missed: 0 packets`. Lengths of queues and names of

@@ -91,7 +91,7 @@ fn losses_are_counted_once_and_each_at_its_place() {
     let em1 = &after.links["em1"];
     assert_eq!((em1["rx_packets"], em1["rx_dropped"], em1["rx_missed"]), (44_569, 4863, 0));
     assert_eq!((after.links["em2"]["tx_packets"], after.links["em2"]["tx_dropped"]), (24_966, 14_747));
-    // What was sent is what came in: 4,863 found the system's queue full, and 14,747 the card's.
+    // All that was sent came in: 4,863 found the system's queue full, and 14,747 the card's.
     let port = |frames| PortCounters { frames, ..PortCounters::default() };
     let losses =
         merge::losses(Direction::Forward, [&port(44_569), &port(24_950)], &before, &after, ["em1", "em2"]);
@@ -170,7 +170,7 @@ fn the_configuration_of_a_real_openbsd_router() {
     );
     assert_eq!(card.addresses.iter().filter(|a| a.address.is_ipv6()).count(), 2);
     assert_eq!(found.sysctls.get("kern.hz").map(String::as_str), Some("100"));
-    // Those of networks: entries of hosts at a link, and the own addresses, are no routes. Nor are own addresses neighbours.
+    // Routes are those of networks: entries of hosts at a link, and the own addresses, are no routes. Nor are own addresses neighbours.
     assert_eq!((found.routes["IPv4"], found.routes["IPv6"]), (6, 6));
     let neighbours: u64 = found.neighbours.values().copied().sum();
     assert_eq!((neighbours, found.rule_sets.len()), (5, 1), "{:?}", found.neighbours);

@@ -50,7 +50,7 @@ const BACK: &str = "put back";
 const OWED: &str = "the boot that is owed";
 
 impl Undone {
-    /// What is left, and what to do: interrupts and offloads wait ([`LATER`]).
+    /// Changes that are left, with what to do: interrupts and offloads wait ([`LATER`]).
     pub fn waits(&self, again: &str) -> Option<String> {
         (!self.later.is_empty()).then(|| {
             format!(

@@ -28,7 +28,7 @@ pub enum Form {
     Lines(&'static [(&'static str, &'static str)]),
     /// The contents of lines that name a file and its content.
     Values,
-    /// The same, where they are masks of CPUs, each as a list.
+    /// Values that are masks of CPUs, each as a list.
     Masks,
     /// The interrupts of the queues of this interface of Linux, each as the queue's rank, its number, the CPU that takes it, and those
     /// that may.

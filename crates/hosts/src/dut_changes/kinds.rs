@@ -286,7 +286,7 @@ impl List<'_> {
         self.target.ports().map(|port| port.name.clone()).to_vec()
     }
 
-    /// What the kernel knows of both interfaces, which is put back last.
+    /// Addresses, neighbours and routes of both interfaces, which are put back last.
     fn remembered(&mut self, linux: bool) {
         let names = self.names();
         let what = format!("addresses, neighbours and routes of {}", names.join(" and "));

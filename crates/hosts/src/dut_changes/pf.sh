@@ -197,7 +197,7 @@ load() {
 		tries=$((tries + 1))
 	done
 }
-# What differs between $state and $now, without the options that let nothing pass.
+# The differences between $state and $now, without the options that let nothing pass.
 differences() {
 	{
 		printf '%s\n' "$state" | sed 's/^/-/'

@@ -105,7 +105,7 @@ failed=$?
 pub(super) const FILES_READ: &str = concat!(files_read!(), "exit 0");
 /// Restores files from lines of a name and its content.
 pub(super) const LINES_BACK: &str = concat!(lines_back!(), "exit $failed");
-/// The same, with the offloads of all cards: where it forwards, Linux turns LRO off (`dev_disable_lro`), and leaves it off.
+/// Forwarding, with the offloads of all cards: where a host forwards, Linux turns LRO off (`dev_disable_lro`), and leaves it off.
 const FORWARDING_READ: &str = concat!(
     files_read!(),
     offloads!(),

@@ -104,7 +104,7 @@ impl Question {
                 );
                 return Some(["sh", "-c", &also].map(String::from).to_vec());
             }
-            // Those of a nested router are there after an interrupted run.
+            // Interfaces of a nested router are there after an interrupted run.
             (Question::Interfaces, FreeBsd) => {
                 let inside = format!("jexec {NESTED} ifconfig -a");
                 let also = format!("ifconfig -a; {{ {inside} || sudo -n {inside}; }} 2>/dev/null; :");

@@ -1,4 +1,4 @@
-# What the programs of this folder share. They are POSIX sh; the state folder is $BSD_HOST. A test starts thousands of them: what the
+# Functions of the programs of this folder. They are POSIX sh; the state folder is $BSD_HOST. A test starts thousands of them: what the
 # shell can do by itself starts no other program.
 
 name=${0##*/}

@@ -50,7 +50,7 @@ fn pass(kinds: &[(&str, &str)]) {
     let lab = RealLab::new();
     // A busy machine may keep a host from answering for long.
     lab.write("LAB.toml", &LAB.replace("timeout = \"5 s\"", "timeout = \"60 s\""));
-    // What addresses have beside their networks comes back as well.
+    // The label of an address comes back as well.
     lab.on("dut", "ip addr add 198.18.0.77/32 dev in0 label in0:1");
     let before = state(&lab);
     for (kind, shown) in kinds {

@@ -132,7 +132,7 @@ pub const DUT: &str =
     echo 1 > /proc/sys/net/ipv4/ip_forward
     for i in all default in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done";
 
-/// The same three for IPv6. Without a route, a host whose port is a socket would answer each frame with an ICMPv6 error.
+/// Addresses of the three hosts for IPv6. Without a route, a host whose port is a socket would answer each frame with an ICMPv6 error.
 pub const GENERATOR_IPV6: &str =
     "ip addr add 2001:2:0:7f00::2/64 dev g0 nodad; ip route add 2001:2:0:8000::/49 via 2001:2:0:7f00::1
     ip route add blackhole 2001:2:0:10::/64";

@@ -16,7 +16,7 @@ fn plan(variants: &str, looks: &str) -> String {
     format!("{head}{variants}\n[collect]\ncommands = ['''{looks}''']\n\n{after}{trials}\n{order}\n")
 }
 
-/// What was recorded in the trials that were made, in their order.
+/// Outputs that were recorded in the trials that were made, in their order.
 fn seen(lab: &RealLab) -> Vec<String> {
     let said = |trial: &Value| Some(trial["collected"][0]["output"]["Ok"].as_str()?.to_string());
     lab.trials().iter().filter_map(said).collect()

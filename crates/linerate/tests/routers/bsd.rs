@@ -162,7 +162,7 @@ impl Bsd {
             for program in fs::read_dir(Path::new(STAND_IN).join("bin")).unwrap().flatten() {
                 let name = program.file_name().into_string().unwrap();
                 let (state, path) = (state.display(), program.path());
-                // The same shell goes on with it: a program of its own would take as long again. A jail has set BSD_HOST already.
+                // This shell reads the program: starting another shell for it would take as long again. In a jail, BSD_HOST is set.
                 let script = format!(
                     "#!/bin/sh\nexport BSD_HOST=${{BSD_HOST:-{state}}}\nSTAND_IN={STAND_IN}\n. {}\n",
                     path.display()

@@ -65,7 +65,7 @@ fn one_that_was_killed_in_the_midst_of_a_reboot_is_made_good_by_the_next() {
     is_as_it_was(&bsd);
 }
 
-/// A campaign that is undoing its first variant, which it goes on with once [`go_on`] lets it.
+/// A campaign in the midst of undoing its first variant. The undoing ends once [`go_on`] has made its file.
 fn putting_back() -> (Bsd, Running) {
     let bsd = Bsd::new();
     let undone = bsd.state("router").join("undone");

@@ -17,7 +17,7 @@ fn plan() -> String {
     plan.replace("\"freebsd\"", "\"openbsd\"").replace("blocks = 2", "blocks = 1\norder = \"sequential\"")
 }
 
-/// What pf was before: on or off, its rules, and whether they are those of the file; comments are not among the rules.
+/// The state of pf before: on or off, its rules, and whether they are those of the file; comments are not among the rules.
 type Case = (&'static str, &'static str, bool);
 
 #[test]
@@ -67,7 +67,7 @@ const BLOCKS: &str = "block return all\npass in proto tcp from any to any port 2
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn a_firewall_that_is_turned_on_again_does_not_end_the_campaign() {
-    // Its rules give the connection a state first; and where it is cut all the same, linerate makes another.
+    // The rules of pf give the connection a state first; where it is cut all the same, linerate makes another.
     let bsd = Bsd::with_openbsd();
     for cuts in [false, true] {
         bsd.set("router", "pf", "on");

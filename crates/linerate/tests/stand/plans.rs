@@ -93,7 +93,7 @@ fn shown(settings: &Value) -> Vec<String> {
 fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
     let file = plan.file_name().unwrap().to_str().unwrap();
     lab.write(file, &shortened(&fs::read_to_string(plan).unwrap()));
-    // The system of devices is no part of the state.
+    // /dev is no part of the state that is compared.
     lab.guest.on("state settings >/dev/before");
     let before = State::of(&lab.guest);
     let records = format!("records-{file}");
@@ -159,7 +159,7 @@ duration = "200 ms"
 blocks = 1
 "#;
 
-/// What is different after linerate was killed at so many random moments, and `lab restore`.
+/// Differences of the state after linerate was killed at so many random moments, and `lab restore`.
 fn remains(lab: &GuestLab, kills: u32, seed: u64) -> Vec<String> {
     let before = State::of(&lab.guest);
     let began = Instant::now();

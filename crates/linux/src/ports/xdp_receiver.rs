@@ -137,7 +137,7 @@ impl XdpReceiver {
         XdpReceiver::replacing(redirect::give_way(namespace, at.ifindex), false, namespace, at, filter)
     }
 
-    /// The same, with findings if they are wanted, in the place of another program of ours on the interface: a card would lose its link if
+    /// A receiver, with findings if they are wanted, in the place of another program of ours on the interface: a card would lose its link if
     /// that were detached.
     fn replacing(
         other: Option<Attached>,

@@ -40,7 +40,7 @@ fn drops_have_their_reason_and_their_number() {
     let prohibited = send(&lab, Frames { count: 300, ..Frames::of(Family::V4) });
     ask(&lab, "sysctl", &["-qw", "net.ipv4.conf.all.forwarding=0"]);
     let refused = send(&lab, Frames { count: 700, ..Frames::of(Family::V4) });
-    // Those that found the DUT's ring full never were in its stack.
+    // Frames that found the DUT's ring full never were in its stack.
     let entered = [&prohibited, &refused].map(|shown| shown.entered());
     assert_eq!([prohibited.dropped(), refused.dropped()], entered);
     assert!(entered[0] > 150 && entered[1] > 350, "{entered:?}");

@@ -117,7 +117,7 @@ pub struct Waits {
     pub stacks: Option<String>,
     /// The functions that waited longest, with their callers, without the functions of the locks: their numbers are nanoseconds.
     pub functions: Vec<Function>,
-    /// The same of waits that no frame had a part in: they are in none of the other numbers.
+    /// Waits that no frame had a part in: they are in none of the other numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Function>,
 }

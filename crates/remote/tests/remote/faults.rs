@@ -10,9 +10,9 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a load may go on without linerate: it would last for a minute and more. On a quiet machine it is [`SOON`] over.
+/// Longest time that a load may go on without linerate. By itself, the load would take a minute or more; on a quiet machine it ends [`SOON`].
 const LOAD: Duration = Duration::from_secs(30);
-/// How long a load goes on without linerate where nothing else takes the CPUs, with some room.
+/// Longest time that a load goes on without linerate on a quiet machine.
 const SOON: Duration = Duration::from_secs(5);
 
 /// A campaign on two hosts whose run would take a minute; something happens to the first when it has begun, and it is lost.
