@@ -33,14 +33,15 @@ const fn card(name: &'static str, device: &'static str, module: &'static str, qu
     Card { name, device, module, queues }
 }
 
-/// The cards that QEMU has. `igb` needs QEMU 8, and a port of its own, for it reserves places for virtual functions.
-pub const CARDS: [Card; 5] = [
-    card("virtio", "virtio-net-pci,mq=on,vectors=10", "virtio_net", 4),
-    card("vmxnet3", "vmxnet3", "vmxnet3", 1),
-    card("e1000e", "e1000e", "e1000e", 1),
-    card("e1000", "e1000", "e1000", 1),
-    card("igb", "igb", "igb", 1),
-];
+pub const VIRTIO: Card = card("virtio", "virtio-net-pci,mq=on,vectors=10", "virtio_net", 4);
+pub const VMXNET3: Card = card("vmxnet3", "vmxnet3", "vmxnet3", 1);
+pub const E1000E: Card = card("e1000e", "e1000e", "e1000e", 1);
+pub const E1000: Card = card("e1000", "e1000", "e1000", 1);
+/// Needs QEMU 8, and a port of its own, for it reserves places for virtual functions.
+pub const IGB: Card = card("igb", "igb", "igb", 1);
+
+/// The cards that QEMU has.
+pub const CARDS: [Card; 5] = [VIRTIO, VMXNET3, E1000E, E1000, IGB];
 
 /// A kernel and the kind of its two cards.
 #[derive(Debug, Clone, Copy)]

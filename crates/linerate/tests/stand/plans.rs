@@ -1,7 +1,7 @@
 //! Shipped plans of labs, on each kind of card and each kernel. The state of the guest is the same before and after, also where linerate was
 //! killed, and the settings of each variant are in force while it is measured.
 
-use super::guest::{CARDS, KERNELS, Stand};
+use super::guest::{Card, E1000, E1000E, IGB, Stand, VIRTIO, VMXNET3};
 use super::lab::GuestLab;
 use super::state::State;
 use crate::hosts_beside::site::trials;
@@ -182,55 +182,49 @@ fn remains(lab: &GuestLab, kills: u32, seed: u64) -> Vec<String> {
     all
 }
 
-/// All plans and five kills on both kernels.
-fn on(card: usize) {
+/// All plans and five kills.
+fn on(kernel: &'static str, card: Card) {
     let mut wrong = Vec::new();
-    for (at, kernel) in KERNELS.into_iter().enumerate() {
-        let stand = Stand { kernel, card: CARDS[card] };
-        let lab = GuestLab::router(stand);
-        let mut add = |of: &str, faults: Vec<String>| {
-            faults.iter().for_each(|fault| println!("{stand}: {of}: {fault}"));
-            wrong.extend(faults.into_iter().map(|fault| format!("{stand}: {of}: {fault}")));
-        };
-        for plan in plans() {
-            add(plan.file_stem().unwrap().to_str().unwrap(), faults(&lab, &plan));
-        }
-        add("killed", remains(&lab, 5, (10 * card + at) as u64));
+    let stand = Stand { kernel, card };
+    let lab = GuestLab::router(stand);
+    let mut add = |of: &str, faults: Vec<String>| {
+        faults.iter().for_each(|fault| println!("{stand}: {of}: {fault}"));
+        wrong.extend(faults.into_iter().map(|fault| format!("{of}: {fault}")));
+    };
+    for plan in plans() {
+        add(plan.file_stem().unwrap().to_str().unwrap(), faults(&lab, &plan));
     }
-    assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
+    let seed = format!("{stand}").bytes().fold(0, |seed, byte| 256 * (seed % (1 << 40)) + u64::from(byte));
+    add("killed", remains(&lab, 5, seed));
+    assert!(wrong.is_empty(), "{stand}: {} faults:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-#[test]
-#[cfg_attr(stands, ignore = "needs root")]
-#[cfg_attr(not(stands), ignore = "needs qemu-system-x86 and Debian's kernels: scripts/stand 6.1 6.12")]
-fn takes_minutes_plans_and_kills_on_virtio() {
-    on(0);
+/// A test for each kernel and card, where these are there.
+macro_rules! stands {
+    ($there:meta: $reason:literal; $($name:ident: $kernel:literal, $card:expr;)*) => {$(
+        #[test]
+        #[cfg_attr($there, ignore = "needs root")]
+        #[cfg_attr(not($there), ignore = $reason)]
+        fn $name() {
+            on($kernel, $card);
+        }
+    )*};
 }
 
-#[test]
-#[cfg_attr(stands, ignore = "needs root")]
-#[cfg_attr(not(stands), ignore = "needs qemu-system-x86 and Debian's kernels: scripts/stand 6.1 6.12")]
-fn takes_minutes_plans_and_kills_on_vmxnet3() {
-    on(1);
+stands! {
+    stands: "needs qemu-system-x86 and Debian's kernels: scripts/stand 6.1 6.12";
+    takes_minutes_plans_and_kills_on_virtio_of_6_1: "6.1", VIRTIO;
+    takes_minutes_plans_and_kills_on_virtio_of_6_12: "6.12", VIRTIO;
+    takes_minutes_plans_and_kills_on_vmxnet3_of_6_1: "6.1", VMXNET3;
+    takes_minutes_plans_and_kills_on_vmxnet3_of_6_12: "6.12", VMXNET3;
+    takes_minutes_plans_and_kills_on_e1000e_of_6_1: "6.1", E1000E;
+    takes_minutes_plans_and_kills_on_e1000e_of_6_12: "6.12", E1000E;
+    takes_minutes_plans_and_kills_on_e1000_of_6_1: "6.1", E1000;
+    takes_minutes_plans_and_kills_on_e1000_of_6_12: "6.12", E1000;
 }
 
-#[test]
-#[cfg_attr(stands, ignore = "needs root")]
-#[cfg_attr(not(stands), ignore = "needs qemu-system-x86 and Debian's kernels: scripts/stand 6.1 6.12")]
-fn takes_minutes_plans_and_kills_on_e1000e() {
-    on(2);
-}
-
-#[test]
-#[cfg_attr(stands, ignore = "needs root")]
-#[cfg_attr(not(stands), ignore = "needs qemu-system-x86 and Debian's kernels: scripts/stand 6.1 6.12")]
-fn takes_minutes_plans_and_kills_on_e1000() {
-    on(3);
-}
-
-#[test]
-#[cfg_attr(all(stands, igb), ignore = "needs root")]
-#[cfg_attr(not(all(stands, igb)), ignore = "needs QEMU 8 and Debian's kernels: scripts/stand 6.1 6.12 igb")]
-fn takes_minutes_plans_and_kills_on_igb() {
-    on(4);
+stands! {
+    all(stands, igb): "needs QEMU 8 and Debian's kernels: scripts/stand 6.1 6.12 igb";
+    takes_minutes_plans_and_kills_on_igb_of_6_1: "6.1", IGB;
+    takes_minutes_plans_and_kills_on_igb_of_6_12: "6.12", IGB;
 }

@@ -1,6 +1,6 @@
 //! One boot and a short campaign, a guest as tester, and a guest for a person.
 
-use super::guest::{CARDS, KERNELS, Stand};
+use super::guest::{CARDS, KERNELS, Stand, VIRTIO};
 use super::lab::GuestLab;
 use super::state::State;
 use crate::common::campaign::sent_and_received;
@@ -10,7 +10,7 @@ use crate::hosts_beside::lab::gentle;
 #[cfg_attr(stand, ignore = "needs root")]
 #[cfg_attr(not(stand), ignore = "needs qemu-system-x86 and Debian's kernel: scripts/stand 6.1")]
 fn takes_minutes_a_router_with_a_real_driver_is_measured_and_is_as_it_was() {
-    let lab = GuestLab::router(Stand { kernel: "6.1", card: CARDS[0] });
+    let lab = GuestLab::router(Stand { kernel: "6.1", card: VIRTIO });
     let before = State::of(&lab.guest);
     assert!(before.has("ethtool -l in0: now Combined:\t4"), "{before:#?}");
     let plan = gentle().replace("blocks = 8", "blocks = 1");
@@ -31,7 +31,7 @@ fn takes_minutes_a_router_with_a_real_driver_is_measured_and_is_as_it_was() {
 #[cfg_attr(stand, ignore = "needs root")]
 #[cfg_attr(not(stand), ignore = "needs qemu-system-x86 and Debian's kernel: scripts/stand 6.1")]
 fn takes_minutes_a_guest_is_the_tester() {
-    let lab = GuestLab::tester(Stand { kernel: "6.1", card: CARDS[0] });
+    let lab = GuestLab::tester(Stand { kernel: "6.1", card: VIRTIO });
     let ended = lab.run(&gentle().replace("blocks = 8", "blocks = 1"), &[]);
     let trials = lab.trials();
     assert_eq!(trials.len(), 2, "{ended:?}");

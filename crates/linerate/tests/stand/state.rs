@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 const PROGRAM: &str = r#"#!/bin/sh
 part() { echo "== $*"; }
 show() { part "$*"; "$@" 2>&1; }
+virtio() { basename "$(readlink /sys/class/net/$1/device)"; }
 settings() {
 	show sysctl -a
 	cd /sys/class/net
 	for i in in0 out0; do
 		for option in -k -g -l -c -a; do show ethtool $option $i; done
 		# Whether all interrupts of the queues have one CPU each.
-		virtio=$(basename "$(readlink $i/device)")
-		names=$(ls -d /proc/irq/*/$i-*x* /proc/irq/*/$i /proc/irq/*/$virtio-*put*)
+		names=$(ls -d /proc/irq/*/$i-*x* /proc/irq/*/$i /proc/irq/*/$(virtio $i)-*put*)
 		part bound
 		[ -z "$names" ] || grep -q '[-,]' $(for name in $names; do echo ${name%/*}/smp_affinity_list; done) || echo $i
 	done
@@ -28,11 +28,16 @@ all() {
 	for option in -k -g -l -c -a; do show ethtool $option mgmt0; done
 	part queues; grep . */queues/*/[rx]ps_*
 	part interrupts
-	# An interrupt moves when it comes the next time: where its mask has one CPU, that says all.
+	# An interrupt moves when it comes the next time: where its mask has one CPU, that says all. The kernel chooses the CPUs of those that
+	# belong to no queue.
 	for irq in /proc/irq/[0-9]*; do
+		names=$(ls -d $irq/*/ | sed "s:$irq/::")
 		read -r mask <$irq/smp_affinity_list
-		case $mask in *[-,]*) read -r now <$irq/effective_affinity_list; mask="$mask, now $now" ;; esac
-		echo $irq/*/ $mask
+		case $names$mask in
+		*event* | *config*) ;;
+		in0-*[-,]* | out0-*[-,]* | $(virtio in0)-*[-,]* | $(virtio out0)-*[-,]*) read -r now <$irq/effective_affinity_list; mask="$mask, now $now" ;;
+		esac
+		echo $names $mask
 	done
 	show ip addr; show ip rule; show ip -6 rule; show ip route show table all; show ip -6 route show table all
 	show ip neigh show nud permanent; show tc qdisc; show bridge vlan; show ip netns; show ip6tables-save; show ipset list
