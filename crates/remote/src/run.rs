@@ -12,14 +12,28 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(20);
 /// Time from the request to end until a command is killed, and then until it is given up.
 const GRACE: Duration = Duration::from_secs(2);
-/// Keeps its input in a new file, whose name it prints; keeps nothing where not all has arrived.
+/// Keeps its input in a new file, whose name it prints; keeps nothing where not all has arrived. Who has not taken the file after LINGER
+/// seconds was killed.
 const SPOOL: &str = r#"
 IFS= read -r size && umask 077 && f=$(mktemp /tmp/linerate.XXXXXXXX) || exit 1
 trap 'rm -f "$f"; exit 1' HUP INT TERM
-cat >"$f" && [ "$(($(wc -c <"$f")))" -eq "$size" ] && echo "$f" && exit 0
+if cat >"$f" && [ "$(($(wc -c <"$f")))" -eq "$size" ]; then
+	(
+		trap '' HUP INT TERM
+		left=LINGER
+		while [ -e "$f" ] && [ "$left" -gt 0 ]; do
+			sleep 1
+			left=$((left - 1))
+		done
+		rm -f "$f"
+	) </dev/null >/dev/null 2>&1 &
+	echo "$f" && exit 0
+fi
 rm -f "$f"
 exit 1
 "#;
+/// Seconds within which a command takes its input, also on a host that is slow to open a session.
+const LINGER: u32 = 60;
 /// Bytes of error messages that are kept.
 const COMPLAINT: usize = 4096;
 /// A piece of a file.
@@ -137,7 +151,8 @@ impl ExecutionTarget {
         input: &[u8],
         interrupted: Interrupt<'_>,
     ) -> Result<Finished> {
-        let spool = Order { command: SPOOL.into(), most_output: COMPLAINT, ..order.clone() };
+        let command = SPOOL.replace("LINGER", &LINGER.to_string());
+        let spool = Order { command, most_output: COMPLAINT, ..order.clone() };
         let mut text = format!("{}\n", input.len()).into_bytes();
         text.extend_from_slice(input);
         let spooled = self.run_fed(&spool, Some(&mut text.as_slice()), interrupted)?;
@@ -246,6 +261,27 @@ pub(super) fn not_started(host: &str, said: &str) -> RemoteError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::path::PathBuf;
+    use std::process::{Command, Stdio};
+
+    /// A linerate that is killed takes no input.
+    #[test]
+    fn an_input_that_nobody_takes_is_removed() {
+        let spooled = |input: &[u8]| {
+            let mut sh = Command::new("sh");
+            let sh = sh.args(["-c", &SPOOL.replace("LINGER", "1")]).stdin(Stdio::piped());
+            let mut sh = sh.stdout(Stdio::piped()).spawn().unwrap();
+            sh.stdin.take().unwrap().write_all(input).unwrap();
+            String::from_utf8(sh.wait_with_output().unwrap().stdout).unwrap()
+        };
+        assert_eq!(spooled(b"9\nhalf"), "");
+        let file = PathBuf::from(spooled(b"6\nrules\n").trim());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "rules\n");
+        while file.exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
 
     #[test]
     fn what_ssh_says_of_our_own_doing_is_not_told() {
