@@ -36,28 +36,34 @@ while read -r rank irq _; do
 	done=1
 done
 [ "$done" = 1 ] || { echo "it has no interrupts of queues" >&2; exit 1; }"#;
-/// Restores interrupts from such lines: first on the CPU that took each. With the CPUs alone that may take it, it would stay where it
-/// is. Some controllers move one only when it comes next: until then, only that CPU may take it, and this script is run again later. One
-/// may have another number since, if the driver has asked for it anew.
+/// Restores interrupts from such lines: those of queues first on the CPU that took each. With the CPUs alone that may take it, one would
+/// stay where it is. Some controllers move one only when it comes next, which the watchdogs of some drivers bring about every 2 s: until
+/// then, only that CPU may take it, and this script is run again later. One may have another number since, if the driver has asked for
+/// it anew.
 const IRQS_BACK: &str = r#"takes() { cat "$1/effective_affinity_list" 2>/dev/null || cat "$1/smp_affinity_list"; }
-failed=0 waiting=0 patience=3
-while read -r _ irq cpus may name; do
-	f=/proc/irq/$irq
-	[ -d "$f/$name" ] || for d in /proc/irq/*/"$name"; do f=${d%"/$name"}; done
-	[ -d "$f/$name" ] || continue
-	if [ "$(takes "$f")" != "$cpus" ]; then
-		printf '%s\n' "$cpus" >"$f/smp_affinity_list" || failed=1
-		while [ "$(takes "$f")" != "$cpus" ] && [ "$patience" -gt 0 ]; do
-			sleep 1
-			patience=$((patience - 1))
-		done
-	fi
-	if [ "$(takes "$f")" = "$cpus" ]; then
-		printf '%s\n' "$may" >"$f/smp_affinity_list" || failed=1
-	else
-		waiting=1
-	fi
+mask() { printf '%s\n' "$1" >"$f/smp_affinity_list" || failed=1; }
+each() {
+	while read -r rank irq cpus may name; do
+		f=/proc/irq/$irq
+		[ -d "$f/$name" ] || [ -z "$name" ] || for d in /proc/irq/*/"$name"; do f=${d%"/$name"}; done
+		[ -z "$name" ] || [ ! -d "$f/$name" ] || "$1"
+	done <<-END
+		$was
+	END
+}
+is_there() { [ "$rank" = - ] || [ "$(takes "$f")" = "$cpus" ]; }
+move() { is_there || mask "$cpus"; }
+look() { is_there || waiting=1; }
+free() { ! is_there || mask "$may"; }
+was=$(cat) failed=0 patience=3
+each move
+waiting=0 && each look
+while [ "$waiting" = 1 ] && [ "$patience" -gt 0 ]; do
+	sleep 1
+	patience=$((patience - 1)) waiting=0
+	each look
 done
+each free
 [ "$failed" = 0 ] || exit 1
 [ "$waiting" = 0 ] || exit 75"#;
 /// One interrupt as such a line.
@@ -141,12 +147,11 @@ is Autonegotiate "$2" && { [ "$2" = on ] || { is RX "$4" && is TX "$6"; }; } || 
 const ADAPTIVE_TX: &str = "Adaptive RX/TX";
 
 pub(super) fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
-    if wanted.queues.or(wanted.rx_ring).or(wanted.tx_ring).is_some() {
-        // The driver asks for its interrupts anew, and they may come elsewhere.
-        let (read, back) = interrupts(name);
-        let read = Read { form: Form::AllInterrupts(name.into()), ..read };
-        let what = format!("interrupts of {name}");
-        list.steps.steps.push(Step::change(what, read, Program::new(["true"]), back));
+    let resets = wanted.queues.or(wanted.rx_ring).or(wanted.tx_ring).or(wanted.mtu).is_some()
+        || !wanted.features.is_empty();
+    if resets {
+        // Some drivers ask for their interrupts anew, and they may come elsewhere.
+        all_interrupts(list, name);
     }
     if let Some(mtu) = wanted.mtu {
         list.kernel_file(format!("MTU of {name}"), &format!("/sys/class/net/{name}/mtu"), &mtu.to_string());
@@ -279,6 +284,13 @@ fn steering(list: &mut List<'_>, name: &str, wanted: &Interface) {
         let step = Step::change(format!("interrupts of {name}"), read, apply, back);
         list.steps.steps.push(step.checked(takers, cpus));
     }
+}
+
+/// Changes nothing, and restores the interrupts that later steps move.
+pub(super) fn all_interrupts(list: &mut List<'_>, name: &str) {
+    let (read, back) = interrupts(name);
+    let read = Read { form: Form::AllInterrupts(name.into()), ..read };
+    list.steps.steps.push(Step::change(format!("interrupts of {name}"), read, Program::new(["true"]), back));
 }
 
 /// The question for the interrupts of an interface's queues, and the program that restores them.

@@ -75,10 +75,17 @@ impl Form {
                 };
                 output.lines().map(of).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
             }
-            Form::Interrupts(name) => Some(by_queue(name, output).iter().map(line_of).collect()),
+            Form::Interrupts(name) => Some(
+                by_queue(name, output).iter().map(|(rank, irq)| line_of(&rank.to_string(), irq)).collect(),
+            ),
             Form::AllInterrupts(name) => {
-                let all = card(name, output).interrupts;
-                Some(all.into_iter().map(|irq| line_of(&(0, irq))).collect())
+                let card = card(name, output);
+                let queues = card.queue_interrupts();
+                let of = |irq: &Interrupt| {
+                    let is_queue = queues.iter().any(|(_, of)| of.number == irq.number);
+                    line_of(if is_queue { "0" } else { "-" }, irq)
+                };
+                Some(card.interrupts.iter().map(of).collect())
             }
             Form::InterruptCpus(name) => {
                 let mut queues: Vec<Vec<u32>> = Vec::new();
@@ -135,7 +142,7 @@ fn by_queue(name: &str, files: &str) -> Vec<(usize, Interrupt)> {
     queues.into_iter().map(|(queue, irq)| (rank(&queue), irq.clone())).collect()
 }
 
-fn line_of((rank, irq): &(usize, Interrupt)) -> String {
+fn line_of(rank: &str, irq: &Interrupt) -> String {
     let [takes, may] = [takers(irq), &irq.allowed].map(cpu_list);
     format!("{rank} {} {takes} {may} {}\n", irq.number, irq.name)
 }
@@ -201,7 +208,7 @@ mod tests {
         let value = |form: Form| form.value(&files).unwrap();
         assert_eq!(value(Form::Interrupts("in0".into())), "0 99 2 0-3 in0-rxtx-0\n1 100 1 1 in0-rxtx-1\n");
         assert_eq!(value(Form::InterruptCpus("in0".into())), "2\n1");
-        assert!(value(Form::AllInterrupts("in0".into())).ends_with("0 101 0 0-3 in0-event-2\n"));
+        assert!(value(Form::AllInterrupts("in0".into())).ends_with("- 101 0 0-3 in0-event-2\n"));
         assert_eq!(Form::Interrupts("in0".into()).value("").unwrap(), "");
     }
 

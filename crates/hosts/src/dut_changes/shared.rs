@@ -1,6 +1,6 @@
 //! Changes that all systems have: sysctls, files, commands, modules.
 
-use super::cards::{offloads, offloads_back};
+use super::cards::{all_interrupts, offloads, offloads_back};
 use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Read, Step, Undo, WAS};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::own::RuleFile;
@@ -299,6 +299,11 @@ impl List<'_> {
 
     /// The plan's own lines for a shell, last.
     pub fn commands(&mut self, settings: &Settings) {
+        if !settings.commands.is_empty() && self.target.system == System::Linux {
+            // One that switches off CPUs, for example, moves interrupts.
+            let names = self.target.ports().map(|port| port.name.clone());
+            names.iter().for_each(|name| all_interrupts(self, name));
+        }
         for command in &settings.commands {
             let line = self.target.fill(&command.run);
             let undo = match &command.undo {
