@@ -4,7 +4,7 @@ pub use crate::lab::End;
 use crate::lab::HostAddress;
 use crate::names::Named;
 use crate::rules::own::RuleFile;
-use crate::rules::{Kind, RuleSet};
+use crate::rules::{Firewall, Kind, RuleSet};
 use crate::text_form;
 use linerate_measure::record::{EventClass, States};
 use linerate_wire::MacAddr;
@@ -435,10 +435,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The command that deletes the firewall's states and keeps its rules; `None` without such a command.
-    pub fn forget(&self) -> Option<&'static str> {
+    /// The firewall that it sets up.
+    pub fn firewall(&self) -> Option<Firewall> {
         let of_file = self.rule_file.as_ref().map(|file| file.firewall);
-        self.rules.as_ref().map(|rules| rules.firewall).or(of_file)?.forget()
+        self.rules.as_ref().map(|rules| rules.firewall).or(of_file)
     }
 
     /// Whether its rules make the firewall keep a state for each flow.

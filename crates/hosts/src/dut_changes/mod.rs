@@ -27,7 +27,7 @@ pub use single::{Single, content, content_of};
 use linerate_measure::experiment::System;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::own::{LabEnd, RuleFile};
-use linerate_plan::rules::{Load, Part, RuleSet};
+use linerate_plan::rules::{Firewall, Load, Part, RuleSet};
 use linerate_plan::settings::{End, Interface, Neighbour, Route, Settings};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -318,6 +318,17 @@ pub fn steps(settings: &Settings, rules: Option<&RuleSet>, target: &Target) -> R
     list.lasting(settings, rules);
     list.all(settings, rules);
     if list.unsupported.is_empty() { Ok(list.steps) } else { Err(list.unsupported) }
+}
+
+/// The program that deletes a firewall's states and keeps its rules. pf deletes those of the test networks alone: with all, it would cut
+/// linerate's own connection. `None` for ipfw, which has no such command.
+pub fn forget(firewall: Firewall, networks: Vec<String>) -> Option<Program> {
+    match firewall {
+        Firewall::Nftables | Firewall::Iptables => Some(Program::new(["conntrack", "-F"])),
+        Firewall::Pf | Firewall::OpenbsdPf => Some(pf::forget_networks(networks)),
+        Firewall::Ipf => Some(Program::new(["ipf", "-FS"])),
+        Firewall::Ipfw => None,
+    }
 }
 
 /// The family's commands for steps that all families have.

@@ -23,8 +23,12 @@ pub(super) fn turn(list: &mut List<'_>, on: bool) {
 /// Kills the states of the test networks, so that each frame meets the new rules. States outlive the rules that made them. Those of
 /// other networks, and of ssh, stay.
 pub(super) fn forget(list: &mut List<'_>) {
-    let program = Program::script(PF, std::iter::once("forget".into()).chain(networks(list)));
+    let program = forget_networks(networks(list));
     list.add("states of the test networks killed", None, program, Undo::Stays);
+}
+
+pub(super) fn forget_networks(networks: Vec<String>) -> Program {
+    Program::script(PF, std::iter::once("forget".into()).chain(networks))
 }
 
 /// A user's rules, with rules for linerate's ssh connection before them.

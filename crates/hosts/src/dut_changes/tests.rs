@@ -376,3 +376,13 @@ fn events_are_steps_that_are_undone() {
     assert_eq!(reloaded(System::FreeBsd, Firewall::Pf), ["rule set by pfctl, once more: pfctl -f - / stays"]);
     assert_eq!(reloaded(System::Linux, Firewall::Nftables), ["rule set by nft, once more: sh / stays"]);
 }
+
+/// linerate's own connection has a state, too.
+#[test]
+fn pf_forgets_the_states_of_the_test_networks_alone() {
+    let networks = ["198.18.0.0/16", "2001:2:0:8000::/49"].map(String::from);
+    let program = forget(Firewall::OpenbsdPf, networks.to_vec()).unwrap();
+    assert_eq!(program.argv[4..], ["forget", "198.18.0.0/16", "2001:2:0:8000::/49"]);
+    assert!(!program.argv.iter().any(|word| word.contains("-F states")));
+    assert_eq!(forget(Firewall::Ipfw, Vec::new()), None);
+}

@@ -103,7 +103,7 @@ fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
         .run()
         .no_panic();
     println!("{file}: {} after {:.0?}", ended.status, ended.took);
-    let mut faults = before.differences(&State::of(&lab.guest));
+    let mut faults = before.differences_but_waiting(&State::of(&lab.guest), &ended.stderr);
     let path = lab.scratch.file(&records);
     let campaign = fs::read_to_string(Path::new(&path).join("campaign.json")).unwrap_or_default();
     // Where everything is skipped, there are no records.
@@ -163,9 +163,9 @@ blocks = 1
 fn remains(lab: &GuestLab, kills: u32, seed: u64) -> Vec<String> {
     let before = State::of(&lab.guest);
     let began = Instant::now();
-    lab.run(CHANGES, &[]);
-    let (whole, mut random, mut all) =
-        (began.elapsed().as_nanos() as u64, seed, before.differences(&State::of(&lab.guest)));
+    let ended = lab.run(CHANGES, &[]);
+    let (whole, mut random) = (began.elapsed().as_nanos() as u64, seed);
+    let mut all = before.differences_but_waiting(&State::of(&lab.guest), &ended.stderr);
     for kill in 0..kills {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let moment = Duration::from_nanos((random >> 11) % whole);
@@ -175,7 +175,8 @@ fn remains(lab: &GuestLab, kills: u32, seed: u64) -> Vec<String> {
         campaign.signal(libc::SIGKILL);
         drop(campaign);
         let restored = lab.linerate(&["lab", "restore", "LAB.toml"]).run().no_panic();
-        let remains = before.differences(&State::of(&lab.guest));
+        let remains = before
+            .differences_but_waiting(&State::of(&lab.guest), &(restored.stdout.clone() + &restored.stderr));
         println!("killed after {moment:.1?}: {}{}", restored.stdout, restored.stderr);
         all.extend(remains.iter().map(|line| format!("kill {kill}, after {moment:.1?}: {line}")));
     }

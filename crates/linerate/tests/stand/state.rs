@@ -106,4 +106,26 @@ impl State {
             };
         gone.chain(later.0.difference(&self.0).filter(known).map(|line| format!("+ {line}"))).collect()
     }
+
+    /// Differences without those of interrupts that go back when they come next, where a program says that some do.
+    pub fn differences_but_waiting(&self, later: &State, said: &str) -> Vec<String> {
+        let mut all = self.differences(later);
+        if !said.contains("an interrupt that has not come since it was moved goes back when it comes next") {
+            return all;
+        }
+        let waiting: Vec<_> = all.iter().filter_map(|line| self.is_waiting(line)).flatten().collect();
+        all.retain(|line| !waiting.contains(line));
+        all
+    }
+
+    /// The two lines of an interrupt that only the CPU may take that took it before.
+    fn is_waiting(&self, now: &str) -> Option<[String; 2]> {
+        let (name, cpus) = now.strip_prefix("+ interrupts: ")?.split_once("/ ")?;
+        let (only, _) = cpus.split_once(", now ")?;
+        let of = |line: &&String| {
+            line.strip_prefix(&format!("interrupts: {name}/ "))
+                .is_some_and(|cpus| cpus.ends_with(&format!(", now {only}")))
+        };
+        Some([now.to_string(), format!("- {}", self.0.iter().find(of)?)])
+    }
 }

@@ -229,7 +229,7 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
 /// Where each trial is to begin without states, the firewall must be able to forget them.
 fn forgotten(place: &Place<'_>, tree: &Tree, firewall: Firewall) -> Option<Diagnostic> {
     let at = tree.entry("states").filter(|_| tree.text("states") == Some("new"))?;
-    if place.embedded || firewall.forget().is_some() {
+    if place.embedded || firewall.can_forget() {
         return None;
     }
     let message = "ipfw forgets its states only together with its rules";

@@ -66,14 +66,9 @@ impl Firewall {
         if self == Firewall::Pf && system == System::OpenBsd { Firewall::OpenbsdPf } else { self }
     }
 
-    /// The command that deletes its states and keeps its rules; `None` for ipfw, which has no such command.
-    pub fn forget(self) -> Option<&'static str> {
-        match self {
-            Firewall::Nftables | Firewall::Iptables => Some("conntrack -F"),
-            Firewall::Pf | Firewall::OpenbsdPf => Some("pfctl -F states"),
-            Firewall::Ipf => Some("ipf -FS"),
-            Firewall::Ipfw => None,
-        }
+    /// Whether its states can be deleted while its rules stay.
+    pub fn can_forget(self) -> bool {
+        self != Firewall::Ipfw
     }
 
     /// Whether it is a firewall of Linux.

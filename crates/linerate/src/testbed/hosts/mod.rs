@@ -16,7 +16,7 @@ use crate::output::tell;
 use anyhow::{Result, anyhow, bail};
 use linerate_hosts::agent::merge::{self, Seen};
 use linerate_hosts::counters;
-use linerate_hosts::dut_changes::{Input, Step, Steps};
+use linerate_hosts::dut_changes::{Input, Program, Step, Steps, forget};
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::trial::under_load;
 use linerate_measure::audit::{Cause, Loss, Side};
@@ -29,10 +29,10 @@ use linerate_plan::campaign::{Campaign, Collect};
 use linerate_plan::lab::Host;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Kind;
-use linerate_plan::settings::{Befalls, Event};
+use linerate_plan::settings::{Befalls, End, Event};
 use linerate_remote::agents::Flown;
 use linerate_remote::dut::RemoteDut;
-use linerate_remote::{Left, RemoteError};
+use linerate_remote::{Left, RemoteError, line};
 use linerate_wire::Transport;
 use linerate_wire::units::grouped;
 use std::collections::BTreeMap;
@@ -99,8 +99,8 @@ struct HostSlot {
     flows: u64,
     /// How far connections are to be, where the DUT keeps states.
     states: Option<States>,
-    /// The command that makes the DUT forget its states.
-    forget: Option<&'static str>,
+    /// The program that makes the DUT forget its states.
+    forget: Option<Program>,
     /// Whether its rules are pf's, and make no states.
     stateless_pf: bool,
     /// What befalls the DUT in trials that want an event.
@@ -108,7 +108,7 @@ struct HostSlot {
 }
 
 impl HostSlot {
-    fn new(prepared: &Prepared, cell: usize) -> HostSlot {
+    fn new(prepared: &Prepared, cell: usize, networks: &[String]) -> HostSlot {
         let (plan, lane) = (&prepared.plan, prepared.lane(cell));
         let (traffic, settings) = (&plan.kinds[plan.cells[cell].kind], &plan.lanes[lane].settings);
         let flows = u64::from(traffic.flows);
@@ -124,7 +124,7 @@ impl HostSlot {
             kind: prepared.kind_of[cell],
             flows: if all { flows } else { flows.min(ENOUGH_TO_LEARN) },
             states,
-            forget: settings.forget(),
+            forget: settings.firewall().and_then(|firewall| forget(firewall, networks.to_vec())),
             stateless_pf: settings
                 .rules
                 .as_ref()
@@ -159,10 +159,12 @@ impl Hosts {
     /// A host lacks something, or another linerate uses it.
     pub fn new(site: &Site, prepared: &Prepared) -> Result<Hosts> {
         let plan = &prepared.plan;
+        let networks = [End::In, End::Out].into_iter().flat_map(|end| site.lab.networks(end));
+        let networks: Vec<String> = networks.map(String::from).collect();
         Ok(Hosts {
             device: site.lab.dut().map(|dut| Device::new(site, dut, plan)).transpose()?,
             tester: site.tester(prepared)?,
-            slots: (0..plan.cells.len()).map(|cell| HostSlot::new(prepared, cell)).collect(),
+            slots: (0..plan.cells.len()).map(|cell| HostSlot::new(prepared, cell, &networks)).collect(),
             standing: None,
             learned: BTreeMap::new(),
             broken: BTreeMap::new(),
@@ -265,10 +267,10 @@ impl Hosts {
             look(&mut self.device)?;
             return Ok(TrialOutcome::failed(fault.into()));
         }
-        if let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, slot.forget)
-            && let Err(why) = device.dut.observed().output(command)
+        if let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, &slot.forget)
+            && let Err(why) = device.dut.observed().output(&line(&command.argv, false))
         {
-            let why = format!("the DUT does not forget its states ({command}): {why}");
+            let why = format!("the DUT does not forget its states ({}): {why}", command.shown());
             return Ok(TrialOutcome::failed(why));
         }
         let mut collectors = self.device.as_ref().map(|device| device.before_trial(request));
