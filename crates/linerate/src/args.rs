@@ -12,6 +12,7 @@ use linerate_plan::units::Rate;
 use linerate_plan::{parse_cpus, parse_duration_ns};
 use linerate_remote::Approach;
 use linerate_report::format::{FORMATS, Format};
+use linerate_runner::session::Wanted;
 use linerate_wire::{Extensions, FrameMix, Selection, SourceMacs, parse_sizes};
 use serde_json::json;
 use std::path::PathBuf;
@@ -177,6 +178,21 @@ pub struct CampaignArgs {
     /// says nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,
+}
+
+impl CampaignArgs {
+    /// As the runner takes them.
+    pub fn wanted(&self) -> Wanted {
+        Wanted {
+            budget: self.budget,
+            seed: self.seed,
+            out: self.out.clone(),
+            allow_host_changes: self.allow_host_changes,
+            profile: self.profile,
+            keep: self.keep,
+            simulate: self.simulate.clone(),
+        }
+    }
 }
 
 /// A share that was written as a percentage, 0..1.

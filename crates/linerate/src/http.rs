@@ -1,7 +1,7 @@
 //! HTTP/1.1 for browsers: GET and HEAD, one request for each connection, with bounds on its size, its time and their number.
 
-use crate::interrupt::interrupted;
 use anyhow::{Context, Result};
+use linerate_runner::interrupt::interrupted;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};

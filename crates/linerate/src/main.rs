@@ -1,31 +1,16 @@
 //! linerate: how many packets does this router or firewall forward, why not more, and which setting makes it faster?
 
-/// As std's, which panic where standard error takes no more: `2>&1 | head` is no reason to stop measuring.
-macro_rules! eprint {
-    ($($text:tt)*) => {{
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!($($text)*));
-    }};
-}
-macro_rules! eprintln {
-    ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
-}
-/// Refuses arguments that do not make sense: exit status 2.
-macro_rules! bail_usage {
-    ($($text:tt)*) => { return Err(crate::output::usage(format!($($text)*))) };
-}
+#[macro_use]
+extern crate linerate_runner;
 
 mod args;
-mod campaign;
 mod cli;
 mod commands;
 mod http;
-mod input;
-mod interrupt;
 mod output;
-mod progress;
-mod testbed;
 mod watch;
 
+use linerate_runner::input;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,17 +1,20 @@
 //! Standard output and standard error: how all verbs print.
 
 use crate::args::Printed;
-use crate::commands::conformance;
 use anyhow::Result;
 use linerate_hosts::configuration::Configuration;
 use linerate_linux::files::stdout_was_writable;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary};
-use linerate_plan::Diagnostic;
 use linerate_report::document::Document;
-use linerate_report::format::{Format, Style};
+use linerate_report::format::Format;
 use linerate_report::pages;
+use linerate_runner::messages::style;
+pub use linerate_runner::messages::{
+    UsageError, faulty, faulty_page, is_dumb, tell, terminal_columns, usage,
+};
+use linerate_standards::{Conformance, Records};
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, ErrorKind, Write};
@@ -94,26 +97,6 @@ pub const USAGE: u8 = 2;
 /// Exit status after Ctrl-C, as shells have it (128 + SIGINT).
 pub const INTERRUPTED: u8 = 130;
 
-/// Arguments that do not make sense, or files of a user's that have faults: exit status [`USAGE`]. The text is fit for a terminal.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(pub String);
-
-/// Makes a usage error of anything that can be shown.
-pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {
-    UsageError(message(error)).into()
-}
-
-/// An error of the faults in one file: they are shown line by line.
-pub fn faulty(file: impl std::fmt::Display, faults: &[Diagnostic]) -> anyhow::Error {
-    faulty_page(&pages::diagnostics(&file.to_string(), faults))
-}
-
-/// An error of faults that are shown as a page.
-pub fn faulty_page(page: &Document) -> anyhow::Error {
-    UsageError(page.text(style())).into()
-}
-
 /// Prints a page.
 pub fn show(format: &dyn Format, document: &Document) {
     print(&format.render(document, style()));
@@ -136,13 +119,19 @@ pub fn result<R: Serialize>(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Judges stored records by the standards that they claim.
+pub fn conformance(stored: &StoredCampaign) -> Option<Conformance> {
+    let StoredCampaign { campaign, host, trials, facts, summary, .. } = stored;
+    linerate_standards::conformance(&Records { campaign, host, trials, facts, summary: summary.as_ref() })
+}
+
 /// The claims of a campaign's tests, if it made tests of a standard.
 fn claims(directory: &Path, campaign: &Campaign) -> Option<String> {
     let planned = campaign.planned.as_ref()?;
     if planned.experiment.trials.measure == Measure::Rate {
         return None;
     }
-    conformance::of(&records::read(directory).ok()?).map(|found| found.line())
+    conformance(&records::read(directory).ok()?).map(|found| found.line())
 }
 
 /// Prints a record as JSON.
@@ -191,11 +180,6 @@ pub fn print_place(how: &Printed, directory: &Path) {
     }
 }
 
-/// Prints a message to standard error.
-pub fn tell(text: impl std::fmt::Display) {
-    eprint!("{}", message(text));
-}
-
 /// The record in a directory. Tells what is missing in it.
 ///
 /// # Errors
@@ -206,37 +190,4 @@ pub fn stored(directory: &Path) -> Result<StoredCampaign, linerate_linux::Error>
         tell(format!("{}: {missing}", directory.display()));
     }
     Ok(stored)
-}
-
-/// A message for standard error. Control characters are replaced, because its quotations may contain anything.
-fn message(text: impl std::fmt::Display) -> String {
-    let plain = |c: char| match c {
-        '\n' => c,
-        c if c.is_whitespace() => ' ',
-        c if c.is_control() => '?',
-        c => c,
-    };
-    format!("linerate: {}\n", text.to_string().chars().map(plain).collect::<String>())
-}
-
-/// Layout of text: colour on terminals only, unless NO_COLOR is set or the terminal is dumb.
-fn style() -> Style {
-    use std::io::IsTerminal;
-    let colored = std::env::var_os("NO_COLOR").is_none() && !is_dumb();
-    Style { color: std::io::stdout().is_terminal() && colored, width: width() }
-}
-
-/// Whether the terminal knows no escapes.
-pub fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
-}
-
-fn width() -> usize {
-    terminal_columns().map_or(120, |columns| columns.min(160))
-}
-
-/// Columns of the terminal at standard output; `None` if standard output is not a terminal, or its width is unknown.
-pub fn terminal_columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }

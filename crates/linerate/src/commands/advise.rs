@@ -2,7 +2,6 @@
 
 use super::facts::{MOST, Source, configuration};
 use crate::args::{duration, named, number};
-use crate::interrupt;
 use crate::output::{INTERRUPTED, print, print_json, show};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -17,6 +16,7 @@ use linerate_plan::units::parse_link_speed;
 use linerate_remote::{Finished, Order};
 use linerate_report::format::FORMATS;
 use linerate_report::pages;
+use linerate_runner::interrupt;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;

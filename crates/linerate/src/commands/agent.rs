@@ -1,9 +1,9 @@
 //! `linerate agent`: serves a controller that has started it, over ssh or another way that leads to its two pipes.
 
-use crate::interrupt;
 use crate::output::{FAILED, INTERRUPTED};
 use anyhow::{Result, bail};
 use linerate_linux::agent::{self, Connection, Options};
+use linerate_runner::interrupt;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 

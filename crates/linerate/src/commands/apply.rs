@@ -3,9 +3,7 @@
 use super::advise::Purpose;
 use super::facts::{Source, configuration};
 use crate::args::Printed;
-use crate::interrupt;
 use crate::output::{INTERRUPTED, result, tell};
-use crate::testbed::hosts::state;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use linerate_advise::{Item, Runtime, State, lines};
@@ -14,6 +12,8 @@ use linerate_hosts::systems::Kernel;
 use linerate_remote::dut::mark;
 use linerate_remote::{Changes, ExecutionTarget, Order};
 use linerate_report::pages::{self, Applied, FileChange, Recommended, ValueChange};
+use linerate_runner::interrupt;
+use linerate_runner::testbed::hosts::state;
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;

@@ -1,11 +1,10 @@
 //! `linerate bench`: a plan out of arguments, carried out as any other.
 
-use super::run::{self, Session};
+use super::run;
 use crate::args::{
     CampaignArgs, Cpus, Headers, Sizes, cpu_list, directions, duration, families, mapping, names_of,
     own_backend, sizes,
 };
-use crate::input;
 use crate::output::{all_of, usage};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -20,6 +19,8 @@ use linerate_plan::settings;
 use linerate_plan::text_form::rate;
 use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_plan::{Backend, BuiltIn, Diagnostic, Plan, duration_text};
+use linerate_runner::input;
+use linerate_runner::session::Session;
 use linerate_wire::{FlowOrder, FrameMix, Transport};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -182,7 +183,8 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     check_cpus(args)?;
     let campaign = composed.campaign()?;
     run::begin(&args.campaign);
-    Session::new(&args.campaign, None, campaign, None)?.run(&args.campaign)
+    let session = Session::new(&args.campaign.wanted(), None, campaign, None)?;
+    run::carry_out(session, &args.campaign)
 }
 
 /// A plan skips cells without their CPUs; an argument that names a missing CPU is an error.

@@ -3,7 +3,6 @@
 use super::export;
 use super::slower::{Claim, MISSED, any_slower};
 use crate::args::{Printed, Share};
-use crate::input;
 use crate::output::{self, result};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -11,6 +10,7 @@ use linerate_linux::records::StoredCampaign;
 use linerate_measure::compare::{Comparison, Rates, chosen, compare, correct, partners};
 use linerate_measure::record::Slot;
 use linerate_report::export::{Suite, junit};
+use linerate_runner::input;
 use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

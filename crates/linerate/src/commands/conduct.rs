@@ -1,10 +1,7 @@
 //! `linerate conduct`: the tests of Conductor, the coordinator of "Measure Twice, Code Once".
 
 use crate::args::{Ssh, formats, named};
-use crate::input;
-use crate::interrupt::{self, Hosts, INTERRUPTED as STOP, interrupted};
 use crate::output::{FAILED, INTERRUPTED, faulty_page, print, print_json, show, tell, usage};
-use crate::progress::Progress;
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -19,6 +16,9 @@ use linerate_remote::{Driver, ExecutionTarget, Notice, RemoteError, Target};
 use linerate_report::document::Document;
 use linerate_report::format::Format;
 use linerate_report::pages;
+use linerate_runner::input;
+use linerate_runner::interrupt::{self, Hosts, INTERRUPTED as STOP, interrupted};
+use linerate_runner::progress::Progress;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

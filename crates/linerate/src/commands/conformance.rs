@@ -4,9 +4,7 @@ use crate::args::Printed;
 use crate::output::{self, result};
 use anyhow::{Result, bail};
 use clap::Args;
-use linerate_linux::records::StoredCampaign;
 use linerate_report::pages;
-use linerate_standards::{Conformance as Found, Records};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -40,19 +38,13 @@ pub struct Conformance {
     pub printed: Printed,
 }
 
-/// Judges stored records.
-pub fn of(stored: &StoredCampaign) -> Option<Found> {
-    let StoredCampaign { campaign, host, trials, facts, summary, .. } = stored;
-    linerate_standards::conformance(&Records { campaign, host, trials, facts, summary: summary.as_ref() })
-}
-
 /// Runs the verb.
 ///
 /// # Errors
 /// The directory is no record, or its campaign claims no standard.
 pub fn run(args: &Conformance) -> Result<ExitCode> {
     let stored = output::stored(&args.directory)?;
-    let Some(found) = of(&stored) else {
+    let Some(found) = output::conformance(&stored) else {
         bail!(
             "{} claims no standard, because it made no test of RFC 2544: measure with `linerate rfc2544` or `linerate search --goal rfc2544`",
             args.directory.display()

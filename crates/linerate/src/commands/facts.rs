@@ -1,10 +1,7 @@
 //! `linerate facts`: how a host is configured, as far as it matters for forwarding.
 
 use crate::args::{Printed, Ssh};
-use crate::input;
-use crate::interrupt::{self, interrupted};
 use crate::output::{INTERRUPTED, result, tell, usage};
-use crate::progress::Progress;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use linerate_hosts::configuration::{Configuration, is_wanted, of_saved};
@@ -12,6 +9,9 @@ use linerate_linux::files::{read, read_folder};
 use linerate_measure::record::{SlotFacts, read_lines};
 use linerate_remote::{ExecutionTarget, Target};
 use linerate_report::pages;
+use linerate_runner::input;
+use linerate_runner::interrupt::{self, interrupted};
+use linerate_runner::progress::Progress;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,12 +1,12 @@
 //! `linerate flame`: profiles of any host as flame graphs, folded stacks, or tables of functions.
 
 use crate::args::Printed;
-use crate::input;
 use crate::output::{Output, output_is_closed, print, result, tell};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use linerate_profile::{Folded, Picture, Profile, Source, differences, differential, flame_graph, fold};
 use linerate_report::pages;
+use linerate_runner::input;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,6 @@
 
 use crate::args::Printed;
 use crate::output::{self, result};
-use crate::progress::Progress;
 use anyhow::{Result, bail};
 use clap::Args;
 use linerate_import::history as archive;
@@ -11,6 +10,7 @@ use linerate_import::netbenches::{Archive, ResultDirectory};
 use linerate_linux::netbenches::read_archive;
 use linerate_linux::records;
 use linerate_measure::history::{Timelines, campaigns, judge};
+use linerate_runner::progress::Progress;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

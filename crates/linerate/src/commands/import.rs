@@ -3,9 +3,7 @@
 use linerate_measure::record::Stopped;
 
 use crate::args::Printed;
-use crate::input;
 use crate::output::{self, Output, faulty, result, show};
-use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
@@ -16,6 +14,8 @@ use linerate_linux::netbenches::visit;
 use linerate_linux::records::ImportStore;
 use linerate_measure::summary::summarise;
 use linerate_report::pages;
+use linerate_runner::input;
+use linerate_runner::progress::Progress;
 use linerate_wire::units::counted;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, ErrorKind, Write};

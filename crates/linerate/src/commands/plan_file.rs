@@ -1,25 +1,22 @@
 //! `linerate plan`: experiments as files, read and shown, never run.
 
 use crate::args::{Printed, names_of};
-use crate::input;
 use crate::output::{FAILED, USAGE, all_of, faulty, result, tell, usage};
-use crate::testbed::hosts::rehearsal::rehearse;
-use crate::testbed::hosts::{folder, read as read_lab};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use linerate_measure::experiment::System;
 use linerate_measure::strategy::first_blocks;
 use linerate_plan as plan;
-use linerate_plan::campaign::{Campaign, Lab as Where};
 use linerate_plan::changes::changes;
-use linerate_plan::diagnostic::meant;
 use linerate_plan::lab::Lab;
-use linerate_plan::names::Named;
 use linerate_plan::schema::schema;
 use linerate_plan::timetable::Timetable;
-use linerate_plan::{Diagnostic, MOST_BYTES};
 use linerate_report::document::Document;
 use linerate_report::pages;
+use linerate_runner::input;
+use linerate_runner::plans::{SHIPPED, campaign, check_lab, parse, read, shipped};
+use linerate_runner::testbed::hosts::rehearsal::rehearse;
+use linerate_runner::testbed::hosts::{folder, read as read_lab};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -103,75 +100,6 @@ pub fn run(args: &Plan) -> Result<ExitCode> {
         PlanAction::Example { name } => example(name.as_deref()),
         PlanAction::List { printed } => list(printed),
         PlanAction::Schema => all_of(&format!("{:#}\n", schema())),
-    }
-}
-
-/// The plans that come with linerate: name and text.
-const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
-
-/// The text of a shipped plan.
-fn shipped(name: &Path) -> Option<&'static str> {
-    SHIPPED.iter().find(|(shipped, _)| Path::new(shipped) == name).map(|(_, text)| *text)
-}
-
-/// Reads a plan: a file, or else a shipped plan by its name (which records may have as well: a folder is no file).
-///
-/// # Errors
-/// The file cannot be read.
-pub fn read(file: &Path) -> Result<Vec<u8>> {
-    let is_folder = file.is_dir() && !file.as_os_str().as_encoded_bytes().ends_with(b"/");
-    if let Some(text) = shipped(file).filter(|_| !file.exists() || is_folder) {
-        return Ok(text.into());
-    }
-    let name = file.display().to_string();
-    if name != "-" && file.extension().is_none() && !file.exists() {
-        let near = meant(&name, SHIPPED.iter().map(|(name, _)| *name));
-        let help = near
-            .map_or("`linerate plan list` has the names".into(), |near| format!("did you mean '{near}'?"));
-        bail_usage!("there is no file '{name}', and linerate comes with no plan of that name: {help}");
-    }
-    input::read(file, MOST_BYTES, ["plan", ""])
-}
-
-/// Takes a plan apart that was read from here: rule files that it names are beside it.
-///
-/// # Errors
-/// Everything that is wrong with it.
-pub fn parse(file: &Path, bytes: &[u8]) -> std::result::Result<plan::Plan, Vec<Diagnostic>> {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    plan::Plan::read_with(bytes, &mut |name| input::rules(&folder.join(name)))
-}
-
-/// The form of a plan that is asked for, on a system.
-///
-/// # Errors
-/// It is not for that system, or has no quick form.
-pub fn campaign<'p>(
-    plan: &'p plan::Plan,
-    name: &str,
-    system: Option<System>,
-    quick: bool,
-) -> Result<&'p Campaign> {
-    let system = system.unwrap_or(plan.systems[0]);
-    if quick && plan.campaign(plan.systems[0], true).is_none() {
-        bail_usage!("{name} has no quick form: add [quick]");
-    }
-    plan.campaign(system, quick).ok_or_else(|| {
-        let names: Vec<&str> = plan.systems.iter().map(|s| s.name()).collect();
-        usage(format!("{name} is not for {system}: it is for {}", names.join(", ")))
-    })
-}
-
-/// Refuses a lab file for a plan that has no use for it.
-///
-/// # Errors
-/// The plan is for the embedded lab.
-pub fn check_lab(plan: &Campaign, name: &str, given: bool) -> Result<()> {
-    match plan.lab {
-        Where::Embedded { .. } if given => {
-            Err(usage(format!("{name} is for the embedded lab of this machine: --lab has no meaning for it")))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -1,7 +1,6 @@
 //! An interface by hand, for `send` and `receive`: past the guard (RFC 6815), with a line a second.
 
 use crate::args::AtInterface;
-use crate::interrupt::interrupted;
 use crate::output::{FAILED, INTERRUPTED, print, tell};
 use anyhow::{Result, bail};
 use linerate_linux::host::autogroup::Ahead;
@@ -9,6 +8,7 @@ use linerate_linux::net::netlink::{LinkInfo, Route};
 use linerate_linux::net::registry::Registry;
 use linerate_linux::net::{Netns, guard};
 use linerate_linux::ports::{Port, monotonic_ns};
+use linerate_runner::interrupt::interrupted;
 use linerate_wire::units::Si;
 use std::process::ExitCode;
 use std::time::Duration;

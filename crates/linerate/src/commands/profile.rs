@@ -2,10 +2,7 @@
 
 use super::flame::{print_functions, write_picture};
 use crate::args::{Cpus, Printed, cpu_list, duration};
-use crate::input;
-use crate::interrupt;
 use crate::output::{all_of, print, result, tell};
-use crate::progress::Progress;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use linerate_linux::host::cpu::online_cpus;
@@ -17,6 +14,9 @@ use linerate_measure::collector::Artefact;
 use linerate_profile::{Function, Picture, Sampled, Waited, observed};
 use linerate_remote::telemetry::STAGES_OF_FREEBSD;
 use linerate_report::pages;
+use linerate_runner::input;
+use linerate_runner::interrupt;
+use linerate_runner::progress::Progress;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,15 +1,16 @@
 //! The experiments of findings: written as plans, and carried out.
 
-use super::run::{self, Session, changes_of_machine};
+use super::run;
 use crate::args::CampaignArgs;
-use crate::interrupt::interrupted;
 use crate::output::tell;
-use crate::testbed::hosts::folder;
 use anyhow::{Context, Result};
 use linerate_linux::host;
 use linerate_measure::record::{Campaign, Explanation, Finding, HostFacts, LabKind, Proof};
 use linerate_plan::campaign::{Campaign as Plan, Lab};
 use linerate_plan::proof::Change;
+use linerate_runner::interrupt::interrupted;
+use linerate_runner::session::{Session, Wanted, changes_of_machine};
+use linerate_runner::testbed::hosts::folder;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -156,8 +157,8 @@ fn one(mut plan: Plan, name: String, base: &Path, budget: Option<Duration>) -> R
     if let Some(budget) = budget {
         plan.experiment.trials.budget_ns = Some(budget.as_nanos() as u64);
     }
-    let args = CampaignArgs::default();
-    let Some(measured) = Session::new(&args, None, plan, None)?.measure(&args, name, base)? else {
+    let wanted = Wanted::default();
+    let Some(measured) = Session::new(&wanted, None, plan, None)?.measure(&wanted, name, base)? else {
         return Ok(Proof::not_run("interrupted"));
     };
     let finished = measured.finished;

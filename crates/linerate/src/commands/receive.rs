@@ -2,7 +2,6 @@
 
 use super::port;
 use crate::args::{AtInterface, count, duration};
-use crate::interrupt::{self, interrupted};
 use crate::output::result;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -13,6 +12,7 @@ use linerate_linux::ports::{self, Arrival, monotonic_ns};
 use linerate_measure::counters::{PortCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_report::pages::{self, Received};
+use linerate_runner::interrupt::{self, interrupted};
 use linerate_wire::{Filter, Load, Reader, Recognised, SequenceWindow, recognise};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

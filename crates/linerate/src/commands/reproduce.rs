@@ -1,14 +1,14 @@
 //! `linerate reproduce`: published figures compared with the published data.
 
 use crate::args::Printed;
-use crate::input;
 use crate::output::result;
-use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_import::reproduce::{Evidence, Mapping, Reproduction, reproduce};
 use linerate_linux::netbenches::read_archive;
 use linerate_report::document::Document;
+use linerate_runner::input;
+use linerate_runner::progress::Progress;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

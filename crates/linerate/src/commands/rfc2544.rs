@@ -1,9 +1,8 @@
 //! `linerate rfc2544`: the tests of RFC 2544, and of documents after it.
 
-use super::run::{self, Session, Which, chosen, of_arguments};
+use super::run::{self, Which};
 use crate::args::{CampaignArgs, Headers, Share, directions, duration, families, names_of};
 use crate::output::{result, tell, usage};
-use crate::testbed::hosts::Site;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::ArgPredicate;
@@ -17,6 +16,8 @@ use linerate_plan::timetable::{Timetable, tests};
 use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_plan::{BuiltIn, duration_text, parse_duration_ns};
 use linerate_report::pages;
+use linerate_runner::session::{Session, chosen, of_arguments};
+use linerate_runner::testbed::hosts::Site;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -157,7 +158,7 @@ fn event(text: &str) -> Result<(Befalls, Option<u64>), String> {
 pub fn run(args: &Rfc2544) -> Result<ExitCode> {
     run::begin(&args.campaign);
     let (plan, site) = match &args.plan {
-        Some(file) => chosen(&args.which, file, args.campaign.simulate.is_some() || args.estimate)?,
+        Some(file) => chosen(&args.which.choice(), file, args.campaign.simulate.is_some() || args.estimate)?,
         None => own(args)?,
     };
     let plan = testing(args, plan)?;
@@ -170,12 +171,12 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
         name: Some(args.campaign.name.clone().unwrap_or("rfc2544".into())),
         ..args.campaign.clone()
     };
-    let session = Session::new(&campaign, None, plan, site)?;
+    let session = Session::new(&campaign.wanted(), None, plan, site)?;
     if !args.campaign.quiet {
         tell(pages::estimate_line(&Timetable::new(session.plan()), &tests(session.plan())));
         session.tell_lengths();
     }
-    session.run(&campaign)
+    run::carry_out(session, &campaign)
 }
 
 /// The plan of the options, without a plan's file, and the hosts of `--lab`.
@@ -229,7 +230,7 @@ fn own(args: &Rfc2544) -> Result<(Campaign, Option<Site>)> {
         rest += &variant("forwarding", "from = \"forwarding\"".into());
     }
     let offline = args.campaign.simulate.is_some() || args.estimate;
-    of_arguments(&args.which, offline, |lab| {
+    of_arguments(&args.which.choice(), offline, |lab| {
         format!(
             "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n[lab]\n{lab}\n{rest}"
         )

@@ -2,7 +2,6 @@
 
 use crate::args::{families, names_of, number};
 use crate::output::{Output, usage};
-use crate::progress::Progress;
 use anyhow::{Context, Result};
 use clap::Args;
 use linerate_plan::Diagnostic;
@@ -10,6 +9,7 @@ use linerate_plan::names::Named;
 use linerate_plan::rules::{
     EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part, RuleSet,
 };
+use linerate_runner::progress::Progress;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;

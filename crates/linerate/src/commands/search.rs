@@ -1,11 +1,8 @@
 //! `linerate search`: the highest load that meets a goal, such as no loss.
 
-use super::run::{self, Session, Which, chosen, of_arguments};
+use super::run::{self, Which};
 use crate::args::{CampaignArgs, Headers, Share, directions, duration, families, names_of};
-use crate::input;
 use crate::output::{result, usage};
-use crate::progress::Progress;
-use crate::testbed::hosts::Site;
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::ArgPredicate;
@@ -18,6 +15,10 @@ use linerate_plan::timetable::Timetable;
 use linerate_plan::units::Rate;
 use linerate_plan::{BuiltIn, duration_text, goal};
 use linerate_report::pages;
+use linerate_runner::input;
+use linerate_runner::progress::Progress;
+use linerate_runner::session::{Session, chosen, of_arguments};
+use linerate_runner::testbed::hosts::Site;
 use linerate_search::reference::Reference;
 use serde_json::json;
 use std::path::PathBuf;
@@ -153,7 +154,7 @@ pub fn run(args: &Search) -> Result<ExitCode> {
     }
     run::begin(&args.campaign);
     let (plan, site) = match &args.plan {
-        Some(file) => chosen(&args.which, file, args.campaign.simulate.is_some())?,
+        Some(file) => chosen(&args.which.choice(), file, args.campaign.simulate.is_some())?,
         None => own(args)?,
     };
     let plan = searching(args, plan)?;
@@ -161,11 +162,11 @@ pub fn run(args: &Search) -> Result<ExitCode> {
         name: Some(args.campaign.name.clone().unwrap_or("search".into())),
         ..args.campaign.clone()
     };
-    let session = Session::new(&campaign, None, plan, site)?;
+    let session = Session::new(&campaign.wanted(), None, plan, site)?;
     if !args.campaign.quiet {
         session.tell_lengths();
     }
-    session.run(&campaign)
+    run::carry_out(session, &campaign)
 }
 
 /// The plan of the options, without a plan's file, and the hosts of `--lab`.
@@ -186,7 +187,7 @@ fn own(args: &Search) -> Result<(Campaign, Option<Site>)> {
     for name in names {
         rest += &format!("[variants.{}]\nfrom = {}\n", json!(name), json!(name));
     }
-    of_arguments(&args.which, args.campaign.simulate.is_some(), |lab| {
+    of_arguments(&args.which.choice(), args.campaign.simulate.is_some(), |lab| {
         format!(
             "title = \"linerate search\"\nquestion = \"What is the highest load that meets the goals?\"\n\
              [lab]\n{lab}\n{rest}"

@@ -2,7 +2,6 @@
 
 use super::port::{self, Allowed};
 use crate::args::{AtInterface, Cpus, count, cpu_list, duration, pkt_gen_rate};
-use crate::interrupt::{self, interrupted};
 use crate::output::{all_of, print, result, tell, usage};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -18,6 +17,7 @@ use linerate_measure::audit::OFFERED_TOLERANCE;
 use linerate_plan::Backend;
 use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_report::pages::{self, InterfaceCounts, Sent, Totals};
+use linerate_runner::interrupt::{self, interrupted};
 use linerate_wire::units::counted;
 use linerate_wire::{
     FCS_LEN, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport, VlanTag,

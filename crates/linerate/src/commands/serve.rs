@@ -2,7 +2,6 @@
 
 use super::report;
 use crate::http::{Answer, serve};
-use crate::input;
 use crate::output::{Output, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -10,6 +9,7 @@ use linerate_linux::files;
 use linerate_linux::records;
 use linerate_measure::record::Campaign;
 use linerate_report::document::{Block, Document, Link, Table, Tone};
+use linerate_runner::input;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub fn run(args: &Serve) -> Result<ExitCode> {
         bail!("{} holds neither campaigns nor a site", directory.display());
     }
     let listener = TcpListener::bind(listen).with_context(|| format!("listening at {listen}"))?;
-    crate::interrupt::install();
+    linerate_runner::interrupt::install();
     let mut out = Output;
     let _ = writeln!(out, "{} is at http://{}/ until Ctrl-C", directory.display(), listener.local_addr()?);
     let _ = out.flush();

@@ -2,9 +2,7 @@
 
 use super::report::{page_of, summary_of};
 use crate::args::{Printed, named};
-use crate::input;
 use crate::output::result;
-use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_import::history as archive;
@@ -21,6 +19,8 @@ use linerate_report::document::Document;
 use linerate_report::format::Style;
 use linerate_report::pages;
 use linerate_report::pages::site::{self, FOLDERS, FRONT, INDEX, Problem, Sizes};
+use linerate_runner::input;
+use linerate_runner::progress::Progress;
 use linerate_wire::units::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;

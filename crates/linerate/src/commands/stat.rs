@@ -1,12 +1,12 @@
 //! `linerate stat`: ministat's output for files of numbers, and further figures.
 
 use crate::args::Printed;
-use crate::input;
 use crate::output::{Output, print, result, tell, terminal_columns};
-use crate::progress::Progress;
 use anyhow::{Result, bail};
 use clap::Args;
 use linerate_report::document::{Document, Tone};
+use linerate_runner::input;
+use linerate_runner::progress::Progress;
 use linerate_stats::analysis::{Analysis, Settings, analyse};
 use linerate_stats::ministat::{
     Columns, Confidence, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, block, difference,

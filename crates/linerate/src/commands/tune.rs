@@ -1,11 +1,8 @@
 //! `linerate tune`: which of many changes make a DUT faster, and the proof.
 
-use super::run::{self, Measured, SKIPPED, Session, Which, chosen};
+use super::run::{self, SKIPPED, Which};
 use crate::args::CampaignArgs;
-use crate::input;
-use crate::interrupt::interrupted;
 use crate::output::{FAILED, INTERRUPTED, faulty, print_place, result, tell};
-use crate::testbed::hosts::Site;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::records::{make_folder, write_document};
@@ -17,6 +14,10 @@ use linerate_plan::duration_text;
 use linerate_plan::timetable::block_parts;
 use linerate_plan::tuning::{Candidate, Combined, Tuning};
 use linerate_report::pages;
+use linerate_runner::input;
+use linerate_runner::interrupt::interrupted;
+use linerate_runner::session::{Measured, Session, Wanted, chosen};
+use linerate_runner::testbed::hosts::Site;
 use linerate_stats::screening::Runs;
 use std::collections::BTreeSet;
 use std::fs;
@@ -85,7 +86,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     run::begin(how);
     let name = args.plan.display().to_string();
     let simulated = how.simulate.is_some();
-    let (plan, site) = chosen(&args.which, &args.plan, simulated)?;
+    let (plan, site) = chosen(&args.which.choice(), &args.plan, simulated)?;
     if how.keep && site.is_none() {
         bail_usage!(
             "--keep is for the router of a real lab: this lab is gone with the tuning, and kept.toml has its result"
@@ -141,7 +142,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     }
     let proven = tuned.together.as_ref().is_some_and(|proof| proof.verdict == Proven::Proven);
     if let (true, true, Some((plan, lane))) = (how.keep, ended.is_ok() && proven && !interrupted(), &kept) {
-        let site = chosen(&args.which, &args.plan, false)?.1.context("the lab has no hosts")?;
+        let site = chosen(&args.which.choice(), &args.plan, false)?.1.context("the lab has no hosts")?;
         let revert = site.keep(plan, *lane)?;
         tell(format!("the changes that help stay; to take them back: {revert}"));
     }
@@ -316,11 +317,11 @@ impl Tuner<'_> {
             self.kept = Some((plan.clone(), plan.cells[cells[1]].lane));
         }
         let site = match self.site.take() {
-            None if how.simulate.is_none() => chosen(&self.args.which, &self.args.plan, false)?.1,
+            None if how.simulate.is_none() => chosen(&self.args.which.choice(), &self.args.plan, false)?.1,
             site => site,
         };
         tell(format!("{name}: {} runs of {}", runs.len(), names(&self.tuning.changes, changes)));
-        let session = Session::new(how, None, plan, site)?;
+        let session = Session::new(&how.wanted(), None, plan, site)?;
         let reasons = session.reasons_to_skip();
         // A run that is missing takes the balance from a design.
         if !reasons.is_empty() {
@@ -328,7 +329,7 @@ impl Tuner<'_> {
             return Ok(None);
         }
         let records = self.folder.join(name);
-        let alone = CampaignArgs { out: Some(records.clone()), keep: false, ..how.clone() };
+        let alone = Wanted { out: Some(records.clone()), keep: false, ..how.wanted() };
         let Some(mut measured) = session.measure(&alone, name.into(), &self.folder)? else {
             bail!("{name} was interrupted before its first trial");
         };

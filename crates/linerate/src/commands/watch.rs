@@ -1,8 +1,6 @@
 //! `linerate watch`: what a host is doing now, and where its limit is.
 
 use crate::args::{Ssh, duration};
-use crate::input;
-use crate::interrupt::{self, interrupted};
 use crate::output::{INTERRUPTED, is_dumb, output_is_closed, print};
 use crate::watch::{Shown, Source, draw};
 use anyhow::{Context, Result, bail};
@@ -14,6 +12,8 @@ use linerate_linux::net::Netns;
 use linerate_measure::watch::{Differ, Rates, Sample};
 use linerate_remote::Target;
 use linerate_report::watch::{Form, lines};
+use linerate_runner::input;
+use linerate_runner::interrupt::{self, interrupted};
 use ratatui::DefaultTerminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;

@@ -107,25 +107,37 @@ impl State {
         gone.chain(later.0.difference(&self.0).filter(known).map(|line| format!("+ {line}"))).collect()
     }
 
-    /// Differences without those of interrupts that go back when they come next, where a program says that some do.
+    /// Differences without those of interrupts that go back when they come next: those that already waited, and those of which a program
+    /// says that they wait.
     pub fn differences_but_waiting(&self, later: &State, said: &str) -> Vec<String> {
         let mut all = self.differences(later);
-        if !said.contains("an interrupt that has not come since it was moved goes back when it comes next") {
-            return all;
+        let mut names: Vec<String> = self
+            .interrupts()
+            .filter(|(_, mask, now)| is_one(mask) && mask != now)
+            .map(|(name, ..)| name.into())
+            .collect();
+        if said.contains("an interrupt that has not come since it was moved goes back when it comes next") {
+            let before: Vec<_> = self.interrupts().collect();
+            let waits = |(name, only, _): &(&str, &str, &str)| {
+                before.iter().any(|(of, _, now)| of == name && now == only)
+            };
+            names.extend(later.interrupts().filter(waits).map(|(name, ..)| name.into()));
         }
-        let waiting: Vec<_> = all.iter().filter_map(|line| self.is_waiting(line)).flatten().collect();
-        all.retain(|line| !waiting.contains(line));
+        all.retain(|line| !names.iter().any(|name| line[2..].starts_with(&format!("interrupts: {name}/ "))));
         all
     }
 
-    /// The two lines of an interrupt that only the CPU may take that took it before.
-    fn is_waiting(&self, now: &str) -> Option<[String; 2]> {
-        let (name, cpus) = now.strip_prefix("+ interrupts: ")?.split_once("/ ")?;
-        let (only, _) = cpus.split_once(", now ")?;
-        let of = |line: &&String| {
-            line.strip_prefix(&format!("interrupts: {name}/ "))
-                .is_some_and(|cpus| cpus.ends_with(&format!(", now {only}")))
-        };
-        Some([now.to_string(), format!("- {}", self.0.iter().find(of)?)])
+    /// Interrupts of queues: name, CPUs that may take it, and the CPU that does.
+    fn interrupts(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.0.iter().filter_map(|line| {
+            let (name, cpus) = line.strip_prefix("interrupts: ")?.split_once("/ ")?;
+            let (mask, now) = cpus.split_once(", now ")?;
+            Some((name, mask, now))
+        })
     }
+}
+
+/// Whether a list of CPUs has one.
+fn is_one(cpus: &str) -> bool {
+    cpus.bytes().all(|byte| byte.is_ascii_digit())
 }

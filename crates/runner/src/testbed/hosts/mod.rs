@@ -12,7 +12,7 @@ use super::connections::{Freshness, Timeouts, after_load};
 use super::prepare::Prepared;
 use super::{Befell, Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::output::tell;
+use crate::messages::tell;
 use anyhow::{Result, anyhow, bail};
 use linerate_hosts::agent::merge::{self, Seen};
 use linerate_hosts::counters;

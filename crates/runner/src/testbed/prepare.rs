@@ -1,6 +1,6 @@
 //! From a plan to the cells that can be measured, with their frames and CPUs, and to the skipped cells, with reasons.
 
-use crate::output::tell;
+use crate::messages::tell;
 use anyhow::{Context, Result, anyhow, bail};
 use linerate_linux::host::changes::Consent;
 use linerate_linux::host::cpu;

@@ -2,7 +2,7 @@
 
 use crate::input;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::output::{faulty, tell, usage};
+use crate::messages::{faulty, tell, usage};
 use crate::progress::Progress;
 use crate::testbed::prepare::{
     NOTHING_BEFALLS, Prepared, Source, check_tests, lacking_of_cells, origins, with_reasons,

@@ -6,7 +6,7 @@ use super::collectors::Scene;
 use super::prepare::Prepared;
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::output::tell;
+use crate::messages::tell;
 use anyhow::{Context, Result};
 use linerate_hosts::systems::Kernel;
 use linerate_hosts::tools::{Invocation, Monitor, Report, Side, between_end_hosts};

@@ -5,7 +5,7 @@ use super::connections::{Freshness, Timeouts, after_load, establish, tracked};
 use super::prepare::{Prepared, TrafficKind, distinct};
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::output::tell;
+use crate::messages::tell;
 use anyhow::{Context, Result, bail};
 use linerate_linux::host::turn::Turn;
 use linerate_linux::lab::events::Event;

@@ -15,7 +15,7 @@ pub fn silence() {
 
 /// Whether standard error is a terminal on which a line can be overwritten, and the user wants progress.
 fn is_seen() -> bool {
-    std::io::stderr().is_terminal() && !crate::output::is_dumb() && !SILENT.load(Ordering::Relaxed)
+    std::io::stderr().is_terminal() && !crate::messages::is_dumb() && !SILENT.load(Ordering::Relaxed)
 }
 
 /// Shorter work shows no progress.
@@ -95,7 +95,7 @@ impl Progress {
     /// Tells something that stays on the screen.
     pub fn tell(&self, text: &str) {
         if !SILENT.load(Ordering::Relaxed) {
-            self.aside(|| crate::output::tell(text));
+            self.aside(|| crate::messages::tell(text));
         }
     }
 

@@ -1,0 +1,64 @@
+//! Standard error: what every verb says there, and how wide and how colourful a terminal is.
+
+use linerate_plan::Diagnostic;
+use linerate_report::document::Document;
+use linerate_report::format::Style;
+use linerate_report::pages;
+
+/// Prints a message to standard error.
+pub fn tell(text: impl std::fmt::Display) {
+    eprint!("{}", message(text));
+}
+
+/// Arguments that do not make sense, or files of a user's that have faults: exit status [`USAGE`]. The text is fit for a terminal.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// Makes a usage error of anything that can be shown.
+pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {
+    UsageError(message(error)).into()
+}
+
+/// An error of the faults in one file: they are shown line by line.
+pub fn faulty(file: impl std::fmt::Display, faults: &[Diagnostic]) -> anyhow::Error {
+    faulty_page(&pages::diagnostics(&file.to_string(), faults))
+}
+
+/// An error of faults that are shown as a page.
+pub fn faulty_page(page: &Document) -> anyhow::Error {
+    UsageError(page.text(style())).into()
+}
+
+/// A message for standard error. Control characters are replaced, because its quotations may contain anything.
+fn message(text: impl std::fmt::Display) -> String {
+    let plain = |c: char| match c {
+        '\n' => c,
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => '?',
+        c => c,
+    };
+    format!("linerate: {}\n", text.to_string().chars().map(plain).collect::<String>())
+}
+
+/// Layout of text: colour on terminals only, unless NO_COLOR is set or the terminal is dumb.
+pub fn style() -> Style {
+    use std::io::IsTerminal;
+    let colored = std::env::var_os("NO_COLOR").is_none() && !is_dumb();
+    Style { color: std::io::stdout().is_terminal() && colored, width: width() }
+}
+
+/// Whether the terminal knows no escapes.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+fn width() -> usize {
+    terminal_columns().map_or(120, |columns| columns.min(160))
+}
+
+/// Columns of the terminal at standard output; `None` if standard output is not a terminal, or its width is unknown.
+pub fn terminal_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
