@@ -4,7 +4,7 @@ use crate::item::Role;
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_hosts::systems::Kernel;
 
-/// What a person asks for.
+/// The wishes of a person.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demands {
     /// The role; `None`: the one that the facts show.
@@ -23,7 +23,7 @@ impl Default for Demands {
     }
 }
 
-/// What Linux has beside its interfaces: values of new ones, and those for all.
+/// Entries of Linux beside its interfaces: values of new ones, and those for all.
 pub(crate) const ALL: [&str; 2] = ["default", "all"];
 
 /// A release: `13.2-RELEASE` is 13, 2.

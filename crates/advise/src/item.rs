@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a host is for.
+/// Purpose of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -31,7 +31,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// What a setting is about.
+/// Subject of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topic {
@@ -44,7 +44,7 @@ pub enum Topic {
     Release,
 }
 
-/// What is to be done.
+/// The action that an item asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -56,7 +56,7 @@ pub enum State {
     Undo,
     /// No setting does it: a person must.
     ByHand,
-    /// It is as advised.
+    /// The setting is as advised.
     Done,
     /// This release does not have the setting.
     Absent,
@@ -65,7 +65,7 @@ pub enum State {
 /// A recommendation for a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Item {
-    /// Its name, the same on every host: `freebsd-redirect`.
+    /// Name, the same on every host: `freebsd-redirect`.
     pub id: String,
     pub topic: Topic,
     pub state: State,
@@ -78,7 +78,7 @@ pub struct Item {
     /// The computation of the values, with this host's numbers.
     pub computation: Option<String>,
     pub why: String,
-    /// What it brought elsewhere; that on hardware like this one first.
+    /// Gains measured elsewhere; those on hardware like this one first.
     pub measured: Vec<Measured>,
     /// The expected growth of the rate as a share: 0.24 is +24 %.
     pub gain: f64,
@@ -86,7 +86,7 @@ pub struct Item {
     pub basis: Basis,
     /// How certain that is, from 0 to 1.
     pub certainty: f64,
-    /// What it costs or breaks.
+    /// Costs of the change, and what it breaks.
     pub cost: String,
     /// About this release: what became of the setting.
     pub note: Option<String>,
@@ -147,7 +147,7 @@ pub struct Measured {
 pub struct Setting {
     /// As administrators write it: `net.inet.ip.redirect`, `ethtool -K eth0 lro`.
     pub name: String,
-    /// Its value, where it is known: the running one, else the one of the next boot.
+    /// Present value, where it is known: the running one, else the one of the next boot.
     pub now: Option<String>,
     /// The value that it should have; `None`: the system's own.
     pub wanted: Option<String>,
@@ -177,7 +177,7 @@ impl Runtime {
     /// The program with its arguments.
     ///
     /// # Errors
-    /// It is no program: the path and the value of a file.
+    /// No program makes the change: the path and the value of a file.
     pub fn argv(&self) -> Result<Vec<String>, (&str, &str)> {
         let with = |program: &str, arguments: &[String]| {
             Ok(std::iter::once(program.to_string()).chain(arguments.iter().cloned()).collect())

@@ -31,7 +31,7 @@ pub struct Advice {
     /// The path that the buffers of an end host are for.
     #[serde(default)]
     pub path: Option<Path>,
-    /// Those to act on first, by expected gain x certainty; then those that are done, and those that the release does not have.
+    /// Items to act on first, by expected gain x certainty; then those that are done, and those that the release does not have.
     pub items: Vec<Item>,
     /// Title and author of the documents that they name.
     #[serde(default)]
@@ -48,7 +48,7 @@ pub struct Path {
 }
 
 impl Advice {
-    /// The same with these items alone.
+    /// The advice with these items alone.
     #[must_use]
     pub fn with(self, items: Vec<Item>) -> Advice {
         let said = |item: &Item, mark: &str| {

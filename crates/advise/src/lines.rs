@@ -10,7 +10,7 @@ use std::fmt::Write;
 #[derive(Debug, Default)]
 pub struct Chosen<'a> {
     pub items: Vec<&'a Item>,
-    /// Those to be measured first: their lines are comments.
+    /// Items to be measured first: their lines are comments.
     pub open: Vec<&'a Item>,
     /// The path that an end host is tested on.
     pub path: Option<Path>,
@@ -91,7 +91,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What comes before the lines of an item that is to be measured.
+/// Text before the lines of an item that is to be measured.
 fn measure(item: &Item) -> String {
     let test = item.test().map_or(String::new(), |test| format!(": {test}"));
     format!("It helps some machines and harms others: measure it first{test}")

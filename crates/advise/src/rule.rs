@@ -9,7 +9,7 @@ use linerate_hosts::systems::Kernel;
 /// A rule. [`RULE`] has what most rules share.
 #[derive(Clone, Copy)]
 pub struct Rule {
-    /// Its name: `freebsd-redirect`.
+    /// Name of the rule: `freebsd-redirect`.
     pub id: &'static str,
     pub topic: Topic,
     pub on: Kernel,
@@ -17,7 +17,7 @@ pub struct Rule {
     pub since: Option<Version>,
     /// The last release that has it.
     pub until: Option<Version>,
-    /// What is said on other releases: what does the same there.
+    /// Text for other releases: what does the same there.
     pub outside: &'static str,
     pub roles: &'static [Role],
     /// Drivers of cards that it is about, `*` for all; empty: it is about the host.
@@ -44,7 +44,7 @@ pub struct Rule {
     pub plan: &'static str,
 }
 
-/// What a rule wants.
+/// The aim of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The change.
@@ -75,7 +75,7 @@ pub enum Place {
     Sysctl,
     /// sysctl(8), and this variable of rc.conf(5).
     SysctlInRc(&'static str),
-    /// The same, where the variable is YES for 1.
+    /// sysctl(8), and this variable of rc.conf(5), which is YES for 1.
     SysctlYes(&'static str),
     /// loader.conf(5): the next boot.
     Loader,
@@ -117,7 +117,7 @@ pub struct Worked {
     pub how: String,
 }
 
-/// What a value is computed from.
+/// Facts that a value is computed from.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     pub host: &'a Host<'a>,
@@ -184,7 +184,7 @@ const COMPUTED: f64 = 0.5;
 const UNMEASURED: f64 = 0.2;
 
 impl Rule {
-    /// What it says about a host; `None`: nothing.
+    /// The recommendation for a host; `None`: there is none.
     pub fn item(&self, host: &Host) -> Option<Item> {
         if host.kernel != self.on || !self.roles.contains(&host.role) {
             return None;

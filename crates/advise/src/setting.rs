@@ -243,7 +243,7 @@ pub(crate) fn cpus(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The same value, blanks aside.
+/// Whether both are the same value, blanks aside.
 fn same(now: &str, wanted: &str) -> bool {
     now.split_ascii_whitespace().eq(wanted.split_ascii_whitespace())
 }

@@ -168,7 +168,7 @@ fn releases_decide_which_settings_there_are() {
     assert_eq!(item(&new, "freebsd-rx-process-limit").unwrap().state, State::Absent);
     assert!(item(&new, "freebsd-upgrade").is_none());
     assert!(item(&of("14.1"), "freebsd-redirect").unwrap().note.as_ref().unwrap().contains("13.0"));
-    // What is still written down although the release does not have it goes.
+    // A line that is still written down although the release does not have the setting goes.
     let mut stale = router("12.4", "AMD GX-412TC SOC", 4, 1, "igb", 1e9);
     stale.boot.insert("/etc/sysctl.conf".into(), [("net.inet.ip.fastforwarding".into(), "1".into())].into());
     stale.boot.insert("/boot/loader.conf".into(), [("hw.igb.rxd".into(), "4096".into())].into());

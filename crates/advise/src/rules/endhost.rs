@@ -38,7 +38,7 @@ pub const TWEAKS: &[Effect] = &[
 /// The plan that measures them.
 const PLAN: &str = "tcp-endhost";
 
-/// The same, and buffers alone between hosts of Linux.
+/// All tweaks, and buffers alone between hosts of Linux.
 const ON_LINUX: &[Effect] = &[
     TWEAKS[0],
     TWEAKS[1],
