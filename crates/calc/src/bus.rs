@@ -173,7 +173,7 @@ impl FromStr for Slot {
     }
 }
 
-/// What a slot carries; without a slot, a table of all of them.
+/// Capacity of a slot; without a slot, a table of all of them.
 ///
 /// `payload` is the bus's largest payload in bytes (lspci: MaxPayload), `link` and `ports` the card's links.
 ///

@@ -314,7 +314,7 @@ impl Headers {
     }
 }
 
-/// What headers take of frames of each length, and what a full link carries in them.
+/// The part that headers take of frames of each length, and the data that a full link carries in them.
 ///
 /// # Errors
 /// No length, a length that the headers do not fit into, no speed.

@@ -45,7 +45,7 @@ impl Mask {
         Mask::bit(name).is_some_and(|bit| self.0 & bit != 0)
     }
 
-    /// The same without these sources. Names that are not known change nothing.
+    /// The mask without these sources. Names that are not known change nothing.
     pub fn without(self, names: &[&str]) -> Mask {
         Mask(names.iter().filter_map(|name| Mask::bit(name)).fold(self.0, |mask, bit| mask & !bit))
     }

@@ -67,7 +67,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Its name in JSON and CSV.
+    /// Name in JSON and CSV.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Frames => "frames/s",
@@ -132,7 +132,7 @@ pub enum Amount {
     Number {
         /// In whole units.
         value: f64,
-        /// Its unit.
+        /// Unit of the number.
         unit: Unit,
     },
     /// A text, such as a setting's line.
@@ -172,7 +172,7 @@ fn amounts(name: Option<&str>, numbers: &[(f64, Unit)]) -> Vec<Amount> {
 /// An amount with its name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Quantity {
-    /// What it is an amount of.
+    /// Name of the quantity.
     pub name: &'static str,
     /// How much.
     #[serde(flatten)]
@@ -195,11 +195,11 @@ pub struct Calculation {
     pub title: &'static str,
     /// The answer in a sentence.
     pub answer: String,
-    /// Its numbers come from these.
+    /// Numbers that the results come from.
     pub given: Vec<Quantity>,
     /// All results.
     pub results: Vec<Quantity>,
-    /// The same for other numbers.
+    /// Results for other numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<Grid>,
     /// How the results follow, one equation a line.
@@ -290,7 +290,7 @@ impl Calculation {
 /// A number in its bounds, both included.
 ///
 /// # Errors
-/// It is outside of them, or no number.
+/// `value` is outside of them, or no number.
 fn within(what: &str, value: f64, least: f64, most: f64, unit: Unit) -> Result<f64, CalcError> {
     if (least..=most).contains(&value) {
         return Ok(value);

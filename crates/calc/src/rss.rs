@@ -70,7 +70,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// What a card hashes.
+/// Fields that a card hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fields {
     /// The addresses alone: the default of many cards for UDP.
@@ -220,7 +220,7 @@ const ADDRESS_BITS: usize = 6;
 /// A queue's part of a flow space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Its number.
+    /// Number of the queue.
     pub queue: u32,
     /// Slots of the table that name it.
     pub slots: u32,

@@ -75,9 +75,9 @@ fn power_of_two(n: u64) -> u64 {
 /// The question about a state table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Asked {
-    /// Its hash for a limit of states.
+    /// The hash for a limit of states.
     States(f64),
-    /// Its limit and its hash for a number of connections: all packets between two endpoints, in both directions.
+    /// The limit and the hash for a number of connections: all packets between two endpoints, in both directions.
     Connections(f64),
     /// The states that suit a hash of so many slots.
     Hash(f64),

@@ -107,7 +107,7 @@ fn simple_imix() {
     let all: f64 = bytes.iter().sum();
     assert!(bytes.iter().zip(["37", "56", "7"]).all(|(part, percent)| printed(100.0 * part / all, percent)));
     assert_eq!(12.0 * ip_length(&mix), all);
-    // Its two formulas.
+    // The two formulas there.
     let page = imix(Load::Frames(7e6), &mix).unwrap();
     let close = |name, value: f64| assert!((number(&page, name) / value - 1.0).abs() < 1e-12, "{name}");
     close("IP layer", 7e6 * (7.0 * 40.0 + 4.0 * 576.0 + 1500.0) / 12.0 * 8.0);
@@ -164,7 +164,7 @@ fn headers_and_payload() {
         printed(8_294_531.0 * 8.0 * 8972.0 / 60e6, "9922.4") && number(&jumbo, "bits of payload") > 9922.4e6
     );
     assert!(printed(9_666_777.0 * 8.0 * 1500.0 / 60e6, "1933.3") && printed(9_666_777.0 / 60.0, "161112"));
-    // It errs about "an MTU of 1500": 1,500 bytes of data are two fragments; 1,472 fit.
+    // The guide errs about "an MTU of 1500": 1,500 bytes of data are two fragments; 1,472 fit.
     assert_eq!(number(&overhead(1e10, &[frames(1518)], headers(false, 0)).unwrap(), "payload"), 1472.0);
     // mssdflt=1440 is 20 bytes less than IPv4 allows, and what IPv6 allows.
     let ipv6 = Headers { ipv6: true, ..headers(true, 0) };
@@ -219,8 +219,8 @@ fn pci_buses() {
     // Guide: 66*32/8 = 264, 133*64/8 = 1064 megabytes/second; two cards share: 532.
     assert_eq!((bus(66.0, 32.0, false).bytes(), bus(133.0, 64.0, true).bytes()), (264e6, 1064e6));
     assert_eq!(bus(133.0, 64.0, true).bytes() / 2.0, 532e6);
-    // Its table in Mbit/s. It counts PCI's 33.33 and 66.67 MHz as 133, 266 and 532 MB/s: 0.3 % less than these clocks give. It errs
-    // for PCI-X at 133 MHz: 8,192 is 1,024 x 8; its own equation gives 8,512.
+    // The guide's table in Mbit/s. It counts PCI's 33.33 and 66.67 MHz as 133, 266 and 532 MB/s: 0.3 % less than these clocks
+    // give. It errs for PCI-X at 133 MHz: 8,192 is 1,024 x 8; its own equation gives 8,512.
     let table = [
         (100.0 / 3.0, 32.0, false, 1064.0),
         (100.0 / 3.0, 64.0, false, 2128.0),
@@ -292,7 +292,7 @@ fn pci_express() {
     for (generation, lanes, link) in fine {
         assert!(slot(generation, lanes).link(256.0, 1.0).unwrap() >= link, "{generation} x{lanes}");
     }
-    // It errs for v4 x16, "250 Gbit": that is the raw rate (252); headers and flow control leave 212.
+    // The guide errs for v4 x16, "250 Gbit": that is the raw rate (252); headers and flow control leave 212.
     assert!(slot(4, 16).bytes() * 8.0 > 250e9 && slot(4, 16).usable(256.0) * 8.0 < 250e9);
     assert_eq!(slot(4, 16).link(256.0, 1.0), Some(2e11));
     // "to support 4, 1Gbps connections on one card ... a PCIe x2 or faster slot": v1 x2 has 4 Gbit/s raw, which headers reduce to 3.4.
@@ -308,7 +308,7 @@ fn state_tables() {
     assert_eq!((ipfw_buckets(16_384), ipfw_buckets(5_000_000)), (256, 65_536));
     // "theoretically the maximum number of states should be about 4M".
     assert_eq!(number(&ipfw_states(Asked::Hash(IPFW_MOST_BUCKETS as f64)).unwrap(), "states"), 4_194_304.0);
-    // Its configuration errs: 65,536, a power of two, was meant by "net.inet.ip.fw.dyn_buckets=65535".
+    // The configuration of 2018 errs: 65,536, a power of two, was meant by "net.inet.ip.fw.dyn_buckets=65535".
     let page = ipfw_states(Asked::States(5e6)).unwrap();
     assert_eq!(number(&page, "buckets"), 65_536.0);
     // Illustration 34: 10,000 and 32,768, 2.5 MB; 10,000,000 and 33,554,432, 2.5 GB: both are 2^20 and 2^30.
@@ -373,7 +373,7 @@ fn bandwidth_delay_products() {
     // tcp_rmem 16777216: 10 Gbit/s up to 13.4 ms, and a 16 MiB window needs scale 9. recvspace 262144: 1 Gbit/s up to 2.1 ms.
     assert!(printed(reach(1e10, 16_777_216.0), "13.4") && printed(reach(1e9, 262_144.0), "2.1"));
     assert_eq!((window_scale(16_777_216.0), window_scale(262_144.0)), (Some(9), Some(3)));
-    // Its traceroute to Australia takes 240 ms: 64 KiB without scaling (rfc1323=0) are 2.2 Mbit/s, 16 MiB 559 Mbit/s.
+    // The guide's traceroute to Australia takes 240 ms: 64 KiB without scaling (rfc1323=0) are 2.2 Mbit/s, 16 MiB 559 Mbit/s.
     assert!(printed(rate(65_535.0, 240.0) / 1e6, "2.2") && printed(rate(16_777_216.0, 240.0) / 1e6, "559"));
     assert_eq!(bdp_bytes(1e9, 240e6), 30e6);
     // "ALTq ... a 32bit int and thus can not support values over 2^32 or 4294Mb (4.29Gb)".
