@@ -60,9 +60,9 @@ pub struct Case<'a> {
     pub records: Records<'a>,
     /// The slot.
     pub slot: &'a Slot,
-    /// Its figures.
+    /// Figures of the slot.
     pub row: &'a Row,
-    /// Its valid trials.
+    /// Valid trials of the slot.
     pub trials: Vec<&'a TrialRecord>,
     /// How its DUT was configured, or why that is not known.
     configuration: Result<Configuration, String>,
@@ -79,7 +79,7 @@ pub(crate) struct Spent {
     error: f64,
     /// Nanoseconds of a frame; `None` where frames have no cost, because they were paced.
     ns: Option<f64>,
-    /// Those of the functions that were seen, with their shares, the largest first.
+    /// Functions that were seen, with their shares, the largest first.
     functions: Vec<(String, f64)>,
 }
 
@@ -125,7 +125,7 @@ impl Case<'_> {
     /// The stacks of its profile.
     ///
     /// # Errors
-    /// It was not profiled, or no sample was taken.
+    /// The slot was not profiled, or no sample was taken.
     pub(crate) fn profile(&self) -> Result<&Profile, String> {
         let profile =
             self.records.stacks.get(&self.slot.id).ok_or("the slot was not profiled (--profile)")?;
@@ -140,7 +140,7 @@ impl Case<'_> {
     /// How the DUT was configured.
     ///
     /// # Errors
-    /// It was not asked.
+    /// The DUT was not asked.
     pub(crate) fn configuration(&self) -> Result<&Configuration, String> {
         self.configuration.as_ref().map_err(Clone::clone)
     }
@@ -177,7 +177,7 @@ impl Case<'_> {
         card.ok_or_else(|| "the DUT's answers do not show its interface".into())
     }
 
-    /// The same if it is a card of hardware; `None` for a virtual interface.
+    /// The interface that frames come in by, if it is a card of hardware; `None` for a virtual interface.
     ///
     /// # Errors
     /// The DUT was not asked, or did not answer.
@@ -212,7 +212,7 @@ impl Case<'_> {
         (self.row.ns_per_frame > 0.0 && self.slot.asked_fps.is_none()).then_some(self.row.ns_per_frame)
     }
 
-    /// What was seen of the kernel in trials beside the others; `None` where it was not profiled.
+    /// Observations of the kernel in trials beside the others; `None` where it was not profiled.
     pub(crate) fn looked(&self) -> Option<&SlotProfile> {
         self.records.summary.profiles.iter().find(|profile| profile.slot == self.slot.id)
     }
@@ -236,7 +236,7 @@ impl Case<'_> {
     /// The time in these functions and in all that they call. A name that ends in `*` is the beginning of names.
     ///
     /// # Errors
-    /// It was not profiled.
+    /// The slot was not profiled.
     pub(crate) fn spent(&self, functions: &[&str]) -> Result<Spent, String> {
         let profile = self.profile()?;
         let (mut inside, all) = (0u64, self.samples());

@@ -18,7 +18,7 @@ pub struct Difference {
     pub frame_ns: [f64; 2],
     /// Nanoseconds that a frame takes longer, by the ratio of the rates, with its interval.
     pub measured_ns: Estimate,
-    /// The same in the sampled trials, with the interval of Welch's test of their rates. `n`: trials of both slots. The sum of
+    /// The difference in the sampled trials, with the interval of Welch's test of their rates. `n`: trials of both slots. The sum of
     /// the stages.
     pub sampled_ns: Estimate,
     /// The measured difference without that of the sampled trials. Half of its interval is the root of the sum of the squares of
@@ -41,7 +41,7 @@ pub struct Difference {
 pub struct Locks {
     /// All waits.
     pub all: Part,
-    /// Those of the functions that wanted a lock, in the same order.
+    /// Waits of the functions that wanted a lock, in the same order.
     pub functions: Vec<Part>,
 }
 

@@ -13,7 +13,7 @@ use linerate_measure::record::{
 };
 use linerate_profile::Profile;
 
-/// What a DUT without a cause does all the time.
+/// Stacks of a DUT without a cause.
 const FORWARDING: &str = "ithread_loop;iflib_rxeof;ether_input;ip_tryforward 700\n";
 
 /// Explains a campaign of one slot on hosts.
@@ -21,7 +21,7 @@ fn explained(cpus: &[CpuShare], folded: &str) -> Explanation {
     counted(cpus, folded, &[])
 }
 
-/// The same, with counters of the DUT in each trial of a million frames.
+/// Explains such a campaign, with counters of the DUT in each trial of a million frames.
 fn counted(cpus: &[CpuShare], folded: &str, counters: &[(&str, u64)]) -> Explanation {
     let mut made = Made::new(&[1e6], |_, trials| {
         for trial in trials {

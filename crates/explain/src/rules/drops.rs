@@ -45,7 +45,7 @@ const REASONS: [(&str, &str, &str, Try); 13] = [
     ("XDP", "an XDP program drops them", "ip link set IF xdp off", Try::InLab("for dev in {in} {out}; do ip link set $dev xdp off; done")),
 ];
 
-/// The same for FreeBSD. Without a route, both are counted.
+/// The reasons of FreeBSD. Without a route, both are counted.
 const OF_FREEBSD: [(&str, &str, &str, Try); 2] = [
     ("s_noroute", "there is no route to their destination", "route add -net NETWORK GATEWAY", MISSING_ROUTE),
     ("s_cantforward", "the DUT does not forward, or their destination is not for it", "sysctl net.inet.ip.forwarding=1", Try::Sysctls(&[("net.inet.ip.forwarding", 1), ("net.inet6.ip6.forwarding", 1)])),

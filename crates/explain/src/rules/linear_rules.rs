@@ -17,7 +17,7 @@ pub(super) fn examine(case: &Case<'_>) -> Examined {
         let longest = longest.max_by_key(|(_, chain)| chain.rules).filter(|(_, chain)| chain.rules >= MANY);
         longest.map(|(set, chain)| format!("{}: the chain {} has {} rules, {} of them with a set or a map", set.filter, chain.name, chain.rules, chain.lookups))
     });
-    // What a rule logs is a cause of its own, and so is waiting for a lock.
+    // Logging by a rule is a cause of its own, and so is waiting for a lock.
     let others: Vec<&str> = logging::FUNCTIONS.into_iter().chain(locks::SLOW_PATHS).collect();
     let others = case.spent(&others);
     let spent = case.spent(&["nft_do_chain", "ipt_do_table", "ip6t_do_table", "ipfw_chk", "pf_test_rule", "ipf_check", "fr_check"]).and_then(|spent| Ok(spent.without(&others?)));
