@@ -10,9 +10,9 @@ const KEY_LINES: usize = 8;
 /// A distribution.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Distribution {
-    /// Its key in the aggregation: the lines above it.
+    /// Key in the aggregation: the lines above the distribution.
     pub name: String,
-    /// Its ranges, in the order of their values.
+    /// Ranges, in the order of their values.
     pub ranges: Vec<Range>,
 }
 

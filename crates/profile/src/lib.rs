@@ -129,7 +129,7 @@ pub struct Difference {
     pub name: String,
     /// Share of samples in the function itself, 0..1: before and after.
     pub own: [f64; 2],
-    /// The same with the functions that it called.
+    /// Share with the functions that it called.
     pub with_called: [f64; 2],
 }
 
@@ -177,7 +177,7 @@ impl Profile {
         self.stacks.iter().map(|(stack, samples)| format!("{stack} {samples}")).collect()
     }
 
-    /// The same stacks without the functions at their inner end for which `left_out` is true; at least one function stays.
+    /// The stacks without the functions at their inner end for which `left_out` is true; at least one function stays.
     pub fn without_inner(&self, left_out: impl Fn(&str) -> bool) -> Profile {
         let mut outer = Profile::default();
         for (mut stack, samples) in self.stacks.iter().map(|(stack, samples)| (stack.as_str(), *samples)) {

@@ -10,7 +10,7 @@ const MOST: usize = 256;
 /// The waits of an event: `Adaptive mutex spin`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LockEvent {
-    /// Its name; `event 7` where the output has its number only.
+    /// Name of the event; `event 7` where the output has its number only.
     pub name: String,
     /// Time that was observed, in seconds, where the output has it.
     pub seconds: Option<f64>,
