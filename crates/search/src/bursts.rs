@@ -25,7 +25,7 @@ impl Bursts {
         Bursts { most: most.max(1), width, retries, low: 0, high: None, lossy: 0 }
     }
 
-    /// The same search from its beginning, with bursts of up to `most` frames.
+    /// This search from its beginning, with bursts of up to `most` frames.
     pub fn up_to(&self, most: u64) -> Bursts {
         Bursts::new(most, self.width, self.retries)
     }

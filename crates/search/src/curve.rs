@@ -23,7 +23,7 @@ impl Curve {
         Curve { max, step: step.clamp(*STEPS.start(), *STEPS.end()), duration_ns, made: 0, good: 0 }
     }
 
-    /// The same curve from another load downwards.
+    /// This curve from another load downwards.
     pub fn from(&self, max: f64) -> Curve {
         Curve::new(max, self.step, self.duration_ns)
     }
@@ -32,7 +32,7 @@ impl Curve {
 impl Search for Curve {
     fn next(&mut self) -> Option<Request> {
         let share = 1.0 - f64::from(self.made) * self.step;
-        // What is left of a step that divides the whole is a rounding error.
+        // The rest of a step that divides the whole is a rounding error.
         (self.good < 2 && share > self.step / 2.0)
             .then_some(Request { load: self.max * share, duration_ns: self.duration_ns })
     }

@@ -150,7 +150,7 @@ impl Search for Mlr {
 #[derive(Debug, Clone, Copy)]
 struct Target {
     goal: Goal,
-    /// Its width, in steps.
+    /// Width of the goal, in steps.
     width: i64,
 }
 

@@ -54,9 +54,9 @@ enum Model {
     Hard,
     /// Each trial has a capacity up to 2 % smaller.
     Spread,
-    /// It stands still for up to 10 ms, in this share of the slots.
+    /// The system stands still for up to 10 ms, in this share of the slots.
     Stalls(f64),
-    /// Its capacity changes to 0.8 of it and back, in a fiftieth of the slots.
+    /// The capacity changes to 0.8 of itself and back, in a fiftieth of the slots.
     Modes,
     /// Every 100,000th frame, whatever the load.
     Floor,
