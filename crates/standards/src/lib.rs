@@ -65,7 +65,7 @@ pub enum Status {
     Deviation,
     /// A MUST that is not met.
     Violated,
-    /// It does not concern this campaign.
+    /// The requirement does not concern this campaign.
     NotApplicable,
     /// The test was not made, or the records do not show it.
     NotRun,
