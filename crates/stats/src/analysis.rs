@@ -92,7 +92,7 @@ pub struct SetAnalysis {
     /// Median: the mean of the two middle values of an even count. Its interval by order statistics assumes nothing of the
     /// distribution; it is absent for too few values.
     pub median: Option<Estimate>,
-    /// The same with its interval by the bootstrap (BCa).
+    /// The median with its interval by the bootstrap (BCa).
     pub median_bootstrap: Option<Estimate>,
     /// Arithmetic mean.
     pub mean: Option<f64>,

@@ -61,8 +61,8 @@ const MOST_POINTS: usize = 200;
 pub struct Point {
     /// A rate, time or ratio: positive. Other values are replaced by the smallest positive one.
     pub value: f64,
-    /// Its own relative standard error, from the runs that it sums up; 0 where it is not known. Where it exceeds the noise
-    /// between points, this point counts for less.
+    /// Relative standard error of the point itself, from the runs that it sums up; 0 where it is not known. Where it exceeds
+    /// the noise between points, this point counts for less.
     pub error: f64,
 }
 

@@ -51,7 +51,7 @@ impl Estimate {
         Some(Estimate { median, low, high, n })
     }
 
-    /// The same under an increasing function.
+    /// The estimate under an increasing function.
     #[must_use]
     pub fn map(self, f: impl Fn(f64) -> f64) -> Estimate {
         Estimate { median: f(self.median), low: self.low.map(&f), high: self.high.map(&f), ..self }
@@ -123,10 +123,10 @@ fn ln_choose(n: usize, k: usize) -> f64 {
 
 /// The median with a distribution-free interval of at least the given confidence (0.95, say).
 ///
-/// It lies between two order statistics: the narrowest symmetric pair that encloses the median with that confidence by the
-/// binomial distribution (Conover, "Practical Nonparametric Statistics", the sign test turned round). It assumes independent
-/// values, and nothing of their distribution: two modes and outliers are fine. Fewer than 6 values cannot give 95 %: then
-/// there is no interval.
+/// The interval lies between two order statistics: the narrowest symmetric pair that encloses the median with that
+/// confidence by the binomial distribution (Conover, "Practical Nonparametric Statistics", the sign test turned round). It
+/// assumes independent values, and nothing of their distribution: two modes and outliers are fine. Fewer than 6 values cannot
+/// give 95 %: then there is no interval.
 ///
 /// `None` when there are no values.
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Estimate> {

@@ -49,11 +49,11 @@ pub struct Outliers {
 /// A value far from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Outlier {
-    /// Its place in the order of the runs, from 1.
+    /// Place of the value in the order of the runs, from 1.
     pub point: usize,
     /// The value.
     pub value: f64,
-    /// Its distance from the median in standard deviations, these estimated from the middle of the data; signed.
+    /// Distance from the median in standard deviations, these estimated from the middle of the data; signed.
     pub score: f64,
 }
 

@@ -82,7 +82,7 @@ impl Discrete {
 
 /// Null distribution of Mann and Whitney's U of `n` and `m` values without ties, over 0..=n*m.
 ///
-/// Its generating function is the Gaussian binomial coefficient (Mann & Whitney 1947; Andrews, "The Theory of
+/// The generating function is the Gaussian binomial coefficient (Mann & Whitney 1947; Andrews, "The Theory of
 /// Partitions", chapter 3), built factor by factor (1 - q^(m+i)) / (1 - q^i). The lower half is computed, in which no
 /// digits are lost, and mirrored.
 pub fn mann_whitney_null(n: usize, m: usize) -> Discrete {
@@ -287,7 +287,7 @@ pub(super) fn cut_of_pairs(n: usize, m: usize, alpha: f64) -> u64 {
     cut(exact.then(|| mann_whitney_null(n, m)), u_moments(n, m, 0), alpha)
 }
 
-/// The same for the means of pairs of differences.
+/// [`cut_of_pairs`] for the means of pairs of differences.
 pub(super) fn cut_of_means(n: usize, alpha: f64) -> u64 {
     let exact = n <= EXACT_DIFFERENCES;
     cut(exact.then(|| coin_sum_null(&(1..=n as u64).collect::<Vec<_>>())), w_moments(n), alpha)

@@ -34,7 +34,7 @@ pub fn draw(n: usize, shape: Shape, random: &mut SplitMix64) -> Vec<f64> {
     (0..n).map(|_| shape(random)).collect()
 }
 
-/// The same in ascending order.
+/// Values in ascending order.
 pub fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_unstable_by(f64::total_cmp);
     values

@@ -11,7 +11,7 @@ use serde::Serialize;
 pub struct Reach {
     /// The smallest difference that it shows with the given power, in the values' unit.
     pub smallest_difference: f64,
-    /// The same in percent of the first set.
+    /// The smallest difference in percent of the first set.
     pub smallest_percent: Option<f64>,
     /// The chance to find it.
     pub power: f64,
@@ -24,7 +24,7 @@ pub struct Reach {
 pub struct ValuesNeeded {
     /// The difference, in the values' unit.
     pub difference: f64,
-    /// The same in percent of the first set.
+    /// The difference in percent of the first set.
     pub percent: Option<f64>,
     /// Whether it is the difference that was observed, rather than one asked for.
     pub observed: bool,

@@ -30,9 +30,9 @@ const LEAST_PENALTY: f64 = 1.5;
 /// often: with a count of cuts alone, the ends would decide what is rare, and hide clear changes elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
-    /// Its cuts: is there one more?
+    /// The cuts: is there one more?
     Cuts,
-    /// Its levels, which are one more than its cuts: is there any?
+    /// The levels, which are one more than the cuts: is there any?
     Levels,
 }
 
@@ -54,7 +54,7 @@ pub struct Partitioner {
     levels: usize,
     /// Least cost of the points so far with the last level being l and older than one point, and where that level began.
     settled: Vec<(f64, usize)>,
-    /// The same for a level that began with the last point.
+    /// Least cost of the points so far with a last level that began with the last point.
     fresh: Vec<f64>,
     /// came[t]: where the last level before t began, if there is a cut at t.
     came: Vec<usize>,

@@ -23,7 +23,7 @@ impl Era {
     /// All of them, the oldest first.
     pub const ALL: [Era; 4] = [Era::Old, Era::Mid, Era::Fb11, Era::New];
 
-    /// Its name on the command line.
+    /// Name of the era on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Era::Old => "old",
@@ -140,7 +140,7 @@ pub struct Summary {
     pub avg: f64,
     /// Standard deviation, with n - 1.
     pub stddev: f64,
-    /// Its square.
+    /// Square of the standard deviation.
     pub variance: f64,
 }
 
@@ -158,12 +158,12 @@ impl Dataset {
         Dataset { name: name.into(), sorted, sum, sum_squares, squares_around }
     }
 
-    /// Its name: a file's, usually.
+    /// Name of the set: a file's, usually.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its points, the smallest first.
+    /// Points of the set, the smallest first.
     pub fn sorted(&self) -> &[f64] {
         &self.sorted
     }

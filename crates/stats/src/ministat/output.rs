@@ -61,7 +61,7 @@ pub fn block(sets: &[Dataset], options: &Options) -> String {
 /// [`block`], line by line: the plot of many points in few places is far larger than the points.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_block(out: &mut impl Write, sets: &[Dataset], options: &Options) -> Result {
     let summaries: Vec<Summary> = sets.iter().map(|set| set.summary(options.era)).collect();
     if options.headings {
