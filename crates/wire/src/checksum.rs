@@ -50,7 +50,7 @@ pub fn finish(sum: u32) -> u16 {
 
 /// The checksum after one 16-bit word went from `old` to `new` (RFC 1624 section 3, equation 3).
 ///
-/// The same as computing it anew, unless all the data have become zero, which no packet header is.
+/// The result is that of computing it anew, unless all the data have become zero, which no packet header is.
 #[inline]
 pub fn update(check: u16, old: u16, new: u16) -> u16 {
     finish(u32::from(!check) + u32::from(!old) + u32::from(new))

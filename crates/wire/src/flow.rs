@@ -169,13 +169,13 @@ impl FlowSpace {
         Ok(Self::over(source, destination, networks, 1)?.with_limit(flows.into()))
     }
 
-    /// The same flows with other ports.
+    /// The flows with other ports.
     #[must_use]
     pub fn with_ports(self, ports: Selection) -> Self {
         FlowSpace { ports, ..self }
     }
 
-    /// The same number of flows with random pairs of addresses, each pair once (RFC 4814, section 4.4). `hosts`: number of addresses, from
+    /// As many flows with random pairs of addresses, each pair once (RFC 4814, section 4.4). `hosts`: number of addresses, from
     /// the first on, among which a source is chosen, and a destination in each network.
     ///
     /// # Errors
@@ -275,7 +275,7 @@ impl FlowSpace {
         self
     }
 
-    /// The same flows from the other end, by the same numbers: answers have these addresses and ports.
+    /// The flows from the other end, by the same numbers: answers have these addresses and ports.
     #[must_use]
     pub fn mirrored(&self) -> FlowSpace {
         FlowSpace { mirrored: !self.mirrored, ..self.clone() }

@@ -39,7 +39,7 @@ pub struct Record {
     pub ts_ns: u64,
     /// Length of the frame on the wire in bytes; `data` may be less.
     pub orig_len: u32,
-    /// Its captured part. Without FCS, as a rule.
+    /// The captured part of the frame, without FCS as a rule.
     pub data: Vec<u8>,
     /// Type of the first header in `data`, as a LINKTYPE number; [`LINKTYPE_ETHERNET`] mostly.
     pub link_type: u32,
@@ -63,7 +63,7 @@ impl<R: Read> Reader<R> {
     /// Reads the file header; the first bytes decide the format. Unbuffered: wrap files in `BufReader`.
     ///
     /// # Errors
-    /// It is no capture, or cut short within the header.
+    /// The data are no capture, or are cut short within the header.
     pub fn new(read: R) -> Result<Self, WireError> {
         let mut input = Input { read, offset: 0, order: ByteOrder::default() };
         let magic: [u8; 4] = input.array("the file header")?;

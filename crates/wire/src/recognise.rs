@@ -9,11 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum Recognised {
     /// A test frame.
     Test {
-        /// Its signature.
+        /// Signature of the frame.
         signature: Signature,
-        /// Its addresses and ports; of ICMP echo, identifier and sequence number.
+        /// Addresses and ports; of ICMP echo, identifier and sequence number.
         flow: Flow,
-        /// Its protocol above IP.
+        /// Protocol above IP.
         transport: Transport,
         /// The identifier of the outermost VLAN tag.
         vlan: Option<u16>,

@@ -105,7 +105,7 @@ impl Traffic {
         Some(Traffic { frame, flows, ipv6: None, ..self.clone() })
     }
 
-    /// The same frames from the other end.
+    /// The frames from the other end.
     #[must_use]
     pub fn mirrored(&self) -> Traffic {
         let second = |of: &Second| Second { flows: of.flows.mirrored(), ..of.clone() };
@@ -128,7 +128,7 @@ impl Traffic {
         if every { 1 } else { self.stamp_every.max(1) }
     }
 
-    /// The same frames with these Ethernet addresses.
+    /// The frames with these Ethernet addresses.
     #[must_use]
     pub fn addressed(&self, source: MacAddr, destination: MacAddr) -> Traffic {
         let frame = FrameSpec { src_mac: source, dst_mac: destination, ..self.frame };
