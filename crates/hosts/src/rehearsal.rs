@@ -21,9 +21,9 @@ pub struct Action {
     pub what: String,
     /// The program with its arguments; empty where none is run.
     pub argv: Vec<String>,
-    /// The same, for people.
+    /// The command line, for people.
     pub command: String,
-    /// Its undoing.
+    /// Undoing of the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
 }

@@ -80,7 +80,7 @@ impl Stamps {
         (since.saturating_mul(passed) / ran.max(1)).saturating_add(before.monotonic_ns.into())
     }
 
-    /// What passed between the readings, by the stamping clock and by CLOCK_MONOTONIC.
+    /// Time that passed between the readings, by the stamping clock and by CLOCK_MONOTONIC.
     fn passed(&self) -> [i128; 2] {
         let [before, after] = self.clock;
         let between = |from: u64, to: u64| i128::from(to) - i128::from(from);

@@ -1,4 +1,4 @@
-//! What other systems print of their counters, for `linerate watch`: the names that drivers give to the counters of their queues, and
+//! Counters as other systems print them, for `linerate watch`: the names that drivers give to the counters of their queues, and
 //! FreeBSD's commands. A host prints a sample as sections, each behind a line `@@ NAME`.
 
 pub mod freebsd;

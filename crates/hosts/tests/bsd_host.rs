@@ -178,7 +178,7 @@ fn pkt_gen_s_faults_are_told() {
     assert_eq!(option.faults[0].kind, FaultKind::BadArgument);
 }
 
-/// What the corpus' router printed, as the sections of a sample.
+/// Output of the corpus' router, as the sections of a sample.
 fn router(file: impl Fn(&str) -> String) -> String {
     let names = [
         ("netstat", "netstat-ibdnW"),

@@ -38,7 +38,7 @@ fn is_equilibrium(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).contains("quilibrium")
 }
 
-/// Those that read lines or documents of others.
+/// Backends that read lines or documents of other programs.
 const PROGRAMS: [Backend; 4] = [Backend::PktGen, Backend::Iperf3, Backend::Netperf, Backend::Trafgen];
 
 fn report(tool: Backend, side: Side, bytes: &[u8], pieces: usize) -> Report {

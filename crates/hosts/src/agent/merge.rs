@@ -43,7 +43,7 @@ impl Series {
         Series::new(seconds.map(|ns| (ns, until(ns))).chain([(to_ns, frames)]))
     }
 
-    /// The same moments, scaled to this number of frames in all.
+    /// The counts at the same moments, scaled to this number of frames in all.
     pub fn scaled(&self, to: u64) -> Series {
         let of = u128::from(self.0.last().map_or(0, |p| p.1)).max(1);
         let scale = |n: u64| (u128::from(n) * u128::from(to) / of) as u64;

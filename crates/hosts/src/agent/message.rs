@@ -57,7 +57,7 @@ pub enum Reply {
     Heartbeat {},
     /// When the question was read, and when the answer was written.
     Time { heard_ns: u64, answered_ns: u64 },
-    /// It is done; of a go: it will start.
+    /// The order is done; of a go: it will start.
     Done {},
     /// A port is there, and what sends or counts, with the reason if that is not the fastest.
     Prepared { backend: Backend, why: Option<String> },
@@ -73,7 +73,7 @@ pub enum Reply {
     Stamps { ports: BTreeMap<String, Stamps> },
     /// The last message; with the reason if it was not requested.
     Goodbye { why: Option<String> },
-    /// It could not be done.
+    /// The order could not be carried out.
     Error(Fault),
 }
 
@@ -126,7 +126,7 @@ pub fn encode<M: Serialize>(id: u64, message: &M) -> Vec<u8> {
 /// Reads a line.
 ///
 /// # Errors
-/// It is not a message, or an unknown one; with the number for the answer, if it has one.
+/// The line is not a message, or an unknown one; with the number for the answer, if it has one.
 pub fn decode<M: DeserializeOwned>(line: &[u8]) -> Result<(u64, M), (u64, Fault)> {
     let malformed = |id, why: String| (id, Fault::malformed(why));
     if line.len() > LONGEST {
@@ -243,18 +243,18 @@ fn without_return(line: &[u8]) -> &[u8] {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// It sends.
+    /// The port sends.
     Generator(Box<Traffic>),
-    /// It counts.
+    /// The port counts.
     Receiver(Filter),
 }
 
 /// A port that is wanted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Port {
-    /// Its name from now on; it replaces a port of the same name.
+    /// Name from now on; the port replaces one of the same name.
     pub name: String,
-    /// Its interface.
+    /// Interface of the port.
     pub interface: String,
     /// Whether the user has said that this interface leads to nothing but the lab (RFC 6815).
     pub isolated: bool,

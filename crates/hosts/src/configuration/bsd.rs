@@ -182,7 +182,7 @@ impl Configuration {
             |(name, _): &(&String, &String)| MITIGATIONS.iter().any(|part| name.starts_with(part));
         machine.mitigations =
             found.iter().filter(is_mitigation).map(|(name, value)| (name.clone(), value.clone())).collect();
-        // Those of pf come from pfctl; without it, the dynamic rules of ipfw.
+        // The numbers of pf come from pfctl; without it, the dynamic rules of ipfw.
         let dynamic = ConnectionTable {
             entries: number("net.inet.ip.fw.dyn_count"),
             most: number("net.inet.ip.fw.dyn_max"),

@@ -115,13 +115,13 @@ pub struct Machine {
 #[serde(default)]
 pub struct Cpu {
     pub cpu: u32,
-    /// Its socket.
+    /// Socket of the CPU.
     pub socket: Option<u32>,
-    /// Its core in the socket.
+    /// Core in the socket.
     pub core: Option<u32>,
     /// The CPUs of its core, itself included: more than one share it.
     pub siblings: Vec<u32>,
-    /// What chooses its frequency: `performance`, `schedutil`.
+    /// The governor of the frequency: `performance`, `schedutil`.
     pub governor: Option<String>,
     /// Frequency in Hz.
     pub frequency: Option<f64>,
@@ -174,7 +174,7 @@ pub struct Card {
     pub coalescing: BTreeMap<String, String>,
     /// Offloads, by the names of ethtool(8) where it has one: `large-receive-offload`.
     pub features: BTreeMap<String, bool>,
-    /// Those that the driver does not let anybody change.
+    /// Offloads that the driver does not let anybody change.
     pub fixed: Vec<String>,
     /// The fields of a frame that choose its receive queue, by flow type: `udp4` -> `IP SA`, `IP DA`.
     pub hash_fields: BTreeMap<String, Vec<String>>,
@@ -274,7 +274,7 @@ pub struct Link {
     /// The interface below it.
     pub below: Option<String>,
     pub master: Option<String>,
-    /// Its settings, as far as they are plain values: `vlan_filtering`, `nf_call_iptables`.
+    /// Settings, as far as they are plain values: `vlan_filtering`, `nf_call_iptables`.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -427,7 +427,7 @@ impl Configuration {
         }
     }
 
-    /// What files say of a system that was not asked: the offloads of rc.conf.
+    /// Adds what files say of a system that was not asked: the offloads of rc.conf.
     fn as_written(&mut self) {
         if self.system.release.is_none() {
             self.system.release =

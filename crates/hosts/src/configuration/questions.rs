@@ -88,7 +88,7 @@ pub const OF_MACHINE: [&str; 23] = [
     "net.core.bpf_jit_harden",
 ];
 
-/// The same for each interface: the kernel combines them with those of `all` in ways of their own. With slashes, the dot of a name
+/// Settings of each interface: the kernel combines them with those of `all` in ways of their own. With slashes, the dot of a name
 /// is one.
 const OF_INTERFACES: [&str; 6] = [
     "net/ipv4/conf/*/rp_filter",
@@ -279,7 +279,7 @@ const FREEBSD: &str = "-i hw.model hw.ncpu hw.physmem hw.clockrate hw.ibrs_disab
     net.inet.tcp net.inet.udp net.inet6.ip6 net.link.bridge net.link.ifqmaxlen net.link.ether.inet net.link.lagg net.pf net.inet.ipf net.route \
     net.fibs net.bpf.optimize_writers net.bpf.bufsize net.add_addr_allfibs";
 
-/// The same for OpenBSD and NetBSD.
+/// Settings of OpenBSD and NetBSD that bear on forwarding.
 const OPENBSD: &str = "hw.model hw.ncpu hw.ncpuonline hw.physmem hw.vendor hw.smt hw.cpuspeed hw.setperf hw.perfpolicy \
     kern.osrelease kern.clockrate kern.timecounter kern.netlivelocks kern.pool_debug machdep.lidaction net.inet.ip net.inet6.ip6 \
     net.inet.icmp net.inet.tcp net.inet.udp net.inet.carp net.inet.ipcomp net.bpf.bufsize net.pipex kern.bufcachepercent \
@@ -411,7 +411,7 @@ pub(super) fn asked(name: &str) -> bool {
     all.filter(|prefix| prefix.contains('.')).any(|prefix| name.strip_prefix(prefix).is_some_and(whole))
 }
 
-/// The same for Linux.
+/// Whether a setting of Linux is one that is asked for.
 pub(super) fn asked_of_linux(name: &str) -> bool {
     let of_interface = |pattern: &&str| {
         let (before, after) = pattern.split_once('*').unwrap_or_default();

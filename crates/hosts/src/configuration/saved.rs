@@ -292,7 +292,7 @@ impl Saved {
         }
     }
 
-    /// Those of its listing; without one, those with settings of their own.
+    /// Interfaces of the listing; without one, those with settings of their own.
     fn interfaces(&self) -> Vec<String> {
         let answer = |question: &str| {
             self.answers.iter().find(|(known, _)| known == question).map_or("", |(_, text)| text.as_str())
@@ -322,7 +322,7 @@ impl Saved {
                 }
             }
         }
-        // Those with a device; without any, all.
+        // Interfaces with a device; without any, all.
         for with in ["/device/", "/"] {
             for line in lines(answer("interfaces")) {
                 let of = line.strip_prefix("/sys/class/net/").and_then(|rest| rest.split_once(with));

@@ -46,9 +46,9 @@ pub const WAS: &str = "{was}";
 /// A program with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Its name, and its arguments.
+    /// Name of the program, and its arguments.
     pub argv: Vec<String>,
-    /// Its standard input.
+    /// Standard input of the program.
     pub input: Input,
 }
 
@@ -87,7 +87,7 @@ impl Program {
         Program { input, ..self }
     }
 
-    /// The same with the text that was read in its place.
+    /// The program with the text that was read in place of [`WAS`].
     pub fn given(&self, was: &str) -> Program {
         let argv = self.argv.iter().map(|argument| argument.replace(WAS, was)).collect();
         let input = match &self.input {
@@ -185,7 +185,7 @@ pub struct Undoing {
     pub what: String,
     /// The program that puts it back; empty where a reboot does.
     pub argv: Vec<String>,
-    /// Its standard input.
+    /// Standard input of that program.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub input: String,
     /// Whether the change outlives a boot.
@@ -244,9 +244,9 @@ impl Step {
 /// An interface of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its addresses with the lengths of their networks, which move where the variant moves them.
+    /// Addresses with the lengths of their networks, which move where the variant moves them.
     pub addresses: Vec<String>,
     /// The tester's addresses there: next hops of routes that do not name one.
     pub next_hops: Vec<String>,
@@ -269,7 +269,7 @@ impl Port {
 /// The host, as far as its settings must know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Its system.
+    /// System of the host.
     pub system: System,
     /// The interface towards the generator.
     pub inside: Port,

@@ -21,9 +21,9 @@ struct Host {
     next: usize,
     /// The step that the next one waits for.
     foreground: Option<StepId>,
-    /// It was lost in this trial.
+    /// Whether the host was lost in this trial.
     lost: bool,
-    /// It is lost now.
+    /// Whether the host is lost now.
     unreachable: bool,
     cut_short: bool,
     failed_steps: u32,

@@ -54,7 +54,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct Design {
     /// How often the phases are carried out.
     pub trials: u32,
-    /// Those that are carried out, by [`Phase::ALL`]. Without reset nothing is undone.
+    /// Phases that are carried out, by [`Phase::ALL`]. Without reset nothing is undone.
     pub phases: [bool; 4],
     pub hosts: Vec<Host>,
     pub rules: Rules,
@@ -85,11 +85,11 @@ pub struct Step {
 /// Whether and how long a step is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It is waited for. One that takes longer than its limit and [`Rules::margin_ns`] is ended, and has failed.
+    /// The step is waited for. One that takes longer than its limit and [`Rules::margin_ns`] is ended, and has failed.
     Waited { limit_ns: u64 },
-    /// It is waited for and ended at this time exactly, which is no failure.
+    /// The step is waited for and ended at this time exactly, which is no failure.
     Timed { limit_ns: u64 },
-    /// It is not waited for. It is ended at its limit or with the trial, which is no failure.
+    /// The step is not waited for. It is ended at its limit or with the trial, which is no failure.
     Background { limit_ns: Option<u64> },
 }
 
@@ -222,7 +222,7 @@ pub struct StepId {
     /// From 0.
     pub trial: u32,
     pub phase: Phase,
-    /// Its place in the design.
+    /// Place of the host in the design.
     pub host: usize,
     /// Step of that phase, from 0.
     pub step: usize,
@@ -245,7 +245,7 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     pub outcome: Outcome,
-    /// It was lost, or was killed and given up: it may still run.
+    /// Whether the step may still run: it was lost, or was killed and given up.
     pub may_still_run: bool,
     /// When its command began, of a clock that never goes back.
     pub began_ns: u64,
@@ -294,13 +294,13 @@ impl Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It ended by itself.
+    /// The command ended by itself.
     Ended(Status),
-    /// It was ended at its limit.
+    /// The command was ended at its limit.
     TimedOut,
-    /// It was ended because the user wants to stop.
+    /// The command was ended because the user wants to stop.
     Interrupted,
-    /// It was ended because the trial was over for its host: a step in the background, or a host was lost.
+    /// The command was ended because the trial was over for its host: a step in the background, or a host was lost.
     Stopped,
     /// The connection was lost while it ran.
     Lost,
@@ -339,7 +339,7 @@ pub struct Report {
 pub struct Verdict {
     /// Steps that failed.
     pub failed_steps: u32,
-    /// It was lost, or did not obey.
+    /// Whether the host was lost, or did not obey.
     pub lost: bool,
     /// The trial was cut short, by an interrupt or because a host was lost.
     pub cut_short: bool,

@@ -38,7 +38,7 @@ impl Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     Send(Signal),
-    /// It could not be killed: stop waiting for it.
+    /// The command could not be killed: stop waiting for it.
     GiveUp,
 }
 

@@ -63,7 +63,7 @@ fn limits_count_from_when_the_command_begins() {
     assert_eq!(timed.deadline_ns(), Some(73 * S));
     assert_eq!(timed.due(72 * S), None);
     assert_eq!((timed.due(73 * S), timed.due(73 * S)), (Some(Due::Send(Signal::Terminate)), None));
-    // It does not begin again after a request to end.
+    // The limit does not begin again after a request to end.
     timed.begin(74 * S);
     assert_eq!(timed.deadline_ns(), Some(76 * S));
     assert_eq!(timed.outcome(Some(Status::Signal(15))), Outcome::TimedOut);

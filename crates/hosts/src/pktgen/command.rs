@@ -18,7 +18,7 @@ pub struct Command {
 
 /// pkt-gen's options that take a value, by its usage text.
 const PKT_GEN_VALUES: &str = "ifntrlxdsDSabcopTwRXCHPFM";
-/// Those of the archive's `equilibrium`.
+/// Options of the archive's `equilibrium` that take a value.
 const EQUILIBRIUM_VALUES: &str = "dtrlp";
 
 /// The frame length of pkt-gen without -l, in bytes without FCS.

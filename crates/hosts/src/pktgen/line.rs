@@ -47,7 +47,7 @@ pub enum Line<'a> {
     Command(Option<&'a [u8]>, &'a [u8]),
     /// A part of the summary.
     Summary(SummaryLine),
-    /// It crashed, or could not begin: in words, for a reader.
+    /// pkt-gen crashed, or could not begin: in words, for a reader.
     Crash(&'static str),
     /// pkt-gen's own messages: opening, waiting, flushing.
     Message,

@@ -31,13 +31,13 @@ const MOST_PARTS: usize = 16;
 /// The steady part of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steady {
-    /// Its median, frames/s.
+    /// Median, frames/s.
     pub median: f64,
     /// Samples of the log before it.
     pub first: usize,
     /// Samples in it.
     pub samples: usize,
-    /// Its greatest change in mid-run, if it is remarkable.
+    /// Greatest change in mid-run, if it is remarkable.
     pub change: Option<Change>,
 }
 

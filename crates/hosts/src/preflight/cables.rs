@@ -161,7 +161,7 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, out: &mut Findings) {
                         .remedy("see for swapped cables and for two interfaces in one network");
                     continue;
                 }
-                // It can still ask, unless the other side cannot answer: pkt-gen takes all frames from the system that would.
+                // A host can still ask, unless the other side cannot answer: pkt-gen takes all frames from the system that would.
                 None => {
                     (silent, format!("it does not know who has {who}"), format!("no entry for it at {at}"))
                 }

@@ -248,7 +248,7 @@ fn still(tried: &Tried) -> Option<&(String, String)> {
     (answered && unmoved).then_some(&tried.probe.arrives[0])
 }
 
-/// What the frames of a probe show, if it is a problem: its host, and the remedy.
+/// The problem that the frames of a probe show, if any: its host, and the remedy.
 fn problem<'a>(
     tried: &'a Tried,
     still: &[&(String, String)],

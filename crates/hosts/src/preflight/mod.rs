@@ -181,9 +181,9 @@ fn alike(a: IpAddr, b: IpAddr) -> bool {
 /// An interface of a lab file that frames pass.
 #[derive(Debug, Clone)]
 pub struct Port<'a> {
-    /// Its key in the file: `send`, `receive`, `in`, `out`.
+    /// Key in the file: `send`, `receive`, `in`, `out`.
     pub key: &'static str,
-    /// Its entry in the lab file.
+    /// Entry in the lab file.
     pub wanted: &'a LabInterface,
     /// The addresses at the other end of its cable.
     peers: Vec<IpAddr>,

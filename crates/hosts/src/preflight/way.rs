@@ -133,7 +133,7 @@ pub fn ways(lab: &Lab, facts: &BTreeMap<String, Facts>) -> BTreeMap<String, Vec<
     asked
 }
 
-/// Those of an interface that frames can be sent to.
+/// Addresses of an interface that frames can be sent to.
 fn addresses(interface: &Interface) -> impl Iterator<Item = IpAddr> + '_ {
     interface.addresses.iter().map(|a| a.address).filter(|a| !is_link_local(*a))
 }

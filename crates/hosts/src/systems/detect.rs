@@ -15,7 +15,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Its name in records.
+    /// Name in records.
     pub fn name(self) -> &'static str {
         match self {
             Kernel::FreeBsd => "freebsd",

@@ -37,9 +37,9 @@ impl Clock {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pause {
-    /// Those that arrive stop its transmitter.
+    /// Whether pause frames that arrive stop the transmitter.
     pub rx: Option<bool>,
-    /// It sends them when its receiver is full.
+    /// Whether the interface sends pause frames when its receiver is full.
     pub tx: Option<bool>,
     /// Whether it agrees with its neighbour on them.
     pub autoneg: Option<bool>,
@@ -59,11 +59,11 @@ pub struct Interface {
     pub up: bool,
     /// Whether it has a link; `None` where the system does not say: virtual interfaces often do not.
     pub link: Option<bool>,
-    /// Its MTU in bytes.
+    /// MTU in bytes.
     pub mtu: Option<u32>,
     pub mac: Option<MacAddr>,
     pub addresses: Vec<HostAddress>,
-    /// Its medium in the system's words.
+    /// Medium in the system's words.
     pub media: Option<String>,
     /// Bit/s of its link.
     pub speed: Option<f64>,
@@ -76,7 +76,7 @@ pub struct Interface {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
     pub address: IpAddr,
-    /// Its Ethernet address; `None` before an answer.
+    /// Ethernet address; `None` before an answer.
     pub mac: Option<MacAddr>,
     /// The interface that it is behind.
     pub interface: String,
@@ -121,7 +121,7 @@ pub struct Unanswered {
 pub enum Silence {
     /// There is no such program.
     Missing,
-    /// It took too long, and was ended.
+    /// The program took too long, and was ended.
     TooSlow,
 }
 
@@ -178,7 +178,7 @@ impl Facts {
         Facts { system: Some(System::unnamed(kernel.plain())), ..Facts::default() }
     }
 
-    /// Its kernel, where known.
+    /// Kernel of the host, where known.
     pub fn kernel(&self) -> Option<Kernel> {
         self.system.as_ref().map(|s| Kernel::of(s.system))
     }

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 pub struct Signs {
     /// `/sys/hypervisor/type`.
     pub kind: Option<String>,
-    /// Those of the CPU.
+    /// Flags of the CPU.
     pub flags: String,
     /// The machine's maker and name.
     pub maker: String,

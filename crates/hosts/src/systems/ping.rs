@@ -13,7 +13,7 @@ pub const FRAMES: u32 = 10;
 pub struct Replies {
     /// Frames that were sent, and those that were answered; `None` where ping did not come so far.
     pub count: Option<(u32, u32)>,
-    /// Its last line of output.
+    /// Last line of ping's output.
     pub said: String,
 }
 
@@ -29,13 +29,13 @@ pub fn argv(kernel: Kernel, source: IpAddr, to: IpAddr) -> Vec<String> {
         _ => ("ping6", &["-S"]),
     };
     let count = FRAMES.to_string();
-    // Its complaints are part of its output.
+    // Complaints of ping are part of its output.
     let script = ["sh", "-c", "exec \"$@\" 2>&1", "linerate", program, "-n", "-c", &count, "-i", "0.05"];
     let words = script.iter().chain(from).map(|w| (*w).to_string());
     words.chain([source.to_string(), to.to_string()]).collect()
 }
 
-/// Its output: `5 packets transmitted, 5 received, 0% packet loss`, `5 packets transmitted, 5 packets received, ...`.
+/// Replies by ping's output: `5 packets transmitted, 5 received, 0% packet loss`, `5 packets transmitted, 5 packets received, ...`.
 pub fn replies(output: &[u8]) -> Replies {
     let text = bounded(output);
     let first = |part: &str| part.split_ascii_whitespace().next()?.parse::<u32>().ok();

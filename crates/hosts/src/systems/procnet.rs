@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The files below /proc of a network namespace.
 pub const OF_NAMESPACE: [&str; 4] = ["net/snmp", "net/netstat", "net/snmp6", "net/stat/nf_conntrack"];
-/// Those that the machine has once; the kernel counts by CPU in them, for all namespaces together.
+/// Files that the machine has once; the kernel counts by CPU in them, for all namespaces together.
 pub const OF_ALL_NAMESPACES: [&str; 6] = [
     "net/softnet_stat",
     "net/stat/rt_cache",

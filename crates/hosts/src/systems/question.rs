@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// Its system; asked first, with [`Question::Files`] and [`Question::Mounts`]: others depend on it.
+    /// The host's system; asked first, with [`Question::Files`] and [`Question::Mounts`]: others depend on it.
     Uname,
     /// The files that identify appliances.
     Files,

@@ -11,12 +11,12 @@ pub fn bounded(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_BYTES)])
 }
 
-/// Its lines, without those beyond reason.
+/// Lines of a text, without those beyond reason.
 pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().take(10 * MOST_ENTRIES)
 }
 
-/// Its lines of two parts, without the blanks around them: `key: value`, `key=value`.
+/// Lines of two parts, without the blanks around them: `key: value`, `key=value`.
 pub fn pairs(text: &str, separator: char) -> impl Iterator<Item = (&str, &str)> {
     lines(text)
         .filter_map(move |line| line.split_once(separator))

@@ -30,11 +30,11 @@ pub enum FaultKind {
     NoMemory,
     /// A transmit ring did not drain in time. The tool goes on.
     RingStalled,
-    /// It crashed, or was killed.
+    /// The tool crashed, or was killed.
     Crashed,
-    /// Its output cannot be its figures: garbled, cut off, or too much.
+    /// The tool's output cannot be its figures: garbled, cut off, or too much.
     Garbled,
-    /// It ended, and no frame had passed.
+    /// The tool ended, and no frame had passed.
     NoTraffic,
     /// Any other error of the tool.
     Other,
@@ -50,7 +50,7 @@ impl FaultKind {
 /// A fault, with the first message that showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Its kind.
+    /// Kind of the fault.
     pub kind: FaultKind,
     /// The tool's own words, cut at [`LONGEST_MESSAGE`] characters, without control characters.
     pub message: String,

@@ -103,7 +103,7 @@ fn ends(task: &Task) -> Refusable<[IpAddr; 2]> {
     Ok(ends)
 }
 
-/// Its own words, in lower case.
+/// Faults in iperf3's own words, in lower case.
 const FAULTS: &Signs = &[
     (FaultKind::Busy, "server is busy|unable to start listener"),
     (
@@ -160,7 +160,7 @@ impl Parse for Iperf3 {
         report.moves(State::Up);
         let room = (LONGEST_DOCUMENT + 1).saturating_sub(self.document.len());
         self.document.extend_from_slice(&line[..line.len().min(room)]);
-        // It is indented: its last brace stands alone. One that reports an error only may stand on one line.
+        // The document is indented: its last brace stands alone. One that reports an error only may stand on one line.
         if line.starts_with(b"}") || begins && line.ends_with(b"}") {
             self.whole(report);
         }
@@ -179,7 +179,7 @@ fn text(line: &[u8], report: &mut Report) -> bool {
     if line.starts_with(b"Server listening on") {
         report.moves(State::Up);
     } else if memchr::memmem::find(line, b"interrupt - the").is_some() {
-        // It was asked to end, here or there; its document follows.
+        // iperf3 was asked to end, here or there; its document follows.
     } else if line.starts_with(b"iperf3: ") {
         report.fault(kind(line), line);
     } else {

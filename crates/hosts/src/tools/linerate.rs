@@ -57,7 +57,7 @@ fn invocation(task: &Task, command: Words, seconds: u32) -> Invocation {
     Invocation::bounded("INT", task.link_wait_s + 1, task.link_wait_s + seconds + MARGIN_S, command)
 }
 
-/// Its own messages, in lower case; beside those of every tool's system.
+/// Faults in linerate's own messages, in lower case; beside those of every tool's system.
 const FAULTS: &Signs = &[
     (FaultKind::NoInterface, "no interface"),
     (FaultKind::LinkDown, "is down|has no carrier"),

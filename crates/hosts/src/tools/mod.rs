@@ -28,9 +28,9 @@ use std::net::IpAddr;
 /// Which side of the DUT a tool stands at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// It sends.
+    /// The side that sends.
     Generator,
-    /// It counts received frames.
+    /// The side that counts received frames.
     Receiver,
 }
 

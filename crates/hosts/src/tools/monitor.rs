@@ -7,7 +7,7 @@ use linerate_plan::Backend;
 
 /// Parses the output of a tool.
 pub(super) trait Parse: Send {
-    /// Its own messages that are faults.
+    /// The tool's own messages that are faults.
     fn signs(&self) -> &'static Signs;
 
     /// Takes a line; `false` if it has no figures of the tool. `last`: it had no end, because the tool has ended.
@@ -104,9 +104,9 @@ fn take(parser: &mut dyn Parse, line: &[u8], last: bool, report: &mut Report) {
 /// One interval of a tool's own clock, usually a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sample {
-    /// Its end in microseconds, on the tool's clock: pkt-gen's begins anywhere, the others' with the test.
+    /// End in microseconds, on the tool's clock: pkt-gen's begins anywhere, the others' with the test.
     pub end_us: u64,
-    /// Its length in microseconds.
+    /// Length in microseconds.
     pub interval_us: u64,
     /// Frames in it, where the tool counts them.
     pub packets: Option<u64>,
@@ -156,9 +156,9 @@ pub enum State {
     /// Frames that come now are not counted yet: it has said nothing, or waits for its link.
     #[default]
     Starting,
-    /// It is ready, or runs.
+    /// The tool is ready, or runs.
     Up,
-    /// It is through, or gave up: see the faults.
+    /// The tool is through, or gave up: see the faults.
     Over,
 }
 
@@ -169,7 +169,7 @@ pub const MOST_SAMPLES: usize = 90_000;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     pub state: State,
-    /// Its intervals, the first [`MOST_SAMPLES`].
+    /// Intervals, the first [`MOST_SAMPLES`].
     pub samples: Vec<Sample>,
     /// Totals.
     pub totals: Totals,

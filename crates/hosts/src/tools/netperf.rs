@@ -58,7 +58,7 @@ fn one_flow(task: &Task) -> Refusable<[IpAddr; 2]> {
     }
 }
 
-/// Its own words, in lower case.
+/// Faults in netperf's own words, in lower case.
 const FAULTS: &Signs = &[
     (
         FaultKind::NoServer,

@@ -86,7 +86,7 @@ pub struct PktGen {
     summed: bool,
 }
 
-/// Its own messages that are faults, in lower case. Its first words count before the system's, which may follow them.
+/// pkt-gen's own messages that are faults, in lower case. Its first words count before the system's, which may follow them.
 const FAULTS: &Signs = &[
     (FaultKind::RingStalled, "poll error/timeout on queue|poll error on queue"),
     (FaultKind::Crashed, "ioctl error on queue|poll err|poll() error|fd error|ouch, thread"),
@@ -103,7 +103,7 @@ const FAULTS: &Signs = &[
     ),
 ];
 
-/// Its own messages that are no faults although they contain a word of one.
+/// pkt-gen's own messages that are no faults although they contain a word of one.
 const HARMLESS: [&[u8]; 3] = [
     b"Unable to get virtio-net header length",
     b"failed to install ^C handler",

@@ -1,6 +1,6 @@
 //! netsniff-ng's trafgen: command lines, and the totals that it prints at its end.
 //!
-//! Its packet is an argument in its own language. The ranges of a packet (`dinc`) go up together, each for itself: so there are
+//! A packet is an argument in trafgen's own language. Its ranges (`dinc`) go up together, each for itself: so there are
 //! as many flows as the least common multiple of their lengths, all pairs only where those have no common divisor.
 
 use super::fault::{FaultKind, Signs};
@@ -38,7 +38,7 @@ pub fn generator(task: &Task) -> Refusable {
         .option("-b", format!("{:.0}pps", pps.max(1.0)))
         .word(packet);
     let limit_s = task.link_wait_s + task.seconds() + MARGIN_S;
-    // Its processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
+    // trafgen's processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
     Ok(Invocation::bounded("KILL", 2, limit_s, command))
 }
 
@@ -76,7 +76,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Its own words, in lower case.
+/// Faults in trafgen's own words, in lower case.
 const FAULTS: &Signs = &[
     (FaultKind::NoInterface, "no networking device or pcap file|no networking device given"),
     (FaultKind::NotOpened, "failed to open output device"),
@@ -103,7 +103,7 @@ impl Parse for Trafgen {
         let text = text.trim();
         let counted = |label: &str| text.strip_suffix(label).and_then(|n| n.trim_end().parse::<u64>().ok());
         if text.starts_with("Running!") {
-            // It prints nothing more until its end.
+            // trafgen prints nothing more until its end.
             report.moves(State::Up);
         } else if let Some(packets) = counted("packets outgoing") {
             report.says(Totals { packets: Some(packets), ..report.totals });

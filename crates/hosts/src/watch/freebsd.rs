@@ -11,7 +11,7 @@ use linerate_measure::record::RuleCount;
 use linerate_measure::watch::{Interface, Interrupt, Sample, Side, Softnet, Table};
 use std::collections::BTreeMap;
 
-/// What runs once: the names of the drivers' counters. Some of a driver's other values read registers whose reading has effects, or
+/// Commands that run once: the names of the drivers' counters. Some of a driver's other values read registers whose reading has effects, or
 /// fill pages: only counters of frames are asked for.
 pub const BEFORE: &str = r#"
 oids=
@@ -22,7 +22,7 @@ for i in $(ifconfig -l); do
 done
 "#;
 
-/// What runs for each sample.
+/// Commands that run for each sample.
 pub const EACH: &str = r#"
 echo '@@ time'; date +%s.%N
 echo '@@ cpus'; sysctl -n kern.cp_times
@@ -34,7 +34,7 @@ echo '@@ ip'; netstat -s -p ip; netstat -s -p ip6
 echo '@@ pf'; pfctl -si 2>/dev/null && { echo '@@ pflimits'; pfctl -sm; }
 echo '@@ dyn'; sysctl -q net.inet.ip.fw.dyn_count net.inet.ip.fw.dyn_max"#;
 
-/// What runs for some samples: rules.
+/// Commands that run for some samples: rules.
 pub const RULES: &str = r#"
 echo '@@ pfrules'; pfctl -vsr 2>/dev/null
 echo '@@ ipfw'; ipfw -a list 2>/dev/null"#;

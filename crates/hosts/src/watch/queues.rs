@@ -14,7 +14,7 @@ const QUEUES: [&str; 12] =
 const RX: [&str; 8] = ["rx", "rxq", "rxstat", "in", "inpackets", "inoctets", "rcv", "ipackets"];
 const TX: [&str; 8] = ["tx", "txq", "txstat", "out", "outpackets", "outoctets", "xmit", "opackets"];
 
-/// What a counter counts.
+/// Subject of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Packets,
