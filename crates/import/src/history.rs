@@ -70,7 +70,7 @@ struct Entry {
     named: Option<Revision>,
     /// The least and the greatest of its runs.
     range: Option<(f64, f64)>,
-    /// Its place has the revision by uname or by the folder's name.
+    /// Point of the result: its place has the revision by uname or by the folder's name.
     point: Point,
 }
 

@@ -37,9 +37,9 @@ const MOST_PRESETS: usize = 500;
 /// A file of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Its path below the folder, with `/`.
+    /// Path below the folder, with `/`.
     pub path: String,
-    /// Its content.
+    /// Content of the file.
     pub bytes: Vec<u8>,
     /// Whether it may be executed.
     pub executable: bool,
@@ -48,9 +48,9 @@ pub struct File {
 /// Contents of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Folder {
-    /// Its path, for messages.
+    /// Path, for messages.
     pub path: String,
-    /// Its files, in the order of their paths.
+    /// Files, in the order of their paths.
     pub files: Vec<File>,
     /// Files that were not read: path and reason.
     pub unread: Vec<(String, String)>,
@@ -76,9 +76,9 @@ pub struct Source {
 /// A plan that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanFile {
-    /// Its name: `PLAN.toml`.
+    /// Name of the file: `PLAN.toml`.
     pub name: String,
-    /// Its text, without faults.
+    /// Text of the plan, without faults.
     pub text: String,
 }
 

@@ -26,7 +26,7 @@ const MOST_ENTRIES: usize = 900;
 /// A configuration set.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Set {
-    /// Its name, fit for a plan.
+    /// Name, fit for a plan.
     pub(super) name: String,
     /// Whether the others are compared with it.
     pub(super) baseline: bool,

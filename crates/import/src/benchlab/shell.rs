@@ -47,7 +47,7 @@ impl Values {
 
 /// A word as far as it is known.
 struct Word {
-    /// Its value, or the reason why it is unknown.
+    /// Value of the word, or the reason why it is unknown.
     text: Result<String, String>,
     /// Whether there is more in it than literal text.
     computed: bool,
@@ -375,7 +375,7 @@ impl<'t> Shell<'_, 't> {
         word.push(&self.text[start - usize::from(backslash)..self.at]);
     }
 
-    /// What follows a `$`: `NAME`, `{...}`, `(...)`.
+    /// The part behind a `$`: `NAME`, `{...}`, `(...)`.
     fn dollar(&mut self, word: &mut Word, start: usize, depth: usize, quoted: bool) -> Option<()> {
         match self.peek() {
             Some('{') => {

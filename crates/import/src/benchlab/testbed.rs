@@ -266,7 +266,7 @@ impl Reader<'_> {
     fn program(&mut self, variable: &str, command: &Command, host: &mut Host, to: &str) {
         let program = command.program().rsplit('/').next().unwrap_or_default();
         let tool = match program {
-            // It runs pkt-gen itself.
+            // equilibrium runs pkt-gen itself.
             "equilibrium" => Some(Backend::PktGen),
             other => other.parse().ok().filter(|tool: &Backend| tool.capabilities().runs != Runs::Memory),
         };

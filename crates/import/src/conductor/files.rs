@@ -141,7 +141,7 @@ fn path(source: &mut Source<'_>, section: &str, name: &str) -> Option<Value> {
 /// Reads a player's file.
 ///
 /// # Errors
-/// Its faults.
+/// Faults of the file.
 fn player(
     name: &str,
     file: &str,

@@ -23,7 +23,7 @@ pub(super) struct Ini {
 #[derive(Debug, Default)]
 pub(super) struct Section {
     pub(super) name: String,
-    /// Its name in the text.
+    /// Place of the name in the text.
     pub(super) span: Span,
     /// In the order of the file.
     pub(super) entries: Vec<Entry>,
@@ -38,7 +38,7 @@ pub(super) struct Entry {
     pub(super) key_span: Span,
     /// The lines of the value, without the blanks around them, joined by line breaks.
     pub(super) value: String,
-    /// Its first line; where that is blank, the key.
+    /// First line of the value; where that is blank, the key.
     pub(super) value_span: Span,
     /// Blank lines that belong to the value if another line of it follows.
     pub(super) blank: usize,

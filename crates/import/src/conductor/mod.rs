@@ -63,9 +63,9 @@ pub enum Form {
 /// A host and its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Worker {
-    /// Its name in the main file, in lower case.
+    /// Name in the main file, in lower case.
     pub name: String,
-    /// Its player's file, as the main file names it.
+    /// The player's file, as the main file names it.
     pub file: String,
     /// The address of its player.
     pub host: String,
@@ -122,7 +122,7 @@ fn by_name<S: Serializer>(phases: &[(Phase, Vec<Step>)], to: S) -> Result<S::Ok,
 /// One command of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Its key, in lower case.
+    /// Key of the step, in lower case.
     #[serde(skip)]
     pub key: String,
     /// The command for the shell.
@@ -131,7 +131,7 @@ pub struct Step {
     pub mode: Mode,
     /// Seconds after which it is ended; `None` for one in the background, which ends with the trial.
     pub limit_s: Option<u32>,
-    /// Its line in the player's file, from 1.
+    /// Line in the player's file, from 1.
     #[serde(skip)]
     pub line: usize,
 }
@@ -152,11 +152,11 @@ impl Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// It is waited for; one that takes longer than its limit has failed.
+    /// The step is waited for; one that takes longer than its limit has failed.
     Normal,
-    /// It is started and not waited for.
+    /// The step is started and not waited for.
     Spawn,
-    /// It is waited for, and ended at its limit: that is how long it is to run.
+    /// The step is waited for, and ended at its limit: that is how long it is to run.
     Timeout,
 }
 

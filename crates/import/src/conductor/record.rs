@@ -29,19 +29,19 @@ pub struct Trial {
     pub workers: Vec<WorkerTrial>,
 }
 
-/// Its result on one host.
+/// Result of a trial on one host.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkerTrial {
     /// The worker's name.
     pub name: String,
-    /// Its address in the test.
+    /// The worker's address in the test.
     pub host: String,
     /// Where its steps were run: an ssh destination, a namespace, or this machine.
     pub at: String,
-    /// What became of it.
+    /// Verdict on the worker.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Those that were started, in the order of phases and steps.
+    /// Steps that were started, in the order of phases and steps.
     pub steps: Vec<StepTrial>,
 }
 
@@ -50,27 +50,27 @@ pub struct WorkerTrial {
 pub struct StepTrial {
     /// `startup`, `run`, `collect` or `reset`.
     pub phase: &'static str,
-    /// Its key.
+    /// Key of the step.
     pub key: String,
-    /// Its line in the player's file.
+    /// Line of the step in the player's file.
     pub line: usize,
-    /// Its command, mode and limit.
+    /// Command, mode and limit of the step.
     #[serde(flatten)]
     pub step: Step,
     pub outcome: Fate,
-    /// Its exit status, if it ended by itself. A shell returns 128 plus the number of the signal that ended a command.
+    /// Exit status of the command, if it ended by itself. A shell returns 128 plus the number of the signal that ended a command.
     pub exit_status: Option<i32>,
     /// The signal that its exit status may stand for: a command may also end with 129 to 159 itself.
     pub signal: Option<i32>,
     /// Whether this counts as a failure.
     pub failed: bool,
-    /// It did not end on request.
+    /// Whether the step may still run: it did not end on request.
     pub may_still_run: bool,
     /// When it was started, in seconds since the trial's beginning.
     pub began_s: f64,
     /// Seconds that it took.
     pub took_s: f64,
-    /// Its standard output and standard error, with a line in place of an omitted middle. Bytes that are not UTF-8 are replaced.
+    /// Standard output and standard error, with a line in place of an omitted middle. Bytes that are not UTF-8 are replaced.
     pub output: String,
     /// Bytes that it wrote.
     pub output_bytes: u64,
@@ -82,13 +82,13 @@ pub struct StepTrial {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
-    /// It ended by itself.
+    /// The step ended by itself.
     Ended,
-    /// It was ended at its limit.
+    /// The step was ended at its limit.
     TimedOut,
-    /// It was ended because the user stopped the test.
+    /// The step was ended because the user stopped the test.
     Interrupted,
-    /// It ran in the background, and was ended with the trial.
+    /// The step ran in the background, and was ended with the trial.
     Stopped,
     /// The connection was lost while it ran.
     Lost,

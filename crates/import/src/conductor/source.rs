@@ -25,7 +25,7 @@ impl<'a> Source<'a> {
     /// Reads the sections of a file.
     ///
     /// # Errors
-    /// It is too long, or no text.
+    /// The file is too long, or no text.
     pub(super) fn new(file: &'a str, bytes: &'a [u8], budget: &'a mut usize) -> Result<Self, Diagnostic> {
         let text = linerate_plan::text(bytes, "a file of Conductor", "is it another file?");
         let text = text.map_err(|fault| fault.of(file))?;
@@ -119,7 +119,7 @@ impl<'a> Source<'a> {
         found
     }
 
-    /// The same, of a key that has to be there.
+    /// The value of a key that has to be there.
     pub(super) fn need(&mut self, name: &str, key: &str, known: &[&str], example: &str) -> Option<Value> {
         let section = self.ini.section(name)?;
         if section.get(key).is_some() || self.ini.defaults().get(key).is_some() {

@@ -19,7 +19,7 @@ pub enum Kind {
     Equilibrium,
     /// A table over sets.
     Series,
-    /// What a tool printed in a test of the netperf collection (`<topic>/Results/<series>/<file>`, `<topic>/Tests/<test>/<file>`),
+    /// Output of a tool in a test of the netperf collection (`<topic>/Results/<series>/<file>`, `<topic>/Tests/<test>/<file>`),
     /// without any layout of its own.
     Printed,
     /// A part of a test of Conductor.
@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in lists and records.
+    /// Name in lists and records.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Receiver => "receiver",
@@ -208,7 +208,7 @@ impl KnownSets {
 pub struct Place {
     /// The DUT as the archive names it: `Xeon_E5-2650_8Cores`.
     pub machine: Option<String>,
-    /// Its network card: `Chelsio_T540-CR`.
+    /// Network card: `Chelsio_T540-CR`.
     pub card: Option<String>,
     /// The topic: `firewalls`, `hw.ix.num_queues`.
     pub topic: Option<String>,

@@ -119,7 +119,7 @@ impl Received {
         let mut odd = Odd::new();
         let main_thread = Finder::new(b"main_thread");
         let mut see = |number: u64, line: &[u8], parsed: &Line<'_>| match parsed {
-            // Its rate is the fourth field.
+            // The rate of a sample is the fourth field.
             Line::Sample(_) => {}
             _ => odd.extend(fourth_field(line, &main_thread).map(|field| (number, field))),
         };

@@ -74,7 +74,7 @@ pub struct ResultDirectory {
 /// Runs of one configuration, and the medians published for them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Set {
-    /// Its part of the records: name, published medians, whether these agree, facts (see [`facts`]), problems.
+    /// The set's part of the records: name, published medians, whether these agree, facts (see [`facts`]), problems.
     #[serde(flatten)]
     pub slot: ImportedSlot,
     /// Image of the system under test, or its source revision.
@@ -112,11 +112,11 @@ pub mod facts {
     pub const RELEASE: &str = "release";
     /// When the kernel was built, as `uname` has it.
     pub const BUILT: &str = "built";
-    /// The same, RFC 3339, UTC, if it could be read.
+    /// Time of the build, RFC 3339, UTC, if it could be read.
     pub const BUILT_UTC: &str = "built_utc";
     /// Beginning of the set, as `.info` has it.
     pub const START: &str = "start";
-    /// The same, RFC 3339, UTC, if it could be read.
+    /// Beginning of the set, RFC 3339, UTC, if it could be read.
     pub const START_UTC: &str = "start_utc";
     /// End of the set, as `.info` has it.
     pub const END: &str = "end";
@@ -131,7 +131,7 @@ pub mod facts {
 /// One run: a receiver's log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Run {
-    /// Its part of the records: the log, its lines and samples, the steady part, problems.
+    /// The run's part of the records: the log, its lines and samples, the steady part, problems.
     #[serde(flatten)]
     pub trial: ImportedTrial,
     /// The archive's figure in frames/s as it prints it (8 significant digits), by the set's rule ([`Rule::Mean`] where

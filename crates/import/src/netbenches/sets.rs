@@ -302,9 +302,9 @@ fn likelier(runs: &[Option<Medians>], published: &[f64]) -> Rule {
 struct Named {
     /// `run 3`, or the log's name where it has no number.
     name: String,
-    /// Its recomputed figure.
+    /// Recomputed figure of the run.
     figure: Option<f64>,
-    /// Its log may be that of a later profiling run of the same name.
+    /// Whether the log may be that of a later profiling run of the same name.
     profiled: bool,
 }
 

@@ -32,12 +32,12 @@ pub struct Mapping {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Its number in the document: `9`.
+    /// Number in the document: `9`.
     pub illustration: String,
     pub caption: String,
     /// Titles of the two columns.
     pub columns: [String; 2],
-    /// Its rows.
+    /// Rows of the table.
     #[serde(rename = "row")]
     pub rows: Vec<TableRow>,
 }
@@ -65,7 +65,7 @@ pub struct TableRow {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
-    /// Its number or place in the document.
+    /// Number or place in the document.
     pub illustration: String,
     pub caption: String,
     /// Files of medians, one for each set; none where no data are known.
@@ -82,7 +82,7 @@ pub struct Block {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
-    /// Its number in the document.
+    /// Number in the document.
     pub illustration: String,
     pub caption: String,
     /// The quantity along a series.
@@ -95,7 +95,7 @@ pub struct Plot {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlotSeries {
-    /// Its name.
+    /// Name of the series.
     pub name: String,
     /// Files of medians relative to the archive, with `{}` where the point's name is to stand.
     pub files: String,
@@ -171,7 +171,7 @@ impl Evidence {
         self.0.get(source).map(Vec::as_slice)
     }
 
-    /// The same, for arithmetic.
+    /// The medians of a file, for arithmetic.
     pub fn set(&self, source: &str) -> Option<Dataset> {
         Some(Dataset::new(source, self.get(source)?.to_vec()))
     }

@@ -28,7 +28,7 @@ pub struct Reproduction {
 pub struct Figure {
     /// Illustration of the document.
     pub illustration: String,
-    /// Its caption.
+    /// Caption of the illustration.
     pub caption: String,
     /// The row: a set-up, a set.
     pub row: String,
@@ -49,9 +49,9 @@ pub struct Figure {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It is the computed one, rounded.
+    /// The printed figure is the computed one, rounded.
     Agrees,
-    /// It is the computed one, with digits cut off where one would have rounded up.
+    /// The printed figure is the computed one, with digits cut off where one would have rounded up.
     Truncated,
     /// The data give another.
     WrongInPrint,
@@ -65,7 +65,7 @@ pub enum State {
 pub struct BlockFound {
     /// Illustration of the document.
     pub illustration: String,
-    /// Its caption.
+    /// Caption of the block.
     pub caption: String,
     /// Generations of ministat whose arithmetic gives every printed number; with data, from the data, otherwise the differences
     /// from the printed rows.
@@ -95,7 +95,7 @@ pub enum PlotText {
 pub struct PlotFound {
     /// Illustration of the document.
     pub illustration: String,
-    /// Its caption.
+    /// Caption of the plot.
     pub caption: String,
     /// The quantity along the axis.
     pub axis: String,
@@ -106,9 +106,9 @@ pub struct PlotFound {
 /// A series of a plot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlotLine {
-    /// Its name.
+    /// Name of the series.
     pub name: String,
-    /// Its points.
+    /// Points of the series.
     pub points: Vec<PlotPoint>,
 }
 
