@@ -87,7 +87,7 @@ impl Object {
 /// The types of this kernel (BTF).
 ///
 /// # Errors
-/// It has none.
+/// The kernel has none.
 pub fn kernel_types() -> Result<&'static Btf, Error> {
     static TYPES: OnceLock<Option<Btf>> = OnceLock::new();
     TYPES.get_or_init(|| Btf::from_sys_fs().ok()).as_ref().ok_or_else(|| {
@@ -97,7 +97,7 @@ pub fn kernel_types() -> Result<&'static Btf, Error> {
     })
 }
 
-/// The same bytes for as long as the process lives, once each: loads differ in a few settings.
+/// A copy of these bytes for as long as the process lives, once each: loads differ in a few settings.
 fn kept(value: &[u8]) -> &'static [u8] {
     static KEPT: Mutex<BTreeSet<&'static [u8]>> = Mutex::new(BTreeSet::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -97,7 +97,7 @@ pub(crate) fn replace(path: &Path, document: &impl serde::Serialize) -> io::Resu
 /// Writes a file in the same way; something else than a regular file, such as a pipe, as it is.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         let mut file = BufWriter::new(OpenOptions::new().write(true).open(path)?);
@@ -163,7 +163,7 @@ pub(crate) fn list(folder: &File, most: usize) -> io::Result<Vec<Entry>> {
     let listed = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))?.take(most);
     let entries = listed.map(|entry| entry.map(|entry| (entry.file_name(), entry.file_type())));
     let mut entries = entries.collect::<io::Result<Vec<Entry>>>()?;
-    // What a bound leaves out does not depend on how the disk lists them.
+    // Sorting comes first: so a bound leaves out the same names however the disk lists them.
     entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     Ok(entries)
 }

@@ -40,7 +40,7 @@ impl<E: Entry> Journal<E> {
     /// Opens a journal, and makes it if there is none; `None` if another process has it.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// The journal cannot be read or written.
     pub fn open(path: &Path) -> Result<Option<Journal<E>>, Error> {
         let open = || -> io::Result<Option<Journal<E>>> {
             let Some(mut file) = lock(path)? else { return Ok(None) };
@@ -68,7 +68,7 @@ impl<E: Entry> Journal<E> {
     /// Adds a change that is about to be made.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The journal cannot be written.
     pub fn write(&mut self, entry: E) -> Result<(), Error> {
         let written = self.file.write_all(line(&entry).as_bytes()).and_then(|()| self.file.sync_data());
         self.writing(written)?;
@@ -79,7 +79,7 @@ impl<E: Entry> Journal<E> {
     /// The change that was written last has been made. Should this be lost, it counts as one that may not have been.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The journal cannot be written.
     pub fn made(&mut self, found: &str) -> Result<(), Error> {
         self.pending.iter_mut().next_back().into_iter().for_each(|last| last.made(found.into()));
         let written = self.file.write_all(line(&found).as_bytes());
@@ -89,7 +89,7 @@ impl<E: Entry> Journal<E> {
     /// Leaves only these changes.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The journal cannot be written.
     pub fn replace(&mut self, pending: Vec<E>) -> Result<(), Error> {
         self.pending = pending;
         let written = self.rewrite();

@@ -198,7 +198,7 @@ impl<E> Reader<'_, E> {
         let largest = kind.largest();
         match kind {
             _ if length <= largest => {}
-            // It may be anything, and large.
+            // An unknown file may be anything, and large.
             Kind::Unknown => return Ok(0),
             _ => return Err(format!("larger than {} MiB, which no such file is: not read", largest >> 20)),
         }

@@ -109,14 +109,14 @@ impl fmt::Debug for Input {
 /// A program to be run.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Its name, looked for in PATH and in the folders of administration tools, or its path.
+    /// Name of the program, looked for in PATH and in the folders of administration tools, or its path.
     pub program: String,
-    /// Its arguments, which no shell interprets.
+    /// Arguments, which no shell interprets.
     pub args: Vec<String>,
     pub input: Input,
     /// The name of its input in its messages, if that is a user's file.
     pub file: Option<String>,
-    /// It is killed when it has run this long.
+    /// The program is killed when it has run this long.
     pub limit: Duration,
     /// Should linerate be killed, it goes on.
     outlives: bool,
@@ -171,7 +171,7 @@ impl Job {
     /// Runs it and returns the beginning of its output, at most 64 KiB. `command` makes it from the program's path (see [`Netns::command`](crate::net::Netns::command)).
     ///
     /// # Errors
-    /// It is not there, fails, takes too long, does not read its input, or `cancelled` became true.
+    /// The program is not there, fails, takes too long, does not read its input, or `cancelled` became true.
     pub fn run(
         &self,
         command: impl FnOnce(&Path) -> Command,
@@ -244,7 +244,7 @@ impl Job {
             }
         };
         if !status.success() {
-            // It has printed the reason, and need not have read all of its input.
+            // The program has printed the reason, and need not have read all of its input.
             let words = stderr.text();
             let said = said(&self.file.as_ref().map_or(words.clone(), |file| told_of(file, &words)));
             return Err(ProcessError::Failed(format!("{name} failed ({status}){said}")));
@@ -264,10 +264,10 @@ pub enum ProcessError {
     /// There is no such program.
     #[error("{0} is not installed{hint}", hint = package(.0))]
     NotInstalled(String),
-    /// It ended with an error.
+    /// The program ended with an error.
     #[error("{0}")]
     Failed(String),
-    /// It could not be started, fed or watched, or it was killed.
+    /// The program could not be started, fed or watched, or it was killed.
     #[error("{0}")]
     Unfinished(String),
 }
@@ -313,7 +313,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
 struct Running {
     child: Child,
     reaped: Option<ExitStatus>,
-    /// Its output and its error output.
+    /// Output and error output of the program.
     outlets: [Outlet; 2],
     /// Whether it has taken its input.
     fed: Option<Receiver<io::Result<()>>>,
@@ -353,7 +353,7 @@ impl Running {
 
     /// Waits a moment for output.
     fn wait(&self) -> io::Result<()> {
-        // It may run on with its output closed.
+        // The program may run on with its output closed.
         pipes::wait(&self.outlets, if self.is_silent() { Duration::from_millis(1) } else { LOOK })
     }
 

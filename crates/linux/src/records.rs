@@ -59,7 +59,7 @@ impl RecordStore {
     /// everything before it stays.
     ///
     /// # Errors
-    /// It is not a record, it cannot be written, or another process is writing it.
+    /// The folder is no record, it cannot be written, or another process is writing it.
     pub fn reopen(directory: &Path) -> Result<(Self, StoredCampaign), Error> {
         read(directory)?; // before anything is opened for writing
         let file = open_trials(directory, OpenOptions::new().create(true))?;
@@ -95,7 +95,7 @@ impl RecordStore {
     /// Writes `campaign.json`, whole or not at all.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write_campaign(&self, campaign: &Campaign) -> Result<(), Error> {
         self.write_document(CAMPAIGN, campaign)
     }
@@ -103,7 +103,7 @@ impl RecordStore {
     /// Writes `host.json`, whole or not at all.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write_host(&self, host: &HostFacts) -> Result<(), Error> {
         self.write_document(HOST, host)
     }
@@ -128,7 +128,7 @@ impl RecordStore {
     /// The facts of slots that were asked. A line that was cut off is taken away.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn facts(&self) -> Result<Vec<SlotFacts>, Error> {
         let (facts, _) = reader::facts(&self.directory)?;
         let path = self.directory.join(FACTS);
@@ -143,7 +143,7 @@ impl RecordStore {
     /// more.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn append_facts(&self, facts: &SlotFacts) -> Result<(), Error> {
         let path = self.directory.join(FACTS);
         let line =
@@ -162,7 +162,7 @@ impl RecordStore {
     /// Writes `summary.json`, whole or not at all.
     ///
     /// # Errors
-    /// It cannot be written. The trials are safe all the same.
+    /// The file cannot be written. The trials are safe all the same.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), Error> {
         self.write_document(SUMMARY, summary)
     }
@@ -198,7 +198,7 @@ impl RecordStore {
 /// Writes a document into a folder, whole or not at all.
 ///
 /// # Errors
-/// It cannot be written.
+/// The document cannot be written.
 pub fn write_document(folder: &Path, name: &str, document: &impl serde::Serialize) -> Result<(), Error> {
     let path = folder.join(name);
     files::replace(&path, document).map_err(failed("write", &path))?;
@@ -253,7 +253,7 @@ impl TrialLog {
     /// Makes the file `explicit`, or `<base>/<UTC time>-<name>.jsonl`.
     ///
     /// # Errors
-    /// It cannot be made, or `explicit` is there already.
+    /// The file cannot be made, or `explicit` is there already.
     pub fn create(base: &Path, name: &str, explicit: Option<&Path>) -> Result<Self, Error> {
         let make = |path: &Path| OpenOptions::new().append(true).create_new(true).open(path);
         let (path, file) = match explicit {
@@ -276,7 +276,7 @@ impl TrialLog {
     /// Puts a trial on the disk. `line`: newline included.
     ///
     /// # Errors
-    /// It cannot be written; those before it are whole.
+    /// The trial cannot be written; those before it are whole.
     pub fn write(&mut self, trial: u64, line: &str) -> Result<(), Error> {
         self.append(trial, line)?;
         self.sync(trial)
@@ -334,7 +334,7 @@ impl ImportStore {
     /// Makes the folder, which must be new or empty.
     ///
     /// # Errors
-    /// It cannot be made, or has something in it.
+    /// The folder cannot be made, or has something in it.
     pub fn create(directory: &Path) -> Result<Self, Error> {
         let made = !directory.exists();
         Ok(ImportStore { directory: make_empty(directory)?, made })

@@ -20,7 +20,7 @@ const MARK_TEXT: &[u8] =
 pub struct SiteFolder {
     path: PathBuf,
     root: File,
-    /// Its folders by name, each once it has been made.
+    /// Folders of the site by name, each once it has been made.
     folders: Vec<(&'static str, File)>,
     allowed: &'static [&'static str],
 }
@@ -30,7 +30,7 @@ impl SiteFolder {
     /// in `folders`. Other files stay.
     ///
     /// # Errors
-    /// It cannot be made, or holds files and is no site.
+    /// The folder cannot be made, or holds files and is no site.
     pub fn create(path: &Path, files: &[&str], folders: &'static [&'static str]) -> Result<Self, Error> {
         let shown = path.display();
         fs::create_dir_all(path).doing(format_args!("make the folder {shown}"))?;
@@ -73,7 +73,7 @@ impl SiteFolder {
     /// Writes a file: `NAME`, or `FOLDER/NAME` with one of its folders.
     ///
     /// # Errors
-    /// It cannot be written, or its name leads elsewhere.
+    /// The file cannot be written, or its name leads elsewhere.
     pub fn write(&mut self, file: &str, text: &str) -> Result<(), Error> {
         let shown = self.path.join(file);
         let (folder, name) = match file.split_once('/') {

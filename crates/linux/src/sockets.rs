@@ -69,12 +69,12 @@ impl Mapping {
         Ok(Mapping { base, len })
     }
 
-    /// Its first byte.
+    /// First byte of the mapping.
     pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
 
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

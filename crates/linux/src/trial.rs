@@ -17,7 +17,7 @@ pub struct Outcome {
     pub warm_up: Vec<Sample>,
     /// Samples of the window.
     pub samples: Vec<Sample>,
-    /// The same by direction, forward and reverse, if frames went in both.
+    /// Samples of the window by direction, forward and reverse, if frames went in both.
     pub each: [Vec<Sample>; 2],
     /// CLOCK_MONOTONIC, in nanoseconds, of the first frame.
     pub began_ns: u64,

@@ -1,4 +1,4 @@
-//! What this machine is doing: its counters, read again and again, by netlink, ethtool and the files of /proc.
+//! Activity of this machine: its counters, read again and again, by netlink, ethtool and the files of /proc.
 
 pub mod text;
 
@@ -51,7 +51,7 @@ pub struct Reader {
     no_rules: Option<String>,
 }
 
-/// What is remembered of an interface.
+/// Facts about an interface that are remembered.
 #[derive(Debug, Default)]
 struct Card {
     index: u32,

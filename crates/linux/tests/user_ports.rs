@@ -469,7 +469,7 @@ fn packet_socket(ifindex: u32) -> OwnedFd {
     }
 }
 
-/// What the eBPF generator writes is what the definition of the frames says, to the byte.
+/// The eBPF generator writes what the definition of the frames says, to the byte.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn ebpf_frames_are_those_of_user_space_to_the_byte() {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What a bar asks of the median.
+/// The demand of a bar on the median.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wanted {
@@ -49,9 +49,9 @@ impl Wanted {
 /// One bar with what was measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bar {
-    /// What is compared.
+    /// Name of the comparison.
     pub name: String,
-    /// What is asked.
+    /// Demand on the median.
     pub wanted: Wanted,
     /// Unit of the values, with a space in front where one belongs there.
     pub unit: &'static str,

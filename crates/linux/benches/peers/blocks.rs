@@ -11,7 +11,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// A contestant that fails this often in a row is not asked again: each failure may have cost seconds of waiting.
 const PATIENCE: usize = 2;
 
-/// What one contestant reached, block by block.
+/// Rates of one contestant, block by block.
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
     /// Which contest.

@@ -48,7 +48,7 @@ impl Display for Contestant {
     }
 }
 
-/// What all contests with one queue share.
+/// Parts that all contests with one queue share.
 struct Arena<'a> {
     options: &'a Options,
     random: SplitMix64,

@@ -13,7 +13,7 @@ pub const CHILD: &str = "--memory-child";
 /// Flows to set up.
 pub const FLOWS: u32 = 5_000_000;
 
-/// What the child says.
+/// Answer of the child.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Memory {
     /// Peak resident memory, in bytes.
@@ -47,7 +47,7 @@ fn peak() -> Result<u64, Failure> {
 /// Runs the child.
 ///
 /// # Errors
-/// It failed.
+/// The child failed.
 pub fn measure() -> Result<Memory, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command.arg(CHILD).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;

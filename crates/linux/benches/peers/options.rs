@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What `--help` says.
+/// Text of `--help`.
 pub const HELP: &str = "\
 The speed benchmark: linerate against other packet generators and against the machine's limit. Needs root.
 
@@ -18,7 +18,7 @@ Exit status: 0 when every bar that could be measured was met, 1 when one was mis
 /// The contests, in the order they are run.
 pub const CONTESTS: [&str; 7] = ["card", "limit", "threads", "forwarding", "receiver", "pacing", "memory"];
 
-/// What to do.
+/// The task that the arguments ask for.
 pub enum Action {
     /// Print the help.
     Help,
@@ -76,7 +76,7 @@ impl Options {
 /// Reads the arguments; `--bench`, which cargo adds, is ignored.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The fault of the arguments.
 pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Action, String> {
     let mut options = Options { quick: false, json: None, seed: 1, only: Vec::new() };
     let mut arguments = arguments;

@@ -20,7 +20,7 @@ impl Session {
     /// Starts a program, bound to one CPU if asked; what it prints goes to the end of `log`. Its standard input stays open.
     ///
     /// # Errors
-    /// It is not there, or the system has no room for it.
+    /// The program is not there, or the system has no room for it.
     pub fn start(mut command: Command, cpu: Option<u32>, log: &Path) -> io::Result<Session> {
         let out = File::options().create(true).append(true).open(log)?;
         command.stdin(Stdio::piped()).stdout(out.try_clone()?).stderr(out);
@@ -101,7 +101,7 @@ fn lives_in(pid: libc::pid_t) -> Option<u32> {
     (!matches!(state, "Z" | "X")).then_some(session)
 }
 
-/// What a program complained of: the first line that sounds like it, and the last one.
+/// A program's complaint: the first line that sounds like one, and the last one.
 pub fn complaint(log: &Path) -> String {
     let text = fs::read(log).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();

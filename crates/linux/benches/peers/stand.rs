@@ -41,7 +41,7 @@ pub enum Kind {
     Limit,
 }
 
-/// What a slice showed.
+/// Result of a slice.
 #[derive(Debug, Clone, Copy)]
 pub struct Rates {
     /// Frames/s by the generator's own counter.
@@ -261,7 +261,7 @@ pub fn count(receiver: &dyn Port, window: Duration) -> f64 {
     (receiver.frames() - before) as f64 / began.elapsed().as_secs_f64()
 }
 
-/// What a slice needs of a receiver.
+/// The part of a receiver that a slice needs.
 trait Count {
     fn reset(&mut self) -> Result<(), Failure>;
     fn total(&self) -> u64;
@@ -295,7 +295,7 @@ pub fn load(duration: Duration) -> Load {
     Load::lasting(duration)
 }
 
-/// What all receivers here count.
+/// The filter of all receivers here.
 pub fn filter(unsigned: bool) -> Filter {
     Filter { streams: 2, unsigned, ..Filter::of_campaign(CAMPAIGN) }
 }
@@ -305,7 +305,7 @@ fn target(lane: &Lane) -> Target {
     Target { ifindex: lane.generator.index, source, destination }
 }
 
-/// What every frame looks like, but for the signature of ours.
+/// Form of every frame, but for the signature of ours.
 pub fn frame(lane: &Lane) -> FrameSpec {
     let (to, from) = (MacAddr(lane.destination_mac()), MacAddr(lane.generator.mac));
     FrameSpec::new(to, from, Family::V4, Transport::Udp)

@@ -83,7 +83,7 @@ impl Tool {
         (self != Tool::Testpmd).then_some(GENERATOR_CPU)
     }
 
-    /// Its arguments: the best that it can do with one sending thread.
+    /// Arguments of the tool: the best that it can do with one sending thread.
     fn arguments(self, interface: &str, inputs: &Inputs) -> String {
         let Inputs { config, capture, destination } = inputs;
         let (config, capture) = (config.display(), capture.display());
@@ -113,7 +113,7 @@ impl Display for Tool {
     }
 }
 
-/// What a lane's programs read.
+/// Files that a lane's programs read.
 struct Inputs {
     config: PathBuf,
     capture: PathBuf,
@@ -130,7 +130,7 @@ impl Toolbox {
     /// Makes the folder.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The folder cannot be written.
     pub fn new() -> Result<Toolbox, Failure> {
         let folder = std::env::temp_dir().join(format!("linerate-peers-{}", std::process::id()));
         fs::create_dir(&folder).map_err(|e| format!("cannot create {}: {e}", folder.display()))?;
@@ -140,7 +140,7 @@ impl Toolbox {
     /// One slice of a tool on a lane of the testbed, or on its own link where it needs addresses.
     ///
     /// # Errors
-    /// It does not start, or sends nothing; with its own words.
+    /// The tool does not start, or sends nothing; with its own words.
     pub fn slice(
         &mut self,
         tool: Tool,
@@ -199,7 +199,7 @@ impl Toolbox {
         Ok(stand::count(&receiver, window))
     }
 
-    /// The same frames as ours, but for the signature, as trafgen and tcpreplay read them; written once for each lane.
+    /// Our frames, but for the signature, as trafgen and tcpreplay read them; written once for each lane.
     fn inputs(&self, stand: &Testbed, lane: usize) -> Result<Inputs, Failure> {
         let (config, capture) =
             (self.folder.join(format!("lane{lane}.cfg")), self.folder.join(format!("lane{lane}.pcap")));

@@ -37,7 +37,7 @@ impl Ahead {
     /// Gives the session of a process this nice value. `None` if there are no autogroups here: then nice values count between all threads.
     ///
     /// # Errors
-    /// It is not allowed, or sessions share the CPUs by other weights.
+    /// The change is not allowed, or sessions share the CPUs by other weights.
     pub fn of(process: u32, nice: i32) -> Result<Option<Ahead>, Error> {
         Ahead::below(Path::new(DEFAULT_ROOT), process, nice)
     }

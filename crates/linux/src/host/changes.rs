@@ -66,7 +66,7 @@ impl Change {
         Change { file: format!("net/{interface}/stamps"), value: words(stamps), at_least: false }
     }
 
-    /// The same, where a larger number will do as well.
+    /// The change, where a larger number will do as well.
     #[must_use]
     pub fn or_more(self) -> Change {
         Change { at_least: true, ..self }
@@ -188,7 +188,7 @@ impl Host {
     /// Undoes one step; returns what was done, in words, if anything was.
     fn undo(&self, Written { file, old, new, became }: &Written) -> Result<Option<String>, Error> {
         let current = match self.read(file) {
-            // Its module is unloaded, and the setting is removed with it.
+            // The setting's module is unloaded, and the setting is removed with it.
             Err(error) if error.is_missing() => return Ok(None),
             other => other?,
         };

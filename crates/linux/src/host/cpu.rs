@@ -174,10 +174,10 @@ mod tests {
         };
         // A sender had a tenth of its CPU; another linerate, in softirqs and system calls, had the rest.
         assert_eq!(others(later(6, 40, 54, 0), &[task(100, 900, true)]), 90.0);
-        // It was alone: its own time contains softirqs, or not.
+        // A sender was alone: its own time contains softirqs, or not.
         assert_eq!(others(later(0, 40, 60, 0), &[task(1000, 0, true)]), 0.0);
         assert_eq!(others(later(0, 40, 60, 0), &[task(400, 0, true)]), 0.0);
-        // It waited for our other thread.
+        // A sender waited for our other thread.
         assert_eq!(others(later(0, 100, 0, 0), &[task(800, 200, true), task(200, 0, false)]), 0.0);
         // A device's thread waits for frames, and another program makes system calls: beyond chance.
         let system = others(later(10, 80, 0, 10), &[task(200, 0, true)]);

@@ -33,7 +33,7 @@ pub fn way(asked: PathBy) -> (bool, String) {
     }
 }
 
-/// What end hosts with this setup need and this machine lacks, each with the reason; empty if they can be made.
+/// Needs of end hosts with this setup that this machine lacks, each with the reason; empty if they can be made.
 pub fn lacking(setup: &Setup) -> Vec<String> {
     let namespace = match Netns::anonymous() {
         Ok(namespace) => namespace,

@@ -42,7 +42,7 @@ impl Event {
     /// The event of a lane's variant.
     ///
     /// # Errors
-    /// It has none, or none that the embedded lab can carry out.
+    /// The variant has none, or none that the embedded lab can carry out.
     pub fn of(lane: &Lane) -> Result<Event, Error> {
         let name = &lane.setup.name;
         let refused = |why: &str| Error::Refused(format!("no event can befall {name}: {why}"));

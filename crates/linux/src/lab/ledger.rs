@@ -202,7 +202,7 @@ impl Reasons {
 
 const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
 
-/// What a router does with frames to the Ethernet broadcast address.
+/// Place where a router drops frames to the Ethernet broadcast address.
 const NOT_FORWARDED: &str = "DUT: broadcast frames, which are not forwarded";
 
 /// Where frames wait that were steered to another CPU (`netdev_max_backlog`).
@@ -253,7 +253,7 @@ fn reconcile(
             let by_program: u64 = reasons.grown.iter().filter(by_program).map(|(_, n)| n).sum();
             let dropped = grown(|l| l.rx_dropped, &b.inside, &a.inside);
             let ring = grown(tx_dropped, &before.generator, &after.generator);
-            // Those that found a ring full are among its losses.
+            // Broadcast frames that found a ring full are among its losses.
             let unforwarded = (generator.broadcasts - passed).min(inside);
             dropped_inside(&mut account, NOT_FORWARDED.into(), unforwarded, Cause::NotForwarded);
             let inside = inside - unforwarded;

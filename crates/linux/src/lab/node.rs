@@ -39,7 +39,7 @@ const ROUTER_V6: [(&str, &str); 8] = [
 /// A namespace of a lab.
 #[derive(Debug)]
 pub struct Node {
-    /// Its part in a DUT, for names and messages; empty for the one that forwards, and for the tester's.
+    /// Part in a DUT, for names and messages; empty for the one that forwards, and for the tester's.
     pub role: &'static str,
     pub namespace: Netns,
     pub(super) route: Route,

@@ -32,7 +32,7 @@ const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 /// A program that has loaded rules, as the way to remove and count them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Loader {
-    /// Its drops are in the named counter [`DROP_COUNTER`].
+    /// nft. Drops are in the named counter [`DROP_COUNTER`].
     Nft,
     /// This iptables or ip6tables. Its drops are those of rules and policies.
     IpTables(String),

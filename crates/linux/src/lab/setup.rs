@@ -22,7 +22,7 @@ const LOAD_WITHIN: Duration = Duration::from_secs(300);
 /// A DUT. Other settings stay as the kernel makes them, except for those that keep a lab quiet (docs/packet-io.md).
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// Its name in messages, records and the ledger.
+    /// Name in messages, records and the ledger.
     pub name: String,
     /// The settings, with the names of this lane's interfaces. Sysctls of a namespace are set in the DUT's; the others are the
     /// host's, and need consent. Files are below the DUT's scratch folder, in which commands run.
@@ -31,7 +31,7 @@ pub struct Setup {
     pub families: Vec<Family>,
     /// The programs that load the rule set, in this order.
     pub rules: Vec<Job>,
-    /// Its number in its lab.
+    /// Number in the lab.
     pub lane: usize,
     /// Whether the rules make the kernel keep a state for each flow.
     pub tracks: bool,
@@ -142,7 +142,7 @@ impl Setup {
         rest(self) == rest(other) && self.families == other.families && self.host == other.host
     }
 
-    /// Its sysctls, of namespaces and of the host.
+    /// Sysctls of the setup, of namespaces and of the host.
     pub(super) fn sysctls(&self) -> Result<Vec<Change>, Error> {
         self.settings.sysctls.iter().map(|(key, value)| Change::sysctl(key, value)).collect()
     }

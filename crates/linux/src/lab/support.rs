@@ -31,7 +31,7 @@ const LINKS: [(&str, &str); 5] = [
 const TOOL_WITHIN: Duration = Duration::from_secs(10);
 
 impl Setup {
-    /// What it needs and this machine lacks, each with the reason; empty if the lane can be built.
+    /// Needs that this machine lacks, each with the reason; empty if the lane can be built.
     pub fn lacking(&self) -> Vec<String> {
         let links: &[&str] = match self.settings.dut {
             Dut::Bridge | Dut::RoutedBridge | Dut::Nested => &["veth", "bridge"],

@@ -132,8 +132,8 @@ impl Ethtool {
         Ok(names.into_iter().zip(values).collect())
     }
 
-    /// The same for frequent reading: `names` are those of an earlier reading, and are read again only where their number has
-    /// changed. Returns whether they were read.
+    /// [`Ethtool::stats`] for frequent reading: `names` are those of an earlier reading, and are read again only where their number
+    /// has changed. Returns whether they were read.
     pub fn read_stats(
         &self,
         dev: &str,

@@ -15,15 +15,15 @@ use crate::Error;
 pub enum Refusal {
     #[error("is the loopback interface, which leads to no lab")]
     Loopback,
-    /// It, or a link it is connected with, has one.
+    /// The interface, or a link it is connected with, has one.
     #[error("carries a default route, so it leads to other networks")]
     DefaultRoute,
-    /// It, or a link it is connected with, has it.
+    /// The interface, or a link it is connected with, has it.
     #[error(
         "is connected with address {0}, which is not of a benchmarking range (198.18.0.0/15, 2001:2::/48)"
     )]
     ForeignAddress(IpAddr),
-    /// It is not in a namespace that this program made as a lab.
+    /// The interface is not in a namespace that this program made as a lab.
     #[error("is not in a lab that linerate made")]
     NotInLabNamespace,
 }

@@ -71,7 +71,7 @@ impl Netns {
         Ok(Netns { file: Arc::new(file.into()), label: label.into(), inode })
     }
 
-    /// The same namespace under a name for error messages, such as `linerate-dut`. Nothing appears on disk.
+    /// The namespace under a name for error messages, such as `linerate-dut`. Nothing appears on disk.
     pub fn with_label(mut self, label: &str) -> Netns {
         self.label = label.into();
         self

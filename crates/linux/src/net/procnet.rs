@@ -14,7 +14,7 @@ use crate::error::{Doing, Error};
 /// Counters of IP, in both versions, that mean a lost packet.
 const IP_DROPS: &str = "InHdrErrors InTooBigErrors InNoRoutes InAddrErrors InUnknownProtos InTruncatedPkts InDiscards \
                         OutDiscards OutNoRoutes ReasmFails FragFails";
-/// The same of connection tracking. `invalid` is a packet that it did not accept: lost if the rule set drops such packets.
+/// Such counters of connection tracking. `invalid` is a packet that it did not accept: lost if the rule set drops such packets.
 const CONNTRACK_DROPS: [&str; 4] = ["drop", "early_drop", "insert_failed", "invalid"];
 
 /// Endings of drivers' counters that mean a lost packet. An XDP program that drops on purpose counts as well.

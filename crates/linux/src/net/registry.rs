@@ -55,7 +55,7 @@ pub enum LabState {
 pub struct NamespaceRecord {
     /// The name under which `ip netns` knows it.
     pub name: String,
-    /// Its inode: a namespace made later under the same name is not ours to remove.
+    /// Inode of the namespace: one made later under the same name is not ours to remove.
     pub inode: u64,
 }
 

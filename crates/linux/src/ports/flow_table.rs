@@ -69,7 +69,7 @@ fn fold(mut sum: u64) -> u16 {
 pub(super) struct Tables {
     /// The longest frame, whole: the input of BPF_PROG_RUN.
     pub frame: Vec<u8>,
-    /// Its headers, for the program's TEMPLATE.
+    /// Headers of the frames, for the program's TEMPLATE.
     pub template: [u8; 112],
     /// Frame lengths.
     pub lengths: Vec<LengthEntry>,

@@ -83,7 +83,7 @@ const _: () = assert!(size_of::<GeneratorState>() == 384);
 /// A generator of XDP live frames on chosen CPUs.
 pub struct LiveFrames {
     namespace: Netns,
-    /// Its program, and the maps that this uses.
+    /// The generator's program, and the maps that this uses.
     ebpf: Arc<Ebpf>,
     program: String,
     states: MappedArray<GeneratorState>,
@@ -122,8 +122,8 @@ impl LiveFrames {
         Self::both(namespace, targets, None, traffic, cpus, program)
     }
 
-    /// The same, where every other frame is the answer to the one before it. `back`: where answers go, each from another namespace. One
-    /// thread sends in both directions, so that both have the same rate.
+    /// A generator whose every other frame is the answer to the one before it. `back`: where answers go, each from another namespace.
+    /// One thread sends in both directions, so that both have the same rate.
     ///
     /// # Errors
     /// As [`new`](Self::new); frames that are not UDP.

@@ -16,7 +16,7 @@ use std::thread::{Builder, JoinHandle};
 pub struct Target {
     /// Interface number in the generator's namespace.
     pub ifindex: u32,
-    /// Its Ethernet address.
+    /// Ethernet address of the interface.
     pub source: MacAddr,
     /// The Ethernet address to send to.
     pub destination: MacAddr,
@@ -25,13 +25,13 @@ pub struct Target {
 /// The interface that a receiver counts at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its number in the receiver's namespace.
+    /// Number in the receiver's namespace.
     pub ifindex: u32,
-    /// Its receive queues.
+    /// Receive queues of the interface.
     pub queues: u32,
 }
 
-/// What a thread of a generator has done since the start.
+/// Counters of a generator's thread since the start.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadCounters {
     pub cpu: u32,
@@ -49,7 +49,7 @@ pub struct ThreadCounters {
     pub last_ns: u64,
     /// The longest time for which a frame was due and the thread did not run.
     pub stall_ns: u64,
-    /// Its share of the load is used up.
+    /// Whether the thread's share of the load is used up.
     pub finished: bool,
     /// Whether these are its frames towards the inside of the DUT, with both directions.
     pub reverse: bool,
@@ -91,7 +91,7 @@ pub trait Port: Send {
     /// An error of the system.
     fn start(&mut self, load: &Load) -> Result<(), Error>;
 
-    /// What each thread of a generator has done since the start.
+    /// Counters of each thread of a generator since the start.
     fn threads(&self) -> Vec<ThreadCounters> {
         Vec::new()
     }
@@ -153,7 +153,7 @@ pub trait Port: Send {
         sum(&self.threads(), self.active_ns())
     }
 
-    /// The same by direction: one, or forward and reverse.
+    /// Everything counted since the start by direction: one, or forward and reverse.
     fn directions(&self) -> Vec<PortCounters> {
         vec![self.counters()]
     }

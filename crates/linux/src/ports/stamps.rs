@@ -239,7 +239,7 @@ impl Asked {
         Ok(())
     }
 
-    /// The same once all frames have been sent.
+    /// Takes the stamps once all frames have been sent.
     pub fn collect_last(&mut self, socket: &OwnedFd) -> io::Result<()> {
         loop {
             let before = self.pending;

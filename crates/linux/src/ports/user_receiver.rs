@@ -82,7 +82,7 @@ impl Account {
         self.observe_stamped(frame, len, now_ns, None);
     }
 
-    /// The same for a frame that was stamped.
+    /// Counts a frame that was stamped.
     #[inline]
     pub(super) fn observe_stamped(
         &mut self,

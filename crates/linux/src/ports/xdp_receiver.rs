@@ -23,7 +23,7 @@ type Queue = [u64; 2 + FOREIGN.len()];
 /// `struct stream` in receiver.bpf.c: received, duplicates, reordered, too late, and the next sequence number; the rest is not read.
 type Stream = [u64; 8];
 
-/// What has been added since `base`.
+/// Counts since `base`.
 fn grown<const N: usize>(now: &[u64; N], base: &[u64; N]) -> [u64; N] {
     std::array::from_fn(|i| now[i] - base[i])
 }

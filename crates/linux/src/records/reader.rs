@@ -26,7 +26,7 @@ pub struct StoredCampaign {
     pub facts: Vec<SlotFacts>,
     /// The verdict, where the campaign got that far.
     pub summary: Option<Summary>,
-    /// What is missing (after a full disk, a power failure, a copy in part): sentences. Figures of the summary may then be of trials
+    /// Sentences about missing parts (after a full disk, a power failure, a copy in part). Figures of the summary may then be of trials
     /// that are not in the record.
     pub missing: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub struct StoredCampaign {
 /// Reads the record in `directory`.
 ///
 /// # Errors
-/// It is not a record, cannot be read, is malformed, or was written by a newer linerate.
+/// The folder is not a record, cannot be read, is malformed, or was written by a newer linerate.
 pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
     let campaign = head(directory)?;
     let path = directory.join(TRIALS);

@@ -14,7 +14,7 @@ impl Symbols {
     /// Reads /proc/kallsyms.
     ///
     /// # Errors
-    /// It cannot be read, or the kernel hides the addresses.
+    /// The file cannot be read, or the kernel hides the addresses.
     pub fn load() -> Result<Symbols, Error> {
         let symbols = aya::util::kernel_symbols().doing("read /proc/kallsyms")?;
         match symbols.keys().any(|address| *address > 0) {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Interfaces and interrupts that are read.
 const MOST: usize = 20_000;
 
-/// What runs on a host for each sample.
+/// Commands that run on a host for each sample.
 pub const EACH: &str = r#"
 echo '@@ time'; date +%s.%N
 echo '@@ dev'; cat /proc/net/dev
@@ -32,7 +32,7 @@ echo '@@ snmp6'; cat /proc/net/snmp6 2>/dev/null
 echo '@@ conntrack'; cat /proc/net/stat/nf_conntrack 2>/dev/null
 echo '@@ states'; cat /proc/sys/net/netfilter/nf_conntrack_count /proc/sys/net/netfilter/nf_conntrack_max 2>/dev/null"#;
 
-/// What runs for some samples: rules.
+/// Commands that run for some samples: rules.
 pub const RULES: &str = r#"
 echo '@@ iptables'; [ -s /proc/net/ip_tables_names ] && iptables-save -c 2>/dev/null
 echo '@@ nft'; nft -t list ruleset 2>&1 || echo 'linerate: no answer'"#;

@@ -1,4 +1,4 @@
-//! What the kernel says of the frames of a DUT: drops with their reasons, times in the stack, waits for locks.
+//! The kernel's account of the frames of a DUT: drops with their reasons, times in the stack, waits for locks.
 
 use super::bench::{Frames, ask, lab, send, spec};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};

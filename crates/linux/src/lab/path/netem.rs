@@ -1,6 +1,6 @@
 //! A path by the kernel: a router between two veth pairs that delays by netem and limits the rate by tbf.
 //!
-//! It routes, and is no bridge: where a packet is taken in by IP, its sender's socket lets go of it, and what waits here does not count
+//! The router is no bridge: where a packet is taken in by IP, its sender's socket lets go of it, and what waits here does not count
 //! as unsent there (TCP small queues).
 
 use super::line::Link;

@@ -184,7 +184,7 @@ mod tests {
         flows.answered(&segment([9, 7], [0, first.wrapping_add(1448)], 0x10, 0, 0));
         let flow = flows.largest(9, 1);
         assert_eq!((flow.sent, flow.again, flow.acknowledged), (2896, 1448, 1448));
-        // Its FIN is acknowledged as well.
+        // The flow's FIN is acknowledged as well.
         flows.answered(&segment([9, 7], [0, first.wrapping_add(2897)], 0x10, 0, 0));
         assert_eq!(flows.largest(9, 5).acknowledged, 2896);
         assert_eq!((flows.largest(9, 0).sent, flows.largest(8, 1).sent), (0, 0));

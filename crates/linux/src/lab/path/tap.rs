@@ -49,7 +49,7 @@ impl Tap {
         match (&self.0).read(buffer) {
             Ok(len) => Ok(Some(len)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            // It is not up, or no more.
+            // The interface is not up, or no more.
             Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
             Err(error) => Err(error),

@@ -40,7 +40,7 @@ pub struct VethEnd {
     pub mac: MacAddr,
     /// MTU in bytes without Ethernet header.
     pub mtu: u32,
-    /// Its number in its namespace; the kernel's choice if 0. Ends whose numbers are equal come up a second late: the kernel
+    /// Number in the end's namespace; the kernel's choice if 0. Ends whose numbers are equal come up a second late: the kernel
     /// takes such a link for one that is not stacked, and puts its news off (`linkwatch_urgent_event` in net/core/link_watch.c).
     pub index: u32,
 }
@@ -50,7 +50,7 @@ pub struct VethEnd {
 pub struct VxlanSpec<'a> {
     /// Name of the tunnel's interface.
     pub name: &'a str,
-    /// Its Ethernet address, the source of the frames inside.
+    /// Ethernet address, the source of the frames inside.
     pub mac: MacAddr,
     /// Largest packet inside.
     pub mtu: u32,
@@ -110,7 +110,7 @@ pub struct LinkStats {
     pub tx_dropped: u64,
     /// Packets the card had no room for.
     pub rx_missed: u64,
-    /// The same in the words of other drivers.
+    /// Packets the card had no room for, in the words of other drivers.
     pub rx_fifo: u64,
     pub collisions: u64,
 }

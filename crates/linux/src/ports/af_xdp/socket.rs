@@ -1,6 +1,6 @@
 //! An AF_XDP socket with frame memory (UMEM) of its own, bound to one queue of one interface.
 //!
-//! Its rings are memory that this process and the kernel share, without locks and mostly without calls.
+//! The socket's rings are memory that this process and the kernel share, without locks and mostly without calls.
 //!
 //! A socket has up to four, each an array of entries whose size is a power of two, and two counters that only ever grow (and wrap
 //! at 2^32): `producer`, how many entries have been put in, and `consumer`, how many have been taken out. Counter modulo size is
