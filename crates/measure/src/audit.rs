@@ -46,7 +46,7 @@ pub enum Cause {
     /// They were handled and then dropped, or got lost on the way.
     #[default]
     Dropped,
-    /// The same, inside the DUT, without a counter of the reason.
+    /// Lost inside the DUT, without a counter of the reason.
     Unexplained,
     /// They were no test frames, and no router forwards them: broadcast frames.
     NotForwarded,

@@ -126,13 +126,13 @@ impl fmt::Display for System {
 /// Something that is varied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Factor {
-    /// Its name in the plan.
+    /// Name in the plan.
     pub name: String,
     /// A description in words.
     pub about: Option<String>,
     /// The fields that it sets: `rules.before`, `traffic.flows`.
     pub sets: Vec<String>,
-    /// Its levels, as text.
+    /// Levels, as text.
     pub levels: Vec<String>,
     /// The levels as numbers, for the axis of a plot; `None` unless all levels are numbers.
     pub numbers: Option<Vec<f64>>,
@@ -189,7 +189,7 @@ pub struct Expectation {
     pub because: String,
     /// The expected result.
     pub claim: Claim,
-    /// Its cells, each with the cell that it is compared with (`None` for rates). Empty if the quick form or this system lacks them.
+    /// Cells, each with the cell that it is compared with (`None` for rates). Empty if the quick form or this system lacks them.
     pub pairs: Vec<(usize, Option<usize>)>,
     /// Line of the plan.
     pub line: usize,
@@ -217,9 +217,9 @@ pub enum Claim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
-    /// It is so.
+    /// The estimate is as claimed.
     Met,
-    /// It is not so.
+    /// The estimate is not as claimed.
     Missed,
     /// The interval reaches over the border, or there is no interval.
     Undecided,
@@ -341,7 +341,7 @@ impl Benchmark {
         Benchmark::ForwardingRate,
     ];
 
-    /// Its default number of runs: latency at least 20 (RFC 2544, section 26.2; RFC 8219, section 7), back-to-back frames 50 (section 26.4).
+    /// Default number of runs: latency at least 20 (RFC 2544, section 26.2; RFC 8219, section 7), back-to-back frames 50 (section 26.4).
     pub fn repeats(self) -> u32 {
         match self {
             Benchmark::Latency | Benchmark::DelayVariation => 20,
@@ -356,7 +356,7 @@ impl Benchmark {
         !matches!(self, Benchmark::FrameLoss | Benchmark::ForwardingRate)
     }
 
-    /// Its section, and its name.
+    /// Section and name of the test.
     pub fn title(self) -> &'static str {
         match self {
             Benchmark::Throughput => "Throughput (RFC 2544, 26.1)",

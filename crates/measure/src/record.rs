@@ -105,7 +105,7 @@ impl Campaign {
 pub struct Planned {
     /// The plan's file, as it was named; none where `linerate bench` made it of its arguments.
     pub file: Option<String>,
-    /// Its questions.
+    /// Questions of the plan.
     pub experiment: Experiment,
     /// The rest of the expanded plan, which only `linerate run --resume` reads.
     pub plan: serde_json::Value,
@@ -116,7 +116,7 @@ pub struct Planned {
 /// A cell that is not measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
-    /// Its number.
+    /// Number of the cell.
     pub cell: usize,
     /// Missing requirements, or changes that need consent.
     pub reasons: Vec<String>,
@@ -297,7 +297,7 @@ pub struct Slot {
     pub known_answer: bool,
     /// Whether rules of its rule file have counters; `None` without a rule file.
     pub rule_counters: Option<bool>,
-    /// What RFC 6201 calls the event that befalls its DUT in the trials that want one; `None`: its plan has none.
+    /// Class by RFC 6201 of the event that befalls the DUT in the trials that want one; `None`: its plan has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<EventClass>,
     /// The path between end hosts, where TCP is measured: then a frame is a full segment of TCP.
@@ -349,7 +349,7 @@ pub struct TrialRecord {
     /// The test that it belongs to, where the campaign carries out several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<Benchmark>,
-    /// What befell the DUT under the load.
+    /// The event that befell the DUT under the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<DutEvent>,
     /// Frame rates in the window; `None` where it was too short.
@@ -367,14 +367,14 @@ pub struct TrialRecord {
     /// Shares of the load's time of the DUT's CPUs: in a lab of hosts those of the DUT, else those of this machine, which are the
     /// tester's as well.
     pub cpus: Vec<CpuShare>,
-    /// Those of the hosts that send and count, by host, where they have linerate.
+    /// Shares of the CPUs of the hosts that send and count, by host, where they have linerate.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tester_cpus: BTreeMap<String, Vec<CpuShare>>,
     /// The audit.
     pub audit: Audit,
     /// Raw samples of the window.
     pub samples: Vec<Sample>,
-    /// Those of the load before it, which are in no figure.
+    /// Raw samples of the load before it, which are in no figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warm_up: Vec<Sample>,
     /// The results of each direction, if frames went in both; all other fields cover both directions.
@@ -395,7 +395,7 @@ pub struct TrialRecord {
     pub clocks: Option<Clocks>,
     /// Whose stamps the latencies are of, where a plan asks for those of cards.
     pub stamped: Option<Stamped>,
-    /// What TCP and the path between end hosts did.
+    /// Behaviour of TCP and of the path between end hosts.
     pub tcp: Option<TcpTrial>,
     /// Where an imported figure comes from.
     pub imported: Option<Box<ImportedTrial>>,
@@ -426,7 +426,7 @@ pub struct Stamped {
 }
 
 impl Stamped {
-    /// Those of several trials together.
+    /// Stamps of several trials together.
     #[must_use]
     pub fn and(mut self, other: &Stamped) -> Stamped {
         self.frames += other.frames;
@@ -503,7 +503,7 @@ pub struct Connections {
     pub states: States,
     /// Connections in the DUT's table, if it can be asked.
     pub tracked: Option<u64>,
-    /// Those among them that have never been answered; looked at where none should be.
+    /// Connections among them that have never been answered; looked at where none should be.
     pub unanswered: Option<u64>,
 }
 
@@ -521,7 +521,7 @@ pub struct CollectorCost {
 pub struct Collected {
     /// The command.
     pub command: String,
-    /// Its output, or the reason why there is no output.
+    /// Output of the command, or the reason why there is none.
     pub output: Result<String, String>,
 }
 
@@ -535,7 +535,7 @@ pub struct SlotFacts {
     pub slot: usize,
     /// The DUT's kernel: `linux`, `freebsd`, `openbsd`, `netbsd`.
     pub kernel: String,
-    /// Its interfaces; in a campaign, those towards generator and receiver.
+    /// Interfaces of the DUT; in a campaign, those towards generator and receiver.
     pub interfaces: Vec<String>,
     /// The answers to the questions that were put to it.
     pub answers: Vec<Collected>,
@@ -616,7 +616,7 @@ pub enum RecordError {
     TooNew {
         /// The file.
         what: String,
-        /// Its version.
+        /// Version of the record.
         found: u32,
     },
 }

@@ -173,7 +173,7 @@ pub fn strategy(design: Design) -> Box<dyn Strategy> {
 pub struct Mismatch {
     /// Number of the first trial that differs.
     pub trial: u64,
-    /// It in the records.
+    /// The recorded trial.
     pub recorded: TrialRequest,
     /// The trial that the strategy would have asked for, or why it would have stopped.
     pub due: Result<TrialRequest, Stopped>,

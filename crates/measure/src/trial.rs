@@ -64,7 +64,7 @@ impl Timing {
         }
     }
 
-    /// The same for another window: samples keep their share of it.
+    /// The times for another window: samples keep their share of it.
     pub fn lasting(self, run_ns: u64) -> Timing {
         let interval_ns = match self.run_ns {
             same if same == run_ns => self.interval_ns,
@@ -88,7 +88,7 @@ impl Timing {
         std::time::Duration::from_nanos(self.load_ns())
     }
 
-    /// The same, in nanoseconds.
+    /// All time under load, in nanoseconds.
     pub fn load_ns(&self) -> u64 {
         self.warm_up_ns + self.run_ns
     }

@@ -55,11 +55,11 @@ pub struct Tuned {
 pub struct Change {
     /// The name of its variant.
     pub name: String,
-    /// Its keys with their values.
+    /// Keys with their values.
     pub keys: Vec<String>,
-    /// Its effect in the screening.
+    /// Effect in the screening.
     pub screened: Option<Measured>,
-    /// Its effect in the confirmation.
+    /// Effect in the confirmation.
     pub confirmed: Option<Measured>,
     pub verdict: Verdict,
 }
@@ -73,7 +73,7 @@ pub struct Measured {
     pub p: f64,
 }
 
-/// What becomes of a change.
+/// Verdict on a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -87,7 +87,7 @@ pub enum Verdict {
     NoEffect,
     /// No run that makes it has a valid trial, and runs without it have: frames do not pass.
     Breaks,
-    /// It was not measured to the end.
+    /// The change was not measured to the end.
     #[default]
     Unknown,
 }
@@ -95,7 +95,7 @@ pub enum Verdict {
 /// One campaign of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Its name: `screening`.
+    /// Name of the stage: `screening`.
     pub name: String,
     /// The folder of its records.
     pub records: String,
@@ -156,7 +156,7 @@ impl Stage {
         if 2 * valid > all { breaking } else { Vec::new() }
     }
 
-    /// The same without these of its changes, and without the runs that make them.
+    /// The stage without these of its changes, and without the runs that make them.
     fn without(&self, breaking: &[usize]) -> Stage {
         let works = |run: &[bool]| breaking.iter().all(|change| !run[*change]);
         let others = |all: &[bool]| -> Vec<bool> {

@@ -1,4 +1,4 @@
-//! What a host is doing now: its counters at a moment, their rates between two moments, and where the limit is.
+//! Activity of a host: its counters at a moment, their rates between two moments, and where the limit is.
 //!
 //! A [`Sample`] is raw, and is what `linerate watch` records. [`Differ`] makes [`Rates`] of two samples, and
 //! [`limits`](limit::limits) judges them.

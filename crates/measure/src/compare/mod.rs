@@ -45,7 +45,7 @@ pub enum Outcome {
     Faster,
     /// The interval is below 1.
     Slower,
-    /// It is not.
+    /// The interval shows neither.
     NotShown,
 }
 

@@ -27,9 +27,9 @@ const OF_EACH_RUN: [&str; 15] = [
 pub struct Cause {
     /// The fact: `kernel`, `setting net.core.bpf_jit_harden`, `source`.
     pub what: String,
-    /// Its value at the last point before.
+    /// Value at the last point before.
     pub before: String,
-    /// Its value at the first point after.
+    /// Value at the first point after.
     pub after: String,
     /// Number of its other changes in the time line: a fact that changes with every point explains little.
     pub elsewhere: usize,

@@ -40,7 +40,7 @@ pub struct Judged {
     pub key: Key,
     /// The figure: `rate` in frames/s, or `ratio to tester-baseline`, to the tester alone in the same campaign.
     pub measure: String,
-    /// Its points, with the figures that are followed.
+    /// Points, with the figures that are followed.
     pub points: Vec<Followed>,
     /// Probability that points without any change would look as much like some; `None` where they are too few.
     pub p: Option<f64>,
@@ -108,7 +108,7 @@ impl Found {
 /// A point off its level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outlier {
-    /// Its index.
+    /// Index of the point.
     pub index: usize,
     /// Where it stands.
     pub place: String,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// An event, as it was carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DutEvent {
-    /// Its kind, as plans call it.
+    /// Kind, as plans call it.
     pub what: String,
     pub class: EventClass,
     /// When it began, and when it ended or was undone, in nanoseconds since the load began. On a host, its commands ran in between. A

@@ -25,11 +25,11 @@ pub struct Explanation {
 /// A place that takes a share of the frames.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Balance {
-    /// Its kind.
+    /// Kind of the place.
     pub place: Place,
-    /// Its number.
+    /// Number of the place.
     pub number: u32,
-    /// Its share of a trial's frames, 0..1: the least, the median and the greatest of all valid trials.
+    /// Share of a trial's frames, 0..1: the least, the median and the greatest of all valid trials.
     pub shares: [f64; 3],
 }
 
@@ -48,14 +48,14 @@ pub enum Place {
 pub struct NotExamined {
     /// The cause.
     pub cause: String,
-    /// What was lacking.
+    /// Reason: what was lacking.
     pub reason: String,
 }
 
 /// A part of a frame's way through the DUT.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Its name: `route lookup`.
+    /// Name of the stage: `route lookup`.
     pub name: String,
     /// Nanoseconds of a frame, without the stages that it called.
     pub ns: f64,
@@ -115,7 +115,7 @@ pub enum Verdict {
     Refuted,
     /// The interval allows both.
     Undecided,
-    /// It was not measured.
+    /// The change was not measured.
     NotRun,
 }
 
@@ -159,7 +159,7 @@ pub enum Strength {
     Possible,
     /// Counters or settings imply it.
     Inferred,
-    /// Its cost was measured here.
+    /// The cost was measured here.
     Observed,
 }
 

@@ -16,7 +16,7 @@ pub struct Imported {
     pub method: String,
     /// The DUT, as its owner names it.
     pub machine: Option<String>,
-    /// Its network card.
+    /// Network card.
     pub card: Option<String>,
     /// The subject.
     pub topic: Option<String>,
@@ -194,6 +194,6 @@ pub struct PrintedThroughput {
 pub struct Setting {
     /// Name of the setting; empty for a rule.
     pub name: String,
-    /// Its value without quotes, or the rule.
+    /// Value without quotes, or the rule.
     pub value: String,
 }

@@ -1,4 +1,4 @@
-//! What was found out about a DUT's kernel in trials beside those that give its rate: each look takes time from the frames.
+//! Findings about a DUT's kernel in trials beside those that give its rate: each look takes time from the frames.
 
 use crate::collector::Counters;
 use linerate_profile::Function;

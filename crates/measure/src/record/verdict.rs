@@ -161,7 +161,7 @@ pub struct Warning {
 pub struct Row {
     /// Slot, an index into the campaign's.
     pub slot: usize,
-    /// Its name.
+    /// Name of the slot.
     pub name: String,
     /// Trials whose audit held, and all of them.
     pub valid_trials: usize,
@@ -187,7 +187,7 @@ pub struct Row {
     pub bits_layer_2: f64,
     /// Nanoseconds per frame that the DUT took in, and CPU: CPUs of the generator / `handled` in inline mode, 1 / `handled` otherwise.
     pub ns_per_frame: f64,
-    /// The same without the tester's own part, if that is known (inline mode with a calibrated ceiling).
+    /// Nanoseconds per frame without the tester's own part, if that is known (inline mode with a calibrated ceiling).
     pub dut_ns_per_frame: Option<f64>,
     /// Share of the line rate for this frame length, by link speed; with both directions, of the line rate of both.
     pub line_share: BTreeMap<String, f64>,
@@ -195,9 +195,9 @@ pub struct Row {
     pub line_share_imix: BTreeMap<String, f64>,
     /// The limit of the rate.
     pub limit: Limit,
-    /// Its rate as a share of the tester's own; `None` for the tester itself, and where that is not known.
+    /// Rate as a share of the tester's own; `None` for the tester itself, and where that is not known.
     pub ceiling: Option<Against>,
-    /// Its rate divided by its baseline's.
+    /// Rate divided by the baseline's.
     pub baseline: Option<Against>,
     /// CPUs that were at least 95 % busy in the median trial, to the tick: the kernel counts in hundredths of a second.
     pub full_cpus: Vec<u32>,
@@ -262,9 +262,9 @@ pub enum Limit {
 /// A slot that could not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmeasured {
-    /// Its number.
+    /// Number of the slot.
     pub slot: usize,
-    /// Its name.
+    /// Name of the slot.
     pub name: String,
     /// Why, as a sentence that lacks its name: `could not be measured: ...`.
     pub why: String,
@@ -300,7 +300,7 @@ pub fn longer_ns(than_ns: f64, ratio: Estimate) -> Option<Estimate> {
 pub struct Compared {
     /// Numerator.
     pub of: usize,
-    /// Its rate divided by another's.
+    /// Rate divided by another's.
     #[serde(flatten)]
     pub against: Against,
     /// Why it is of interest.
@@ -348,7 +348,7 @@ pub struct Series {
 /// A point of a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Its cell.
+    /// Cell of the point.
     pub cell: usize,
     /// The level.
     pub level: String,

@@ -73,7 +73,7 @@ struct Course {
 /// The choice of its trials.
 #[derive(Debug, Clone)]
 enum Kind {
-    /// The same trial, `left` more times.
+    /// One trial, `left` more times.
     Runs {
         load: f64,
         shape: Shape,

@@ -19,7 +19,7 @@ pub(super) struct Look {
 pub(super) enum State {
     /// Not known well enough.
     Open,
-    /// Its interval is narrower than asked for; it keeps this interval.
+    /// The interval is narrower than asked for; the comparison keeps it.
     Precise,
     /// One of its slots is never run.
     Nothing,

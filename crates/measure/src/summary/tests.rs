@@ -28,7 +28,7 @@ fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize
     }
 }
 
-/// What `linerate bench --family 4 --variant nft-stateful` asks.
+/// The questions of `linerate bench --family 4 --variant nft-stateful`.
 fn experiment() -> Experiment {
     Experiment {
         title: "linerate bench".into(),

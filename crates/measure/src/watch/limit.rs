@@ -28,11 +28,11 @@ const LOST: f64 = 0.0001;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueState {
-    /// It has about its fair share, or there are too few frames to tell.
+    /// The queue has about its fair share, or there are too few frames to tell.
     Even,
-    /// It has hardly any frames while others have many.
+    /// The queue has hardly any frames while others have many.
     Starves,
-    /// It has much more than its fair share.
+    /// The queue has much more than its fair share.
     Overfull,
 }
 
@@ -245,7 +245,7 @@ fn saturated(rates: &Rates) -> impl Iterator<Item = Limit> + '_ {
 /// Whether an interrupt is that of a card's queue: it has the name of an interface, or one that drivers give to queues.
 fn is_of_card(rates: &Rates, name: &str) -> bool {
     let has = |word: &str| name.contains(word);
-    // Those of devices have a number.
+    // Interrupts of devices have a number.
     name.starts_with(|c: char| c.is_ascii_digit())
         && (rates.interfaces.iter().any(|interface| has(&interface.name))
             || ["rx", "Rx", "tx", "input", "output", "comp"].into_iter().any(has))

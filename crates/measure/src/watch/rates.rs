@@ -14,7 +14,7 @@ const FCS: f64 = 4.0;
 /// Counters that moved which are kept of each list: a driver has some thousand.
 const MOST_MOVING: usize = 64;
 
-/// What a host did between two samples. All rates are per second.
+/// Activity of a host between two samples. All rates are per second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Rates {
     /// The host; empty for this machine.
@@ -29,7 +29,7 @@ pub struct Rates {
     pub interfaces: Vec<InterfaceRates>,
     /// By number.
     pub cpus: Vec<CpuRates>,
-    /// Those that came, the most frequent first.
+    /// Interrupts that came, the most frequent first.
     pub interrupts: Vec<InterruptRates>,
     /// By CPU.
     pub softnet: Vec<SoftnetRates>,
@@ -62,7 +62,7 @@ pub struct SideRates {
     pub bytes: f64,
     /// Bit/s of the frames with their FCS; 0 for a queue whose bytes the driver does not count.
     pub bits_layer_2: f64,
-    /// The same with preamble and gap, as on the wire.
+    /// Bit/s with preamble and gap, as on the wire.
     pub bits_layer_1: f64,
     /// Frames dropped, `overruns` included.
     pub drops: f64,
@@ -80,11 +80,11 @@ pub struct InterfaceRates {
     pub carrier: Option<bool>,
     /// Bit/s of the wire.
     pub speed: Option<f64>,
-    /// It counts the frames of other interfaces again.
+    /// Whether it counts the frames of other interfaces again.
     pub stacked: bool,
-    /// Its other end is here as well, and counts what it does not receive: `rx.drops` are the other end's `tx.drops`.
+    /// Whether its other end is here as well, and counts what it does not receive: `rx.drops` are the other end's `tx.drops`.
     pub peer_here: bool,
-    /// It is new, or its counters were reset: its rates are unknown, and shown as 0.
+    /// Whether it is new, or its counters were reset: its rates are then unknown, and shown as 0.
     pub is_new: bool,
     pub rx: SideRates,
     pub tx: SideRates,

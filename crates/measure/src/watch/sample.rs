@@ -39,15 +39,15 @@ pub struct Sample {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interface {
-    /// Its number, which a later interface of the same name does not have; 0 if unknown.
+    /// Number of the interface, which a later one of the same name does not have; 0 if unknown.
     pub index: u32,
     /// Whether it can carry frames; unknown on some hosts.
     pub carrier: Option<bool>,
     /// Bit/s of the wire.
     pub speed: Option<f64>,
-    /// It stands on other interfaces, whose frames it counts again (VLAN, bridge, bond), or is the loopback interface.
+    /// Whether it stands on other interfaces, whose frames it counts again (VLAN, bridge, bond), or is the loopback interface.
     pub stacked: bool,
-    /// It is a virtual link (veth) whose other end is here as well: a frame that is lost between them counts at both.
+    /// Whether it is a virtual link (veth) whose other end is here as well: a frame that is lost between them counts at both.
     pub peer_here: bool,
     pub rx: Side,
     pub tx: Side,
@@ -81,16 +81,16 @@ pub struct Side {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
-    /// What arrived; `None` if the driver does not count it.
+    /// Frames that arrived; `None` if the driver does not count them.
     pub rx: Option<Side>,
-    /// What left.
+    /// Frames that left.
     pub tx: Option<Side>,
 }
 
 /// An interrupt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupt {
-    /// Its number or name, and its device: `36 virtio1-req.0`, `NET_RX`, `irq265: em0:rxq0`.
+    /// Number or name, and device: `36 virtio1-req.0`, `NET_RX`, `irq265: em0:rxq0`.
     pub name: String,
     /// How often it came, by the CPUs of [`Sample::interrupt_cpus`].
     pub counts: Vec<u64>,
