@@ -1,4 +1,4 @@
-//! What interleaving buys, measured by real campaigns on this machine: how wide an A/A interval is after a minute, how often a
+//! The gain of interleaving, measured by real campaigns on this machine: how wide an A/A interval is after a minute, how often a
 //! planted difference of 3 % is proven, and how often a difference is "proven" where there is none, in blocks and one variant
 //! after the other, on the machine's own noise and under a drift that is made.
 //!
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");
 
-/// The same twice, in short campaigns: 20 blocks of 3 trials.
+/// A variant twice, in short campaigns: 20 blocks of 3 trials.
 const SHORT: &str = r#"
 title = "The same twice"
 question = "Is a difference shown where there is none?"

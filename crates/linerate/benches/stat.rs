@@ -19,7 +19,7 @@ struct Run {
     took: Duration,
     /// Time of the CPU that it used: neighbours on a busy machine change it less.
     cpu: Duration,
-    /// Its largest resident set.
+    /// Largest resident set of the run.
     peak_kib: i64,
 }
 

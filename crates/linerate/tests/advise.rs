@@ -227,7 +227,7 @@ fn a_namespace_is_asked_and_its_advice_is_for_it() {
         Some(1),
         "{plain}"
     );
-    // It was asked, not changed.
+    // The namespace was asked, not changed.
     let now = namespace.exec(&["sysctl", "-n", "net.ipv4.conf.all.rp_filter"]).run().ok().stdout;
     assert_eq!(now.trim(), "1");
 }

@@ -140,7 +140,7 @@ fn figures_the_cause_that_was_put_in_is_found_first() {
 fn takes_minutes_the_hit_rate_of_every_cause() {
     const CAMPAIGNS: usize = 10;
     const LEAST: usize = 8;
-    // It costs 1 to 2 % of a frame's time, and some samples do not show that.
+    // The cause costs 1 to 2 % of a frame's time, and some samples do not show that.
     const SMALL: &str = "reverse-path-filter-sysctl";
     let mut hits: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut wrong = Vec::new();

@@ -248,7 +248,7 @@ fn a_second_interrupt_says_which_hosts_are_left_as_they_are() {
     running.signal(libc::SIGINT);
     made("resetting");
     made("quick");
-    // Its last step takes no time.
+    // The quick host's last step takes no time.
     std::thread::sleep(std::time::Duration::from_millis(500));
     running.signal(libc::SIGINT);
     let ended = running.wait().status(130);

@@ -20,7 +20,7 @@ impl Capture {
         // The filter matches linerate's frames, with a tag or without.
         let filter = ["-Z", "root", "udp or tcp or icmp or icmp6 or vlan"];
         let tcpdump = lab.exec(role, &[&args[..], &filter[..]].concat()).start();
-        // It writes the file's header when its socket, ring and filter are in place.
+        // tcpdump writes the file's header when its socket, ring and filter are in place.
         crate::common::wait_for("tcpdump to listen", || {
             std::fs::metadata(&file).is_ok_and(|f| f.len() >= 24).then_some(())
         });

@@ -220,7 +220,7 @@ fn fed(hosts: &Hosts, bytes: &[u8]) -> (Option<i32>, String) {
     let mut stdin = child.stdin.take().unwrap();
     let mut said = String::new();
     std::thread::scope(|scope| {
-        // It may end before it has read all of it.
+        // The agent may end before it has read all of it.
         scope.spawn(move || drop(stdin.write_all(bytes)));
         child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     });

@@ -111,7 +111,7 @@ pub fn serve(namespace: &str) -> Command {
     command
 }
 
-/// The same with a CLOCK_MONOTONIC that is so many seconds ahead of this machine's, in a time namespace.
+/// That command with a CLOCK_MONOTONIC that is so many seconds ahead of this machine's, in a time namespace.
 pub fn serve_ahead(namespace: &str, seconds: u64) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace, "unshare", "--fork", "--time", "--monotonic"]);
@@ -193,7 +193,7 @@ pub fn sends(agent: &Agent) -> Member<'_> {
     }
 }
 
-/// The same of [`counter`].
+/// An agent's part in a trial: its port [`counter`].
 pub fn counts(agent: &Agent) -> Member<'_> {
     Member { agent, ways: vec![Ports { receivers: vec!["in".into()], ..Ports::default() }] }
 }

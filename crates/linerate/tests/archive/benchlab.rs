@@ -65,7 +65,7 @@ fn what_is_written_passes_the_checks() {
     assert_eq!(shown["campaign"]["trials"]["blocks"], 10);
     let text = fs::read_to_string(&plan).unwrap();
     assert!(text.contains(&format!("#   {config}:19: PMC_EVENT: linerate's profiles")), "{text}");
-    // The same as JSON, and nothing is written into a folder that has something.
+    // JSON has the same text, and nothing is written into a folder that has something.
     let json = import(&config, &["-p", &presets, "-c", &sets, "-n", "10", "--json"]).ok().json();
     assert_eq!(json["plans"][0]["text"], text.as_str());
     assert_eq!(json["lab"], fs::read_to_string(format!("{out}/LAB.toml")).unwrap().as_str());

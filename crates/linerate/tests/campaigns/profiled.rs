@@ -35,7 +35,7 @@ fn takes_minutes_the_functions_of_a_firewall_explain_its_time() {
     let much = |slot: usize, name, than: usize| share(slot, name) > (2.0 * share(than, name)).max(0.01);
     assert!(much(1, "veth_xmit", 0) && much(2, "veth_xmit", 0), "{profiles:#?}");
     assert!(much(2, "nf_conntrack_in", 0) && much(2, "nf_conntrack_in", 1), "{profiles:#?}");
-    // What the firewall does before the route lookup takes longer than forwarding alone.
+    // The firewall's work before the route lookup takes longer than forwarding alone.
     let before_routing = |slot: usize| {
         let stages = &profiles[slot]["stages"];
         assert!(stages["followed"].as_u64().unwrap() > 20, "{stages}");

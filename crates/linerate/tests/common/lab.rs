@@ -4,7 +4,7 @@ use super::{Ended, Program, linerate, unique};
 
 /// A lab with names, which `linerate lab` has put up.
 pub struct Lab {
-    /// Its name.
+    /// Name of the lab.
     pub name: String,
 }
 
@@ -55,7 +55,7 @@ fn ip_exec(namespace: &str, args: &[&str]) -> Program {
 
 /// A namespace.
 pub struct Namespace {
-    /// Its name.
+    /// Name of the namespace.
     pub name: String,
 }
 

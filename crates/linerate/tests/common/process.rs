@@ -133,7 +133,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its process.
+    /// Number of the process.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
@@ -215,24 +215,24 @@ impl Drop for Running {
 pub struct Ended {
     /// The command.
     pub name: String,
-    /// Its exit status.
+    /// Exit status.
     pub status: ExitStatus,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: String,
     /// How long it took.
     pub took: Duration,
 }
 
 impl Ended {
-    /// It succeeded.
+    /// Asserts that the program succeeded.
     #[track_caller]
     pub fn ok(self) -> Self {
         self.status(0)
     }
 
-    /// It ended with this status.
+    /// Asserts that the program ended with this status.
     #[track_caller]
     pub fn status(self, code: i32) -> Self {
         let Ended { name, status, stdout, stderr, .. } = &self;
@@ -240,7 +240,7 @@ impl Ended {
         self.no_panic()
     }
 
-    /// It failed with this status, and its complaint has all of these in it.
+    /// Asserts that the program failed with this status, and that its complaint has all of these in it.
     #[track_caller]
     pub fn fails(self, code: i32, says: &[&str]) -> Self {
         let ended = self.status(code);
@@ -250,14 +250,14 @@ impl Ended {
         ended
     }
 
-    /// It did not panic.
+    /// Asserts that the program did not panic.
     #[track_caller]
     pub fn no_panic(self) -> Self {
         assert!(!self.stderr.contains("panicked"), "{}\n{}", self.name, self.stderr);
         self
     }
 
-    /// Its standard output as JSON.
+    /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{}: {e}\n{}", self.name, self.stdout))

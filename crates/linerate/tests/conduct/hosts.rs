@@ -136,7 +136,7 @@ fn published_two_hosts() {
 #[cfg_attr(corpus, ignore = "needs root and openssh-server")]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn a_published_command_that_is_nowhere_fails_alone() {
-    // It has `kldunlaod`.
+    // The test has `kldunlaod`.
     let name = "IPSEC/Tests/iperf-aes-gcm-aesni-nopmc";
     let Conducted { trial, stdout, status, calls } = conducted(name, &["client1", "client2"], sooner);
     assert_eq!(status, Some(1), "{stdout}");

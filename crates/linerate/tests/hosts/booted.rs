@@ -33,7 +33,7 @@ fn goes_down(lab: &RealLab) -> String {
          grep -c boot {boots} >{boot_id}\necho 1 >/proc/sys/net/ipv4/ip_forward\n"
     );
     fs::write(&down, script).unwrap();
-    // It ends with the other processes of its session, but for those in a session of their own.
+    // The command ends with the other processes of its session, but for those in a session of their own.
     let detached = format!(
         "#!/bin/sh\nrm -f {down}.going\nsetsid sh {down} >/dev/null 2>&1 </dev/null &\n\
          until [ -e {down}.going ]; do sleep 0.02; done\n"
@@ -155,7 +155,7 @@ fn takes_minutes_a_host_boots_under_load_and_its_outage_is_measured() {
         assert!((BOOT_NS..BOOT_NS + 900_000_000).contains(&out_ns), "{out_ns} ns: {trial:#}");
         let from_ns = trial["receiver"]["outages"][0]["from_ns"].as_u64().unwrap();
         assert!(from_ns.abs_diff(began_ns) < 300_000_000, "{from_ns} beside {began_ns}: {trial:#}");
-        // Those of this outage: a stall of this machine may cost more.
+        // Frames missing in this outage: a stall of this machine may cost more.
         let missing = trial["receiver"]["outages"][0]["missing"].as_f64().unwrap();
         let by_loss_ns = 1e9 * missing / trial["asked_fps"].as_f64().unwrap();
         assert!((by_loss_ns - out_ns as f64).abs() < 50e6, "{by_loss_ns} and {out_ns} ns: {trial:#}");

@@ -34,7 +34,7 @@ duration = "200 ms"
 blocks = 1
 "#;
 
-/// The same with a variant alone.
+/// The plan with a variant alone.
 fn only(variant: &str) -> String {
     let [first, last] = ["[variants.forwarding]", "[trials]"].map(|part| PLAN.find(part).unwrap());
     let own = PLAN.find(&format!("[variants.{variant}]")).unwrap();

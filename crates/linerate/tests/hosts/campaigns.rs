@@ -1,4 +1,4 @@
-//! What becomes of campaigns on hosts: killed, interrupted, refused, in part not set up, on a stateful DUT.
+//! Fates of campaigns on hosts: killed, interrupted, refused, in part not set up, on a stateful DUT.
 
 use super::lab::{RealLab, gentle};
 use crate::common::{linerate, wait_for};

@@ -39,7 +39,7 @@ than = "forwarding"
 because = "each frame is held against a thousand rules"
 "#;
 
-/// The same at a low rate, for tests that run side by side, and without an expectation.
+/// The plan at a low rate, for tests that run side by side, and without an expectation.
 pub fn gentle() -> String {
     let expectation = PLAN.find("[[expect]]").unwrap();
     PLAN[..expectation].replace("[trials]", "[traffic]\nrate = \"2 kpps\"\nflows = 200\n\n[trials]")

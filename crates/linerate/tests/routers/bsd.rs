@@ -138,7 +138,7 @@ impl Bsd {
 
     fn make(hosts: &[&str], router: &str) -> Bsd {
         let mut bsd = Bsd { site: Site::new(hosts) };
-        // Its loader's settings are not this machine's, nor are its rules.
+        // The router's loader settings are not this machine's, nor are its rules.
         let root = bsd.state("router").join("root");
         fs::create_dir_all(root.join("boot")).unwrap();
         if router == "openbsd" {
@@ -254,7 +254,7 @@ impl Bsd {
         let back = nth.map_or("exit 0".into(), |nth| {
             format!("read boots <{}; [ $boots -lt {nth} ] || exec {start}", state.join("boots").display())
         });
-        // It is down until it is started again, however long a busy machine takes for that. One grep finds the few processes
+        // The router is down until it is started again, however long a busy machine takes for that. One grep finds the few processes
         // that could be its sshd: a program started for each process of the machine takes seconds there.
         let lines = format!(
             "echo never >{down}

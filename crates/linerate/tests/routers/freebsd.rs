@@ -36,7 +36,7 @@ fn a_router_is_measured_by_pkt_gen() {
     let (cards, log): (Vec<_>, Vec<_>) =
         bsd.log("router").into_iter().partition(|line| line.starts_with("ifconfig"));
     assert!(cards.contains(&"ifconfig igb1 -txcsum".to_string()), "{cards:?}");
-    // It was announced.
+    // Each change was announced.
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for change in
         ["kldload -n if_lagg", "sysctl kern.random.harvest.mask=351", "ifconfig igb1 -txcsum", "pkt-gen"]

@@ -22,7 +22,7 @@ const NFTABLES: [(&str, [usize; 3]); 13] = [
     ("--nat --table 10 --rules 10", [24, 2, 20]),
 ];
 
-/// The same for iptables: how many rules each IP version has, and how many entries its ipset.
+/// Rule sets of iptables: how many rules each IP version has, and how many entries its ipset.
 const IPTABLES: [(&str, [usize; 2], usize); 9] = [
     ("--stateless", [2, 2], 0),
     ("--stateful", [3, 3], 0),

@@ -159,7 +159,7 @@ struct Published {
     line: usize,
     /// All its lines.
     lines: Vec<String>,
-    /// Its rows, by their words.
+    /// Rows of the block, by their words.
     rows: Vec<String>,
 }
 
