@@ -107,10 +107,10 @@ const NAMES: [(&str, &str); 9] = [
     ("memory", "a simulated link in memory"),
 ];
 
-/// Those of this machine.
+/// Backends of this machine.
 pub const OF_THIS_MACHINE: &[(&str, &str)] = NAMES.split_at(3).0;
 
-/// Those that a lab file may name.
+/// Backends that a lab file may name.
 pub const OF_HOSTS: &[(&str, &str)] = NAMES.split_at(8).0;
 
 /// Capabilities of each backend, in the order of the enum.
@@ -164,7 +164,7 @@ pub static CAPABILITIES: [Capabilities; 9] = [
         per_frame: false,
         transports: &[Udp],
         frames: Frames::OneLength,
-        // Its ring's frames without `-J`, less the header of each.
+        // The ring's frames without `-J`, less the header of each.
         longest_fcs: 1984,
         live: false,
         ..OWN
@@ -178,7 +178,7 @@ impl Backend {
         &CAPABILITIES[self as usize]
     }
 
-    /// Its name.
+    /// Name of the backend.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].0
     }

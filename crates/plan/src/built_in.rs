@@ -21,7 +21,7 @@ const FIREWALLS: [(&str, &str, &str); 3] = [
 /// A variant that comes with linerate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BuiltIn {
-    /// Its name: `nft-stateful`, `known-loss=1000`.
+    /// Name of the variant: `nft-stateful`, `known-loss=1000`.
     pub name: String,
     /// Settings of the variant.
     pub settings: Settings,

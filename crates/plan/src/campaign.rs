@@ -23,7 +23,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A plan for one operating system, in its quick or full form, with everything inherited, overridden and multiplied out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
-    /// Its questions, and how trials are run: what its records keep for their readers.
+    /// Questions, and how trials are run: what the records keep for their readers.
     #[serde(flatten)]
     pub experiment: Experiment,
     /// Where it runs.
@@ -62,7 +62,7 @@ pub enum Lab {
     },
     /// The hosts of a lab file.
     File {
-        /// Its path, relative to the plan's folder.
+        /// Path of the file, relative to the plan's folder.
         path: String,
     },
 }
@@ -307,10 +307,10 @@ impl Room {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// Those of the published pkt-gen studies.
+    /// Format of the published pkt-gen studies.
     #[default]
     Studies,
-    /// Those of RFC 2544, appendix C.
+    /// Format of RFC 2544, appendix C.
     Rfc2544,
 }
 

@@ -38,7 +38,7 @@ pub struct Change {
 /// The changes of one host for some variants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostChanges {
-    /// Its role: DUT, generator, receiver.
+    /// Role of the host: DUT, generator, receiver.
     pub host: String,
     /// The lane, as an index into [`Campaign::lanes`]; none where it is for all of them.
     pub lane: Option<usize>,

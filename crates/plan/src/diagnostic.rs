@@ -30,7 +30,7 @@ impl From<std::ops::Range<usize>> for Span {
 pub enum Severity {
     /// Nothing can be done with the input, or something else than was meant.
     Fault,
-    /// It can be used, but figures may be doubtful.
+    /// The input can be used, but figures may be doubtful.
     Warning,
 }
 
@@ -41,7 +41,7 @@ pub struct Diagnostic {
     /// The file, host or field that it is about; `None` where that is clear.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// Its place in a text.
+    /// Place in a text.
     #[serde(flatten)]
     pub place: Option<Place>,
     pub message: String,
@@ -50,7 +50,7 @@ pub struct Diagnostic {
     pub evidence: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// The same in bytes, until it is located.
+    /// Place in bytes, until it is located.
     #[serde(skip)]
     pub span: Span,
 }
@@ -87,7 +87,7 @@ impl Diagnostic {
         Diagnostic { span, ..Diagnostic::new(message) }
     }
 
-    /// The same at a place.
+    /// The diagnostic at a place.
     pub fn within(self, span: Span) -> Self {
         Diagnostic { span, ..self }
     }
@@ -97,7 +97,7 @@ impl Diagnostic {
         Diagnostic::at(span, message).doubtful()
     }
 
-    /// The same as a warning.
+    /// The diagnostic as a warning.
     pub fn doubtful(self) -> Self {
         Diagnostic { severity: Severity::Warning, ..self }
     }

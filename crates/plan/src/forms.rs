@@ -389,7 +389,7 @@ fn quantity(text: &str, what: &str, units: &[Unit]) -> Result<f64, Diagnostic> {
     Err(Diagnostic::new(format!("'{unit}' is not a unit of {what}")).remedy(help))
 }
 
-/// The same as a whole number, which is not absurdly large.
+/// A quantity as a whole number, which is not absurdly large.
 fn whole(text: &str, what: &str, units: &[Unit], absurd: &str) -> Result<Json, Diagnostic> {
     match quantity(text, what, units)? {
         n if n > 1e18 => wrong(format!("'{text}' is {absurd}")),

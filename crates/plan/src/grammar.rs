@@ -38,9 +38,9 @@ impl Key {
 /// A table of keys.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Its name in messages: `a variant`.
+    /// Name in messages: `a variant`.
     pub(crate) what: &'static str,
-    /// Its keys, in groups that several tables may share.
+    /// Keys, in groups that several tables may share.
     pub(crate) keys: &'static [&'static [Key]],
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// The DUT of the campaign whose cell is explained.
 pub const AS_MEASURED: &str = "as-measured";
-/// The same with the change.
+/// The DUT with the change.
 pub const CHANGED: &str = "changed";
 
 /// Time for all trials in the embedded lab.
@@ -24,7 +24,7 @@ const BUDGET_NS: u64 = 10_000_000_000;
 const LONGEST_NS: u64 = 250_000_000;
 /// Blocks in a lab of hosts, where each trial takes as long as in the campaign.
 const BLOCKS: u32 = 10;
-/// It ends once the ratio is known this well.
+/// The campaign ends once the ratio is known this well.
 const UNTIL: f64 = 0.02;
 
 /// A change that may make a DUT faster.
@@ -133,7 +133,7 @@ pub(crate) fn experiment(
 pub(crate) fn changed(before: &Keys, patch: &Json) -> Keys {
     let mut after = Json::Object(before.clone());
     merge(&mut after, patch);
-    // What is set for both interfaces wins over what one of them had.
+    // A setting for both interfaces wins over what one of them had.
     if let Some(of_both) = patch.get("interface").and_then(Json::as_object) {
         for end in ["in", "out"] {
             let asked = |key: &str| of_both.get(end).is_some_and(|end| end.get(key).is_some());

@@ -235,9 +235,9 @@ pub struct Route {
 /// An entry of the ARP or neighbour table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbour {
-    /// Its IP address.
+    /// IP address.
     pub address: IpAddr,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: MacAddr,
     /// Which interface it is at.
     #[serde(default)]
@@ -249,7 +249,7 @@ pub struct Neighbour {
 pub struct More<T> {
     /// So many are generated, which no frame takes.
     pub count: Option<u32>,
-    /// Those that are given by hand.
+    /// Entries that are given by hand.
     #[serde(default = "Vec::new")]
     pub explicit: Vec<T>,
 }
@@ -263,9 +263,9 @@ impl<T> Default for More<T> {
 /// A file that is written on the device under test. Its former content comes back afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    /// Its path.
+    /// Path of the file.
     pub path: String,
-    /// Its content.
+    /// Content of the file.
     pub text: String,
 }
 
@@ -329,25 +329,25 @@ impl Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Befalls {
-    /// It forwards nothing.
+    /// The DUT forwards nothing.
     #[default]
     ForwardingOff,
     /// An interface goes down and comes up again.
     LinkDown,
-    /// Its rules are loaded again.
+    /// The rules of the DUT are loaded again.
     RulesReloaded,
     /// A process is killed.
     ProcessKilled,
-    /// It boots.
+    /// The DUT boots.
     Reboot,
-    /// Its power is turned off and on.
+    /// The DUT's power is turned off and on.
     PowerOff,
     /// The author's own command.
     Command,
 }
 
 impl Befalls {
-    /// Its class: a reset of RFC 6201, or linerate's own name.
+    /// Class of the event: a reset of RFC 6201, or linerate's own name.
     pub fn class(self) -> EventClass {
         match self {
             Befalls::Reboot => EventClass::OsReset,

@@ -12,9 +12,9 @@ const S: u64 = 1000 * MS;
 
 /// Time of a trial in the embedded lab beyond its load: start, stop, drain, reading. Measured on a 2-CPU virtual machine.
 const SLICE_OVERHEAD: u64 = 45 * MS;
-/// The same in a real lab: links that bounce when netmap opens them, waiting for the first frame, fetching results.
+/// Time of a trial in a real lab beyond its load: links that bounce when netmap opens them, waiting for the first frame, fetching results.
 const TRIAL_OVERHEAD: u64 = 15 * S;
-/// The same of a trial between end hosts: namespaces, iperf3, and a part of a second that its whole seconds are longer…
+/// Time of a trial between end hosts beyond its load: namespaces, iperf3, and a part of a second that its whole seconds are longer…
 const PATH_OVERHEAD: u64 = 900 * MS;
 /// …and round trips of handshakes, of iperf3's control connection, and of the last frames.
 const ROUND_TRIPS: u64 = 14;

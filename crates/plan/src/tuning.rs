@@ -44,7 +44,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Its keys with their values: `interface.gro = false`.
+    /// Keys with their values: `interface.gro = false`.
     pub fn keys(&self) -> Vec<String> {
         let mut all = Vec::new();
         leaves("", &self.patch, &mut all);
@@ -56,7 +56,7 @@ impl Tuning {
     /// The changes of a plan.
     ///
     /// # Errors
-    /// It has factors, a variant that takes something away from the first one, or two that set the same key.
+    /// The plan has factors, a variant that takes something away from the first one, or two that set the same key.
     pub fn of(plan: &Campaign) -> Result<Tuning, Vec<Diagnostic>> {
         let fault = |message: String, remedy: &str| vec![Diagnostic::new(message).remedy(remedy)];
         let cells: Vec<&Cell> =

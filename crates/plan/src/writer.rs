@@ -178,9 +178,9 @@ fn lean(all: Keys) -> Keys {
 /// A variant to be written.
 pub(crate) struct Variant {
     pub(crate) name: String,
-    /// Its keys beside the settings.
+    /// Keys beside the settings.
     pub(crate) described: Keys,
-    /// Its settings, with defaults.
+    /// Settings, with defaults.
     pub(crate) settings: Keys,
 }
 
@@ -488,7 +488,7 @@ impl<'c> Parts<'c> {
         judged.map(expect).collect()
     }
 
-    /// What cells have in common: a variant, and levels. `like`: the cells that they are compared with, which have the rest.
+    /// Common properties of cells: a variant, and levels. `like`: the cells that they are compared with, which have the rest.
     fn selector(&self, cells: &[&Cell], like: Option<&[&Cell]>) -> Json {
         let Some(first) = cells.first() else { return Json::Null };
         let same = cells.iter().all(|cell| cell.variant == first.variant);

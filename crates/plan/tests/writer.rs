@@ -27,7 +27,7 @@ fn shipped() -> Vec<(String, String)> {
         .collect()
 }
 
-/// What a written plan must keep of a campaign.
+/// The part of a campaign that a written plan must keep.
 fn essence(mut campaign: Campaign) -> Campaign {
     let experiment = &mut campaign.experiment;
     experiment.quick = false;
@@ -50,7 +50,7 @@ fn essence(mut campaign: Campaign) -> Campaign {
     experiment.factors.retain(|_| (kept.contains(&at), at += 1).0);
     experiment.expectations.retain(|expected| !expected.pairs.is_empty());
     for expected in &mut experiment.expectations {
-        // The same cells can be named in several ways.
+        // Lines and words do not count: the same cells can be named in several ways.
         (expected.line, expected.words) = (0, String::new());
     }
     campaign

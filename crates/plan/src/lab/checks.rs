@@ -26,7 +26,7 @@ impl<'a> HostTree<'a> {
         self.roles.contains(&role)
     }
 
-    /// Its interfaces: the key that they stand under, and each one's place and tree.
+    /// Interfaces of the host: the key that they stand under, and each one's place and tree.
     fn interfaces(&self) -> impl Iterator<Item = (&'static str, Span, &'a Tree)> + use<'a> {
         let tree = self.tree;
         ["send", "receive", "in", "out", "management"].into_iter().flat_map(move |key| {

@@ -29,10 +29,10 @@ pub const MOST_BYTES: usize = crate::MOST_BYTES;
 /// A lab file to begin with, that explains itself.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// The same with a host for each of generator, DUT and receiver.
+/// A lab file with a host for each of generator, DUT and receiver.
 pub const EXAMPLE_THREE_HOSTS: &str = include_str!("example-three-hosts.toml");
 
-/// The same with network namespaces of this machine, and the commands that make them.
+/// A lab file with network namespaces of this machine, and the commands that make them.
 pub const EXAMPLE_NAMESPACES: &str = include_str!("example-namespaces.toml");
 
 /// Default networks of the frames' addresses on the side of the generator: the lower half of the ranges that RFC 2544 (section

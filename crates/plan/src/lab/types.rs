@@ -26,7 +26,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its name in a lab file.
+    /// Name of the role in a lab file.
     pub fn key(self) -> &'static str {
         self.name()
     }
@@ -57,7 +57,7 @@ pub enum OperatingSystem {
 }
 
 impl OperatingSystem {
-    /// Its name in a lab file.
+    /// Name of the system in a lab file.
     pub fn key(self) -> &'static str {
         self.name()
     }
@@ -87,7 +87,7 @@ impl OperatingSystem {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Host {
-    /// Its name in the file.
+    /// Name in the file.
     #[serde(skip)]
     pub name: String,
     #[serde(skip)]
@@ -95,7 +95,7 @@ pub struct Host {
     /// How commands get to it.
     #[serde(skip)]
     pub reach: Reach,
-    /// Its operating system. If the file does not name it, the host is asked.
+    /// Operating system. If the file does not name it, the host is asked.
     pub system: Option<OperatingSystem>,
     /// The backend that sends or counts frames on it. Default: linerate if the host has it, else pkt-gen.
     pub tool: Option<Backend>,
@@ -142,11 +142,11 @@ impl Host {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Interface {
-    /// Its name; found by its Ethernet or IP addresses, or by the route to the other end, where the file does not say.
+    /// Name; found by the Ethernet or IP addresses, or by the route to the other end, where the file does not say.
     pub name: Option<String>,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: Option<MacAddr>,
-    /// Its IP addresses.
+    /// IP addresses.
     pub addresses: Vec<HostAddress>,
     /// The networks of the frames' addresses behind it.
     pub networks: Vec<String>,

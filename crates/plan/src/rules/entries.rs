@@ -56,7 +56,7 @@ fn left_out_v6(network: u64) -> bool {
 }
 
 impl Entries {
-    /// Those of IPv4. Counted, they are the archive's: 1.1.1.0/24, 1.1.2.0/24, ... 1.1.255.0/24, 1.2.1.0/24, ...
+    /// Entries of IPv4. Counted, they are the archive's: 1.1.1.0/24, 1.1.2.0/24, ... 1.1.255.0/24, 1.2.1.0/24, ...
     pub fn v4(self) -> impl Iterator<Item = HostAddress> {
         let (counted, drawn) = match self.seed {
             None => (Some(counted_v4()), None),
@@ -84,7 +84,7 @@ impl Entries {
         )
     }
 
-    /// Those of IPv6. Counted, they are of the prefix for documents (RFC 3849): 2001:db8:0:1::/64, 2001:db8:0:2::/64, ...
+    /// Entries of IPv6. Counted, they are of the prefix for documents (RFC 3849): 2001:db8:0:1::/64, 2001:db8:0:2::/64, ...
     pub fn v6(self) -> impl Iterator<Item = HostAddress> {
         let permutation = self.seed.map(|seed| Permutation::new(seed, DRAWN_V6_BITS));
         let networks = (1u64..).map(move |index| match permutation {

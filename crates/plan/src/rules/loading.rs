@@ -31,9 +31,9 @@ impl fmt::Display for Part {
 pub struct Load {
     /// The part that it loads.
     pub part: Part,
-    /// Its name.
+    /// Name of the program.
     pub program: &'static str,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: &'static [&'static str],
 }
 

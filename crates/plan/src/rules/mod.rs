@@ -61,7 +61,7 @@ pub enum Firewall {
 }
 
 impl Firewall {
-    /// The same on a system: pf of OpenBSD is another one.
+    /// The firewall on a system: pf of OpenBSD is another one.
     pub fn on(self, system: System) -> Firewall {
         if self == Firewall::Pf && system == System::OpenBsd { Firewall::OpenbsdPf } else { self }
     }

@@ -122,7 +122,7 @@ fn each_fault_is_found_and_says_what_to_do() {
     }
 }
 
-/// The same for expectations.
+/// Faults of expectations.
 #[test]
 fn expectations_that_cannot_be_judged() {
     let with = |expect: &str| {

@@ -26,7 +26,7 @@ pub const MOST_BYTES: usize = 4 << 20;
 /// A rule file, with the meanings of its names in a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleFile {
-    /// Its name, as it was given.
+    /// Name of the file, as it was given.
     pub file: String,
     /// Whose rules.
     pub firewall: Firewall,
@@ -34,7 +34,7 @@ pub struct RuleFile {
     pub map: BTreeMap<String, Meaning>,
     /// Names of the map whose meanings are guesses, with the reason for each.
     pub guessed: BTreeMap<String, String>,
-    /// Its text, as it is.
+    /// Text of the file, as it is.
     pub text: String,
 }
 

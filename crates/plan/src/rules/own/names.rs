@@ -14,7 +14,7 @@ use std::net::IpAddr;
 pub enum Meaning {
     /// The interface towards the generator, the network behind it, or the DUT's address there.
     In,
-    /// The same towards the receiver.
+    /// The interface towards the receiver, the network behind it, or the DUT's address there.
     Out,
     /// A network that no test frame is from or to.
     Elsewhere,
@@ -38,7 +38,7 @@ impl fmt::Display for Meaning {
 /// One end of a lab's DUT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabEnd {
-    /// Its interface.
+    /// Interface of this end.
     pub interface: String,
     /// The networks of the test frames behind it, one for each IP version.
     pub networks: Vec<String>,
