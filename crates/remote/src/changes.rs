@@ -96,7 +96,7 @@ impl Changes {
     /// by `sudo -n`.
     ///
     /// # Errors
-    /// It cannot be read or written, another linerate has it, or it is about another machine.
+    /// The journal cannot be read or written, another linerate has it, or it is about another machine.
     pub fn open(
         place: Arc<ExecutionTarget>,
         address: &str,
@@ -286,7 +286,7 @@ impl Changes {
         self.undo_to(0)
     }
 
-    /// The same, but for so many changes, the oldest.
+    /// Undoes all changes but so many, the oldest.
     ///
     /// # Errors
     /// Some changes could not be undone.

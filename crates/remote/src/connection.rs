@@ -25,7 +25,7 @@ use std::{io, thread};
 
 /// The command of the first session. Like every text for a login shell, which may be csh, it is constant.
 const KEEP: &str = "exec /bin/sh -c 'echo linerate-is-ready; exec cat >/dev/null'";
-/// Its answer, behind whatever the start files of a login shell print.
+/// Answer to that command, behind whatever the start files of a login shell print.
 const READY: &[u8] = b"linerate-is-ready\n";
 /// Keeps a session from making a connection of its own.
 const PROXY: &str = "ProxyCommand=/nonexistent";
@@ -61,7 +61,7 @@ struct ControlMaster {
 #[derive(Debug)]
 struct Master {
     child: Child,
-    /// Its end is the end of the master.
+    /// Input whose end is the end of the master.
     _stdin: Option<OwnedFd>,
     outlets: [Outlet; 2],
     /// The last bytes of each outlet.
@@ -74,7 +74,7 @@ impl Connection {
     /// Connects to a host.
     ///
     /// # Errors
-    /// It cannot be reached, is not who it was, or does not let this user in.
+    /// The host cannot be reached, is not who it was, or does not let this user in.
     pub fn open(target: &Target, cancelled: Interrupt<'_>) -> Result<Connection> {
         let line = ControlMaster::open(target, cancelled)?;
         Ok(Connection { target: target.clone(), lines: Mutex::new(vec![line]) })

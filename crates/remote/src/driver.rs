@@ -176,7 +176,7 @@ impl<'a> Driver<'a> {
     fn end(&mut self, step: StepId, cause: Cause) {
         match self.live.get_mut(&step) {
             Some(live) if live.went_ns.is_some() => live.stop(cause, Signal::Terminate, monotonic_ns()),
-            // It was not started yet, or is over.
+            // The step was not started yet, or is over.
             _ => self.over(step, cause.outcome(), false),
         }
     }

@@ -49,9 +49,9 @@ pub struct Known {
     pub machine: Option<String>,
     /// Whether commands that need root run through sudo.
     pub sudo: bool,
-    /// Its kernel.
+    /// Kernel of the DUT.
     pub kernel: Kernel,
-    /// Its interfaces, towards generator and receiver.
+    /// Interfaces of the DUT, towards generator and receiver.
     pub ends: [String; 2],
     /// Whether the plan lets it be rebooted.
     pub may_reboot: bool,
@@ -80,7 +80,7 @@ impl RemoteDut {
     /// down.
     ///
     /// # Errors
-    /// Its journal cannot be used, or another linerate uses this host.
+    /// The DUT's journal cannot be used, or another linerate uses this host.
     pub fn new(
         known: Known,
         place: Arc<ExecutionTarget>,
@@ -267,7 +267,7 @@ impl RemoteDut {
     /// Counters of its interfaces and protocols. After a load it may take a while to answer.
     ///
     /// # Errors
-    /// It does not answer, or its answer lacks its interfaces.
+    /// The DUT does not answer, or its answer lacks its interfaces.
     pub fn look(&mut self) -> Result<Seen> {
         let began = Instant::now();
         loop {
@@ -302,7 +302,7 @@ impl RemoteDut {
         Observed { target: Arc::clone(self.place()), sudo: self.known.sudo }
     }
 
-    /// Its kernel.
+    /// Kernel of the DUT.
     pub fn kernel(&self) -> Kernel {
         self.known.kernel
     }
@@ -338,7 +338,7 @@ impl RemoteDut {
     /// Waits for a reboot that is under way: settings that are restored on a host that goes down may be lost.
     ///
     /// # Errors
-    /// It does not come back, or does not forward again.
+    /// The DUT does not come back, or does not forward again.
     pub fn finish_reboot(&mut self) -> Result<()> {
         self.going_down.take().map_or(Ok(()), |before| self.come_back(&before, "", None))
     }
@@ -355,7 +355,7 @@ impl RemoteDut {
     /// has booted meanwhile is waited for until it forwards.
     ///
     /// # Errors
-    /// It does not come back, or does not forward again.
+    /// The DUT does not come back, or does not forward again.
     pub fn recover(&mut self, interrupted: Interrupt<'_>) -> Result<()> {
         let place = self.wait_back("it was lost", &None, interrupted)?;
         let (now, then) = (mark(&place, self.known.kernel), self.changes.boot());
@@ -365,7 +365,7 @@ impl RemoteDut {
         }
         self.changes.booted(Arc::new(place), now)?;
         match self.wait_forwarding(interrupted) {
-            // It may have files of the variant that it was lost with. They are restored next.
+            // The DUT may have files of the variant that it was lost with. They are restored next.
             Err(error) if error.fault == Fault::Unreaching => Ok(()),
             other => other,
         }

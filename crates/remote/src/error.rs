@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Becomes true when the user wants to stop.
 pub type Interrupt<'a> = Option<&'a std::sync::atomic::AtomicBool>;
 
-/// What a host did, or why it did not.
+/// Result of an action on a host, or why it failed.
 pub type Result<T, E = RemoteError> = std::result::Result<T, E>;
 
 /// A host that could not be reached, was lost, or did not do as requested.
@@ -75,7 +75,8 @@ pub enum Fault {
     Later,
     /// Some changes could not be undone.
     NotUndone,
-    /// The same, for want of a connection or because nothing ends there any more: they can be undone once the host is back.
+    /// Some changes could not be undone, for want of a connection or because nothing ends there any more: they can be once the
+    /// host is back.
     NotUndoneYet,
     /// The DUT does not report counters of its interfaces.
     Uncounted,

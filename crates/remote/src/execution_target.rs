@@ -91,7 +91,7 @@ impl ExecutionTarget {
         })
     }
 
-    /// The same place with its own /sys: that of a network namespace is mounted for it.
+    /// This place with its own /sys: that of a network namespace is mounted for it.
     ///
     /// # Errors
     /// No right to mount.

@@ -44,7 +44,7 @@ const PIECE: usize = 64 * 1024;
 pub struct Order {
     /// The command for /bin/sh.
     pub command: String,
-    /// It is ended when it has run this long.
+    /// Time after which the command is ended.
     pub limit: Duration,
     /// Bytes that are kept of each of its outputs: the first half and the last.
     pub most_output: usize,
@@ -93,9 +93,9 @@ impl Order {
 pub struct Finished {
     /// [`Outcome::Ended`], [`Outcome::TimedOut`] or [`Outcome::Interrupted`].
     pub outcome: Outcome,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Output,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: Output,
 }
 
@@ -105,12 +105,12 @@ impl Finished {
         self.outcome == Outcome::Ended(Status::Exit(0))
     }
 
-    /// Its standard output as far as it was kept, as text.
+    /// Standard output as far as it was kept, as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout.bytes()).into_owned()
     }
 
-    /// Its standard error as far as it was kept, as text.
+    /// Standard error as far as it was kept, as text.
     pub fn errors(&self) -> String {
         String::from_utf8_lossy(&self.stderr.bytes()).into_owned()
     }
@@ -125,7 +125,7 @@ impl ExecutionTarget {
         self.run_fed(order, None, interrupted)
     }
 
-    /// The same with an input, which may also be what cannot be read.
+    /// Runs a command with an input, which may also be what cannot be read.
     pub(super) fn run_fed(
         &self,
         order: &Order,
@@ -143,8 +143,8 @@ impl ExecutionTarget {
         Ok(Finished { outcome, stdout, stderr })
     }
 
-    /// The same with this input, which arrives as a whole before the command begins: so the command can be ended at any time, and
-    /// never takes a part for the whole.
+    /// Runs a command with this input, which arrives as a whole before the command begins: so the command can be ended at any time,
+    /// and never takes a part for the whole.
     pub(super) fn run_with(
         &self,
         order: &Order,
@@ -234,7 +234,7 @@ impl<'r> Feed<'r> {
             match session.feed(&self.piece[self.sent..self.length]) {
                 Ok(written) => self.sent += written,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                // It reads no more: it will print the reason, or its status shows that this is right.
+                // The command reads no more: it will print the reason, or its status shows that this is right.
                 Err(_) => (self.content, self.sent) = (None, self.length),
             }
         }

@@ -30,9 +30,9 @@ pub(crate) const PROBES: usize = 5;
 /// How a command is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It waits for [`Session::go`], has no input, and its process group is ended on order and when linerate has ended.
+    /// The command waits for [`Session::go`], has no input, and its process group is ended on order and when linerate has ended.
     Watched,
-    /// It begins at once, and the input of the session is its input. It is not supervised: it should end with its input.
+    /// The command begins at once, and the input of the session is its input. It is not supervised: it should end with its input.
     Fed,
 }
 
@@ -83,11 +83,11 @@ pub struct Session {
     /// When the session was closed without news of the command's end: it was killed, or the connection is lost.
     closed_ns: Option<u64>,
     finished: bool,
-    /// Its exit status, if known.
+    /// Exit status, if known.
     pub(crate) status: Option<Status>,
     /// Output that came before it was ready.
     before: String,
-    /// Its output, if that is kept here.
+    /// Output, if it is kept here.
     pub(crate) output: Output,
     /// Dropped last: the room is free when the session has ended.
     permit: SessionPermit,
@@ -109,7 +109,7 @@ impl Session {
         Session::start_in(place, place.permit_in_time(Need::Last)?, kind, command, sudo, supervision)
     }
 
-    /// The same, where room was found for it.
+    /// Sends a command to a place where room was found for it.
     pub(super) fn start_in(
         place: &ExecutionTarget,
         permit: SessionPermit,
@@ -182,7 +182,7 @@ impl Session {
     /// Gives the command input: as much as there is room for.
     ///
     /// # Errors
-    /// It reads no more.
+    /// The command reads no more.
     pub fn feed(&self, bytes: &[u8]) -> std::io::Result<usize> {
         self.control.write(bytes)
     }
@@ -358,7 +358,7 @@ impl Session {
     /// Starts the command.
     pub(crate) fn go(&mut self, now: u64) {
         self.went_ns = Some(now);
-        // Its limit counts anew when it reports that it has begun.
+        // The limit counts anew when the command reports that it has begun.
         self.supervision.begin(now.saturating_add(READY_WITHIN_NS));
         self.order("go");
     }
@@ -435,13 +435,13 @@ impl Session {
         self.supervision.deadline_ns()
     }
 
-    /// Its outcome, now that it has ended.
+    /// Outcome of the command, now that it has ended.
     pub(crate) fn over(&mut self, status: Status) -> Outcome {
         self.status = Some(status);
         self.supervision.outcome(self.status)
     }
 
-    /// Its outcome where it could not be ended.
+    /// Outcome of a command that could not be ended.
     pub(crate) fn given_up(&self) -> Outcome {
         self.supervision.outcome(None)
     }

@@ -298,7 +298,7 @@ pub fn collect(
     Ok(programs.iter().zip(answers).map(collected).collect())
 }
 
-/// The same program with its errors in its output.
+/// The program with its errors in its output.
 fn with_reasons(argv: &[String]) -> Vec<String> {
     if let [sh, c, text, rest @ ..] = argv
         && (sh.as_str(), c.as_str()) == ("sh", "-c")

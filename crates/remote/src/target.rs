@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Target {
     /// The host's name in messages.
     pub name: String,
-    /// Its address, name, or alias in the configuration of ssh; `user@host` too.
+    /// Address, name, or alias in the configuration of ssh; `user@host` too.
     pub address: String,
     /// Whether the address is the name of a network namespace of this machine, which needs no ssh.
     pub namespace: bool,

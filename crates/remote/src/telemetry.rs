@@ -56,7 +56,7 @@ const IDLE: [&str; 16] = [
 ];
 
 impl Probed {
-    /// What the collector of this name looks for (see [`linerate_linux::telemetry`]), with the programs of this kernel.
+    /// The collector of this name (see [`linerate_linux::telemetry`]), with the programs of this kernel.
     pub fn new(host: Observed, kernel: Kernel, name: &'static str) -> Probed {
         let (command, begins, read): (_, _, Read) = match name {
             profile::NAME => {

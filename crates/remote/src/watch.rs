@@ -1,4 +1,4 @@
-//! What a host is doing: one session there prints its counters again and again.
+//! Activity of a host: one session there prints its counters again and again.
 
 use crate::{ExecutionTarget, Fault, Heard, Order, RemoteError, Result, Stream};
 use linerate_hosts::phases::{Outcome, Signal};

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 pub struct Card {
     /// The number of its host's agent.
     pub agent: usize,
-    /// Its interface.
+    /// Interface of the card.
     pub interface: String,
     /// How frames leave or arrive.
     pub backend: Backend,

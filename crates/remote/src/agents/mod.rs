@@ -379,7 +379,7 @@ impl Link {
     /// Starts a process whose standard input and output lead to an agent. Its standard error is kept for messages.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The process cannot be started.
     pub fn start(mut command: Command) -> io::Result<Link> {
         let (child, input, [output, errors]) = spawn_piped(&mut command)?;
         let complaints = Mutex::new((Outlet::new(Some(errors)), Vec::new()));

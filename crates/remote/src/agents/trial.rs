@@ -21,18 +21,18 @@ use std::time::{Duration, Instant};
 pub struct Member<'a> {
     /// The agent.
     pub agent: &'a Agent,
-    /// Its ports for each direction of the trial's frames.
+    /// Ports for each direction of the trial's frames.
     pub ways: Vec<Ports>,
 }
 
 /// Ports of an agent for one direction.
 #[derive(Debug, Clone, Default)]
 pub struct Ports {
-    /// Those that send.
+    /// Ports that send.
     pub generators: Vec<String>,
     /// The streams of their frames: the low bytes.
     pub streams: Vec<u8>,
-    /// Those that count.
+    /// Ports that count.
     pub receivers: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Member<'_> {
 pub struct Trial<'a> {
     /// The agents that take part. Each has the same directions, and each direction the same number of generators.
     pub members: &'a [Member<'a>],
-    /// Its times.
+    /// Times of the trial.
     pub timing: Timing,
     /// The load of each direction; each generator of it gets an even share of its rate and frames. Its duration is that of `timing`.
     pub load: Load,

@@ -82,7 +82,7 @@ fn an_image_arrives_whole() {
     let error = changes.make(&[step], true, None).unwrap_err().to_string();
     assert!(error.contains("it has changed since it was installed before"), "{error}");
     drop(changes);
-    // Its own words, although it reads no more.
+    // The program's own words, although it reads no more.
     let (mut changes, step) = installation(&file, "echo no room >&2; exit 3");
     let error = changes.make(&[step], true, None).unwrap_err().to_string();
     assert!(error.contains("ended with status 3 (no room)"), "{error}");

@@ -34,7 +34,7 @@ impl Window {
         Some(Window { began, from, to: from.saturating_add(timing.run_ns) })
     }
 
-    /// The same, up to where all have counted.
+    /// The window, up to where all have counted.
     pub fn until<'a>(mut self, all: impl IntoIterator<Item = &'a Series>) -> Window {
         let end = all.into_iter().filter_map(Series::end).min().unwrap_or(0);
         self.to = self.to.min(end);

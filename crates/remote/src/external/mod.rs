@@ -51,7 +51,7 @@ pub struct ToolTrial<'a> {
     /// The receiver; its task is that of the generators, with its own interface. Without one, the generators report the received
     /// frames (iperf3 and netperf do).
     pub receiver: Option<(&'a ToolHost, Task)>,
-    /// Its times. Tools count by the second, so a window of less than three is not precise.
+    /// Times of the trial. Tools count by the second, so a window of less than three is not precise.
     pub timing: Timing,
     /// How long the first frame may take to be counted once all generators send: a device that was just booted forwards nothing for
     /// a while. After it, the trial is over, with 0 frames received and a fault ([`NOTHING_ARRIVED`]).
@@ -108,7 +108,7 @@ impl<'a> Flight<'a> {
         }
         let mut receiver = None;
         if let Some((host, task)) = &trial.receiver {
-            // It is there first, while sessions are made and clocks compared, and last.
+            // The receiver is there first, while sessions are made and clocks compared, and last.
             let task = lasting(task, longest + wait_s + 2 * UP_WITHIN_S);
             receiver = Some(Running::start(host, Side::Receiver, task)?);
         }
@@ -325,7 +325,7 @@ impl<'a> Flight<'a> {
         let Some(receiver) = self.receiver.as_ref().filter(|r| r.over_ns.is_none()) else { return true };
         let passed = now.saturating_sub(since);
         match receiver.host.tool {
-            // Its document comes when the test is over at its end, too.
+            // iperf3's document comes when the test is over at its end, too.
             Backend::Iperf3 => passed > STANDSTILL_NS,
             tool if tool.capabilities().live => {
                 let timing = &self.trial.timing;

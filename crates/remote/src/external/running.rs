@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Most bytes that a tool may print, and most for each sample. Beyond, it is ended.
 const MOST_LINES: u64 = 8 << 20;
 const MOST_SAMPLE: u64 = 512;
-/// The same of one that prints JSON: the longest document that is read is shorter.
+/// Most bytes of a tool that prints JSON: the longest document that is read is shorter.
 const MOST_JSON: u64 = 96 << 20;
 /// A server without output about it is taken for up after this time.
 const SETTLED_NS: u64 = 1_000_000_000;
@@ -72,12 +72,12 @@ impl<'a> Running<'a> {
         self.monitor.report()
     }
 
-    /// Its name in messages: `gen: pkt-gen (sending on igb2)`.
+    /// Name in messages: `gen: pkt-gen (sending on igb2)`.
     pub fn name(&self) -> String {
         format!("{}: {} ({})", self.host.place.name(), self.host.tool, self.doing())
     }
 
-    /// Its task in words.
+    /// Task in words.
     pub fn doing(&self) -> String {
         let verb = match self.side {
             Side::Generator => "sending on",
@@ -152,7 +152,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// It failed before there was a load.
+    /// The error of a tool that failed before there was a load.
     pub fn failed(&self, fault: &Fault) -> RemoteError {
         let (tool, doing) = (self.host.tool, self.doing());
         self.error(format!("{tool} failed while {doing}: {}; {}", fault.message, remedy(tool, fault.kind)))
@@ -183,7 +183,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Its counts, on our clock.
+    /// Counts of the tool, on our clock.
     pub fn counts(&self) -> Series {
         let report = self.report();
         if !report.samples.is_empty() {

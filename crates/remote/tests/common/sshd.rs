@@ -39,11 +39,11 @@ pub struct SshLab {
 
 /// A host: a network namespace with an sshd.
 pub struct SshHost {
-    /// Its name in ssh's configuration.
+    /// Name in ssh's configuration.
     pub name: String,
-    /// Its address, as seen by the client.
+    /// Address, as seen by the client.
     pub address: Ipv4Addr,
-    /// Its namespace.
+    /// Namespace of the host.
     pub netns: Netns,
     client: Netns,
     link: String,

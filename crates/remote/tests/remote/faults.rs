@@ -20,7 +20,7 @@ fn broken(lab: &SshLab, what: &mut (dyn FnMut() + Send)) -> Seen {
     broken_for_a_while(lab, what, &mut || ())
 }
 
-/// The same; `then` runs when the loss is reported.
+/// Such a campaign; `then` runs when the loss is reported.
 fn broken_for_a_while(
     lab: &SshLab,
     what: &mut (dyn FnMut() + Send),
@@ -82,7 +82,7 @@ fn an_ssh_of_ours_that_is_killed() {
     });
     no_load(&lab.hosts[0]);
     assert!(seen.troubles[0].contains("was ended (signal 9)"), "{:?}", seen.troubles);
-    // It was connected again for its reset.
+    // The host was connected again for its reset.
     assert_eq!(seen.verdicts[0][0].undone, Undone::All);
     assert_eq!(seen.output(0, Phase::Reset), ["reset\n"]);
 }
@@ -94,7 +94,7 @@ fn a_host_that_freezes() {
     let seen = broken(&lab, &mut || {
         lab.hosts[0].signal_sshd(libc::SIGSTOP);
     });
-    // Its sshd is still frozen.
+    // The host's sshd is still frozen.
     no_load(&lab.hosts[0]);
     assert!(seen.troubles[0].contains("the host has not answered"), "{:?}", seen.troubles);
     assert!(seen.troubles[1].contains("the host does not answer"), "{:?}", seen.troubles);
