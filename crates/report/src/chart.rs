@@ -11,7 +11,7 @@ pub struct Chart {
     pub x: Axis,
     pub y: Axis,
     pub series: Vec<Series>,
-    /// What an interval means: `95 % interval of the median`.
+    /// Meaning of an interval: `95 % interval of the median`.
     pub interval: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl Chart {
         self.series.iter().any(|series| series.look == Look::Cells)
     }
 
-    /// The same with so few figures that a page has room for them, and by how many each of its own stands for the others; `None` where
+    /// The chart with so few figures that a page has room for them, and by how many each of its own stands for the others; `None` where
     /// it has few. Of neighbouring points stay the least and the greatest, and of a point's trials the ends and those between at even
     /// ranks.
     pub(crate) fn thinned(&self) -> Option<(Chart, usize)> {

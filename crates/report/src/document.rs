@@ -55,7 +55,7 @@ pub enum Block {
 pub struct Drawing {
     pub title: String,
     pub svg: String,
-    /// The same in words.
+    /// The picture in words.
     pub says: String,
     /// Whether it is a flame graph.
     pub flames: bool,
@@ -337,7 +337,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Its heading in one line.
+    /// Heading in one line.
     pub fn title(&self) -> String {
         match self.head[0].strip_suffix('-') {
             Some(begin) => format!("{begin}{}", self.head[1]),
@@ -434,7 +434,7 @@ pub struct Strip {
 }
 
 impl Strip {
-    /// The same as a picture: points with outliers apart, levels, and a line at each change.
+    /// The strip as a picture: points with outliers apart, levels, and a line at each change.
     pub fn chart(&self) -> Chart {
         let spot = |x: f64, y: f64| Spot { x, y, interval: None, trials: Vec::new() };
         let points = |outlier: bool| {

@@ -70,7 +70,7 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Docu
     report(&Records { campaign, host, summary, trials: &[], facts: &[], stacks })
 }
 
-/// The same with pictures of the trials, and with all that somebody who was not there needs.
+/// The verdict with pictures of the trials, and with all that somebody who was not there needs.
 pub fn report(records: &Records<'_>) -> Document {
     let Records { campaign, host, summary, trials, .. } = *records;
     let planned = campaign.planned.as_ref();

@@ -104,7 +104,7 @@ fn queue_usage(rates: &Rates) -> String {
             interface.queues.iter().enumerate().filter_map(|(nth, queue)| Some((nth, rx(queue)?))).collect();
         let each: String = queues.iter().map(|(nth, pps)| format!("[Q{nth} {}] ", thousands(*pps))).collect();
         let all = queues.iter().map(|(_, pps)| pps).sum();
-        // What the rings had no room for has arrived as well.
+        // Frames that the rings had no room for have arrived as well.
         let arrived = interface.rx.pps + interface.rx.drops;
         format!(
             "{name}{each}[QT {} {} -> {}]\n",

@@ -25,7 +25,7 @@ pub struct Suite {
 
 #[derive(Debug)]
 struct Case {
-    /// Its kind: `expectations`.
+    /// Kind of the case: `expectations`.
     kind: &'static str,
     name: String,
     /// The time of its trials, where it has its own.

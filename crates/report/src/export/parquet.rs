@@ -268,7 +268,7 @@ impl<W: Write + Send> Archive<W> {
     /// Begins a file of these rows.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn new(to: W, rows: Rows) -> Result<Self> {
         let own = if rows == Rows::Trials { Vec::from(TRIAL) } else { Vec::from(CELL) };
         let columns: Vec<Column> = BOTH.into_iter().chain(own).collect();
@@ -359,7 +359,7 @@ impl<W: Write + Send> Archive<W> {
     /// Writes the rest, and ends the file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn finish(mut self) -> Result<()> {
         if self.held > 0 {
             self.write()?;

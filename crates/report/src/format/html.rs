@@ -166,7 +166,7 @@ fn block_of(block: &Block) -> Markup {
         Block::Item { mark, text, tone } if is_name(mark) => {
             html! { dt { (plain(mark.trim())) } dd class=(class(*tone)) { (rich(text)) } }
         }
-        // It belongs to the entry above it.
+        // The item belongs to the entry above it.
         Block::Item { mark, text, tone } if mark == "  " => {
             html! { li.below class=(class(*tone)) { (rich(text)) } }
         }

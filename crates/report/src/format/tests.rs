@@ -123,7 +123,7 @@ fn links_lead_to_pages_of_the_same_site_only() {
     assert!(Text.render(&page, Style::default()).contains("a <name> a <name>"));
 }
 
-/// What a page holds beside its blocks of text.
+/// The page of a chart, whose title is a script.
 fn drawn(chart: Chart) -> String {
     let title = Some("<script>alert(1)</script>".into());
     html::Html.render(&Document { title, blocks: vec![Block::Chart(chart)] }, Style::default())

@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Applied {
     pub items: Vec<Recommended>,
-    /// Those that are to be measured first: `--all` does not make them.
+    /// Recommendations that are to be measured first: `--all` does not make them.
     pub left_out: Vec<Recommended>,
     /// Whether they are only shown.
     pub dry_run: bool,
@@ -25,7 +25,7 @@ pub struct Applied {
 pub struct Recommended {
     pub id: String,
     pub title: String,
-    /// What it costs or breaks.
+    /// Costs of the change, and what it breaks.
     pub cost: String,
 }
 

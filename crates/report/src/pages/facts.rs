@@ -1,4 +1,4 @@
-//! What matters for forwarding in a host's configuration.
+//! Parts of a host's configuration that matter for forwarding.
 
 use super::numbers::{bytes, counted};
 use crate::document::{Cell, Document, Table, Tone};

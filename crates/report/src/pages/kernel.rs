@@ -167,7 +167,7 @@ pub(super) fn waiting(
 /// The head of a column of functions that take a lock.
 pub(super) const WAITS: &str = "function that waits";
 
-/// What a tool of another system found; of locks so many.
+/// Findings of a tool of another system; of locks so many.
 pub fn observed(found: &Observed, most: usize) -> Document {
     match found {
         Observed::Distributions(all) => distributions(all),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// A lab that has been checked.
 pub struct LabCheck<'a> {
-    /// Its file's name.
+    /// Name of the lab file.
     pub file: &'a str,
     pub lab: &'a Lab,
     /// The answers of each host, by its name.

@@ -122,7 +122,7 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
     page
 }
 
-/// The same in a line, before the campaign.
+/// The estimate in a line, before the campaign.
 pub fn estimate_line(times: &Timetable, tests: &[Estimated]) -> String {
     let name = |test: &Estimated| test.test.map_or("the tester alone", Benchmark::name);
     let each: Vec<String> = tests.iter().map(|test| format!("{} {}", name(test), span(test.ns))).collect();

@@ -39,7 +39,7 @@ const MOST_NAMED: usize = 4;
 pub struct Shown<'a> {
     /// The record.
     pub campaign: &'a Campaign,
-    /// Its plan.
+    /// Plan of the campaign.
     pub planned: &'a Planned,
     /// The machine.
     pub host: &'a HostFacts,
@@ -224,7 +224,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     configurations(page, shown);
 }
 
-/// What stands behind the rates of the cells.
+/// Figures behind the rates of the cells.
 fn details(page: &mut Document, shown: &Shown<'_>) {
     match shown.is_of_end_hosts() {
         true => end_hosts::tcp(page, shown),

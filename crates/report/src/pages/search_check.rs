@@ -4,7 +4,7 @@ use super::numbers::counted;
 use crate::document::{Document, Table};
 use linerate_search::reference::Check;
 
-/// What differs, and how much was compared.
+/// Differences, and how much was compared.
 pub fn search_check(file: &str, checks: &[Check]) -> Document {
     let mut page = Document::default();
     let different: Vec<&Check> = checks.iter().filter(|check| !check.agrees).collect();

@@ -136,7 +136,7 @@ impl Set {
         if found.whole { set } else { set.of_samples() }
     }
 
-    /// The same, whose runs are samples of one run.
+    /// The set, whose runs are samples of one run.
     fn of_samples(self) -> Set {
         Set { samples: true, rate: Estimate { low: None, high: None, ..self.rate }, ..self }
     }
@@ -482,7 +482,7 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
 /// The line rate over the frame length, and that of simple IMIX: of a link of so many bit/s where that is known and it carries every
 /// point, else of the slowest Ethernet that does.
 pub fn limits(series: &[Series], scale: f64, link: Option<f64>) -> Vec<Series> {
-    // What a card sends for an instant beyond the line rate is an error of clocks.
+    // Frames that a card sends for an instant beyond the line rate are an error of clocks.
     const TOLERANCE: f64 = 1.001;
     let points = || series.iter().flat_map(|series| &series.points);
     let carries = |bits: f64| points().all(|spot| spot.y * scale <= TOLERANCE * line_rate(bits, spot.x));

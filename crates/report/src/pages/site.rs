@@ -33,7 +33,7 @@ pub const INDEX: &str = "sets.js";
 pub const FRONT: &str = "index.html";
 /// The folders of all other pages.
 pub const FOLDERS: [&str; 7] = ["sets", "machines", "cards", "topics", "history", "documents", "problems"];
-/// Those that have a list.
+/// Folders that have a list.
 const LISTS: [&str; 5] = ["machines", "cards", "topics", "history", "problems"];
 
 /// A campaign of a site.
@@ -42,7 +42,7 @@ pub struct Entry {
     pub machine: String,
     pub card: String,
     pub topic: String,
-    /// Its name among those of the same machine, card and topic.
+    /// Name among the campaigns of the same machine, card and topic.
     pub label: String,
     /// The DUT's system, as far as it is known.
     pub system: String,
@@ -101,7 +101,7 @@ enum Facet {
 impl Facet {
     const ALL: [Facet; 3] = [Facet::Machine, Facet::Card, Facet::Topic];
 
-    /// Its folder, which is its name in the plural.
+    /// Folder of the facet: its name in the plural.
     fn folder(self) -> &'static str {
         ["machines", "cards", "topics"][self as usize]
     }
@@ -268,7 +268,7 @@ fn document(found: &Reproduction) -> Document {
     let mut page = Document { title: Some(found.document.clone()), ..Document::default() };
     page.links(home());
     let mut found = super::reproduction(found, true);
-    // Its first words are the title.
+    // The first words are the title.
     found.blocks.remove(0);
     page.append(found);
     page

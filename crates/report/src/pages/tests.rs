@@ -218,7 +218,7 @@ fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
 /// `UPDATE_EXPECT=1 cargo test -p linerate-report` replaces the expected text by the actual one.
 #[track_caller]
 pub(super) fn same(text: &str, expected: Expect) {
-    // It begins on a line of its own, so that its columns show.
+    // The text begins on a line of its own, so that its columns show.
     expected.assert_eq(&format!("\n{}\n", text.trim_end()));
 }
 

@@ -26,14 +26,14 @@ pub const WIDTH: u32 = 760;
 const HEIGHT: u32 = 380;
 /// Height of a name, and of the marks beside it.
 const NAME_HEIGHT: u32 = 26;
-/// The same of many names.
+/// Height of each of many names.
 const LOW_NAME_HEIGHT: u32 = 16;
 const MANY_NAMES: u32 = 60;
 /// Height of one of several bars of a name.
 const BAR_HEIGHT: u32 = 13;
 /// Characters of a name.
 const LONGEST_NAME: usize = 54;
-/// The same for names along an axis, and so many of them have room.
+/// Characters of a name along an axis, and so many of them have room.
 const LONGEST_ORDERED: usize = 16;
 const ORDERED: usize = 6;
 /// Names of an axis that have room.
@@ -128,7 +128,7 @@ pub fn key(series: &Series, number: usize) -> (char, String) {
     (mark, hex(color))
 }
 
-/// Its height; `None` if it has no point.
+/// Height of a chart; `None` if it has no point.
 pub fn height(chart: &Chart) -> Option<u32> {
     let [x, _] = chart.extents()?;
     let rows = if chart.is_of_cells() { chart.series.len() } else { x.names.len() };

@@ -10,7 +10,7 @@ use linerate_wire::units::LINK_SPEEDS;
 /// Most rows of the tables of load and latency. With more, a page shows only differences.
 const MANY: usize = 40;
 
-/// The same for shares of line rates, which follow from the bit rate.
+/// Most rows of the table of shares of line rates, which follow from the bit rate.
 const FEW: usize = 12;
 
 /// Figures of the cells other than rates.

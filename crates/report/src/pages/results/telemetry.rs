@@ -1,4 +1,4 @@
-//! What was seen of the DUT's kernel in trials beside the others: dropped frames, times in the stack, waits for locks.
+//! Observations of the DUT's kernel in trials beside the others: dropped frames, times in the stack, waits for locks.
 
 use super::super::kernel::{Stage, WAITS, distribution, drop_of, followed, powers, stages, waiting};
 use super::super::numbers::{count, grouped, rate, share, significant, time, together};
