@@ -353,10 +353,12 @@ impl SshHost {
 
     /// Kills its sshd with all its connections.
     pub fn kill_sshd(&mut self) {
-        self.signal_sshd(libc::SIGKILL);
+        // First the one that listens: a connection that is lost is made anew at once.
+        self.stop_listening();
         if let Some(mut sshd) = self.sshd.take() {
             let _ = sshd.wait();
         }
+        self.signal_sshd(libc::SIGKILL);
     }
 
     /// Another key for the host, as if it had been installed anew.
