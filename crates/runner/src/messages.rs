@@ -10,7 +10,7 @@ pub fn tell(text: impl std::fmt::Display) {
     eprint!("{}", message(text));
 }
 
-/// Arguments that do not make sense, or files of a user's that have faults: exit status [`USAGE`]. The text is fit for a terminal.
+/// Arguments that do not make sense, or files of a user's that have faults: exit status 2. The text is fit for a terminal.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
