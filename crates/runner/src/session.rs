@@ -191,7 +191,7 @@ impl Session {
         let cells = |skipped: &[Skipped]| skipped.iter().map(|s| s.cell).collect::<Vec<_>>();
         let (then, now) = (cells(skipped), cells(&self.prepared.skipped));
         if then != now {
-            // A ceiling is skipped for want of those that it belongs to: that explains nothing.
+            // A ceiling is skipped when all its cells are: they have the reason.
             let is_new = |s: &&Skipped| !self.prepared.plan.is_ceiling(s.cell) && !then.contains(&s.cell);
             let reason = self.prepared.skipped.iter().filter(is_new).flat_map(|s| &s.reasons).next();
             changes.push(format!(

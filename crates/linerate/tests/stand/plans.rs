@@ -93,7 +93,7 @@ fn shown(settings: &Value) -> Vec<String> {
 fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
     let file = plan.file_name().unwrap().to_str().unwrap();
     lab.write(file, &shortened(&fs::read_to_string(plan).unwrap()));
-    // /dev is no part of the state that is compared.
+    // The comparison of states leaves out /dev.
     lab.guest.on("state settings >/dev/before");
     let before = State::of(&lab.guest);
     let records = format!("records-{file}");

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Longest time that a load may go on without linerate. By itself, the load would take a minute or more; on a quiet machine it ends [`SOON`].
 const LOAD: Duration = Duration::from_secs(30);
-/// Longest time that a load goes on without linerate on a quiet machine.
+/// Longest time for which a load continues after linerate has ended, on a quiet machine.
 const SOON: Duration = Duration::from_secs(5);
 
 /// A campaign on two hosts whose run would take a minute; something happens to the first when it has begun, and it is lost.
