@@ -8,6 +8,7 @@ pub mod configuration;
 pub mod counters;
 pub mod cpus;
 pub mod dut_changes;
+pub mod folder;
 pub mod phases;
 pub mod pktgen;
 pub mod preflight;

@@ -1,6 +1,7 @@
 //! bench-lab.sh's configurations with the archive's own configuration sets.
 
-use linerate_import::benchlab::{File, Folder, Source, import};
+use linerate_hosts::folder::{File, Folder};
+use linerate_import::benchlab::{Source, import};
 use linerate_measure::experiment::System;
 use linerate_plan::Plan;
 use linerate_plan::lab::{Lab, OperatingSystem};

@@ -6,7 +6,7 @@
 //! read are listed with the reason.
 
 use crate::error::{Doing, Error};
-use linerate_import::benchlab::{File as SmallFile, Folder, MOST_BYTES};
+use linerate_hosts::folder::{File as SmallFile, Folder, MOST_BYTES};
 use rustix::fs::{Mode, OFlags, ResolveFlags, fcntl_getfl, openat, openat2};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
@@ -135,7 +135,7 @@ pub fn stdout_was_writable() -> bool {
 
 /// Opens the file `name` in `folder`: does not follow a link, does not wait for a FIFO, and does not pass the descriptor on to
 /// programs. The error is the reason why the file is not read.
-pub(crate) fn open_in(folder: &File, name: &OsStr) -> Result<(File, Metadata), String> {
+pub fn open_in(folder: &File, name: &OsStr) -> Result<(File, Metadata), String> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || {
         let file = File::from(openat(folder, name, flags, Mode::empty())?);
@@ -145,7 +145,7 @@ pub(crate) fn open_in(folder: &File, name: &OsStr) -> Result<(File, Metadata), S
     open().map_err(cannot_read)
 }
 
-pub(crate) fn cannot_read(error: io::Error) -> String {
+pub fn cannot_read(error: io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ELOOP) => "a link: links are not followed".to_string(),
         _ => format!("cannot be read: {error}"),
@@ -153,13 +153,13 @@ pub(crate) fn cannot_read(error: io::Error) -> String {
 }
 
 /// Why something else than a file or a folder is not read.
-pub(crate) const NOT_REGULAR: &str = "not a regular file: not read";
+pub const NOT_REGULAR: &str = "not a regular file: not read";
 
 /// A folder's entry: its name and its type.
-pub(crate) type Entry = (OsString, io::Result<FileType>);
+pub type Entry = (OsString, io::Result<FileType>);
 
 /// The entries of an open folder by name, `most` of them.
-pub(crate) fn list(folder: &File, most: usize) -> io::Result<Vec<Entry>> {
+pub fn list(folder: &File, most: usize) -> io::Result<Vec<Entry>> {
     let listed = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))?.take(most);
     let entries = listed.map(|entry| entry.map(|entry| (entry.file_name(), entry.file_type())));
     let mut entries = entries.collect::<io::Result<Vec<Entry>>>()?;

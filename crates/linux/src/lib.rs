@@ -10,7 +10,6 @@ pub mod host;
 pub mod journal;
 pub mod lab;
 pub mod net;
-pub mod netbenches;
 pub mod ports;
 pub mod process;
 pub mod records;

@@ -7,7 +7,6 @@ mod reader;
 
 use crate::error::{Doing, Error};
 use crate::files;
-use linerate_import::netbenches::records::Records;
 use linerate_measure::calendar;
 use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary, TrialRecord};
 use rustix::fs::{FlockOperation, flock};
@@ -349,18 +348,24 @@ impl ImportStore {
     ///
     /// # Errors
     /// Something cannot be written. Campaigns written before are whole.
-    pub fn write(&self, records: &Records, summary: &Summary) -> Result<PathBuf, Error> {
+    pub fn write(
+        &self,
+        campaign: &Campaign,
+        host: &HostFacts,
+        trials: &[TrialRecord],
+        summary: &Summary,
+    ) -> Result<PathBuf, Error> {
         let draft = self.directory.join(".new");
         let write = || -> io::Result<()> {
             fs::create_dir(&draft)?;
-            files::write(&draft.join(CAMPAIGN), &records.campaign)?;
-            files::write(&draft.join(HOST), &records.host)?;
-            let mut trials = BufWriter::new(File::create(draft.join(TRIALS))?);
-            for trial in &records.trials {
-                serde_json::to_writer(&mut trials, trial)?;
-                trials.write_all(b"\n")?;
+            files::write(&draft.join(CAMPAIGN), campaign)?;
+            files::write(&draft.join(HOST), host)?;
+            let mut lines = BufWriter::new(File::create(draft.join(TRIALS))?);
+            for trial in trials {
+                serde_json::to_writer(&mut lines, trial)?;
+                lines.write_all(b"\n")?;
             }
-            trials.flush()?;
+            lines.flush()?;
             files::write(&draft.join(SUMMARY), summary)?;
             // One call for all files of a campaign, instead of one for each.
             Ok(rustix::fs::syncfs(File::open(&draft)?)?)
@@ -370,8 +375,7 @@ impl ImportStore {
             other => other,
         };
         let written = write().map_err(failed("write", &draft));
-        let named =
-            written.and_then(|()| make_new(&self.directory, &sanitised(&records.campaign.name), "", rename));
+        let named = written.and_then(|()| make_new(&self.directory, &sanitised(&campaign.name), "", rename));
         // A part of a campaign is not a record; the error to report is the first one.
         Ok(named.inspect_err(|_| drop(fs::remove_dir_all(&draft)))?.0)
     }

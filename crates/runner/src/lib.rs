@@ -18,6 +18,7 @@ macro_rules! bail_usage {
     ($($text:tt)*) => { return Err($crate::messages::usage(format!($($text)*))) };
 }
 
+pub mod archive;
 pub mod campaign;
 pub mod input;
 pub mod interrupt;

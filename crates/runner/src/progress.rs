@@ -1,7 +1,7 @@
 //! A progress line: on terminals only, and never on standard output.
 
+use crate::archive::Progress as Seen;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use linerate_linux::netbenches::Progress as Seen;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

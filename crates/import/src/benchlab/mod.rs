@@ -16,6 +16,7 @@ mod tests;
 mod traffic;
 mod values;
 
+use linerate_hosts::folder::{File, Folder};
 use linerate_plan::diagnostic::{Diagnostic, Lines, Problems, Span};
 use linerate_plan::lab::Lab;
 use linerate_plan::{Plan, text};
@@ -24,8 +25,6 @@ use serde::Serialize;
 use traffic::Traffic;
 use values::Values;
 
-/// Bytes of a configuration, a preset, or a file of a set at most.
-pub const MOST_BYTES: usize = linerate_plan::MOST_BYTES;
 /// The name of the lab file, which plans refer to.
 pub const LAB_FILE: &str = "LAB.toml";
 /// Default number of runs of each configuration: the script's own default is 5, and a 95 % interval needs 6.
@@ -33,28 +32,6 @@ pub const DEFAULT_RUNS: u64 = 6;
 
 /// Presets of one folder at most.
 const MOST_PRESETS: usize = 500;
-
-/// A file of a folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    /// Path below the folder, with `/`.
-    pub path: String,
-    /// Content of the file.
-    pub bytes: Vec<u8>,
-    /// Whether it may be executed.
-    pub executable: bool,
-}
-
-/// Contents of a folder.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Folder {
-    /// Path, for messages.
-    pub path: String,
-    /// Files, in the order of their paths.
-    pub files: Vec<File>,
-    /// Files that were not read: path and reason.
-    pub unread: Vec<(String, String)>,
-}
 
 /// Arguments of bench-lab.sh.
 #[derive(Debug, Clone, Default)]

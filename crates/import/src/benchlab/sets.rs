@@ -3,10 +3,11 @@
 //! sysctl.conf becomes `sysctls` and loader.conf `boot`, setting by setting; every other file is carried over as it is. A set that
 //! lacks one of its files would be another configuration: it is left out as a whole.
 
+use super::join;
 use super::notes::Notes;
 use super::router::Router;
-use super::{File, Folder, join};
 use crate::netbenches::shell::{Item, items};
+use linerate_hosts::folder::{File, Folder};
 use std::collections::BTreeMap;
 
 /// A folder's or file's name, fit for a plan.

@@ -6,14 +6,15 @@ use crate::args::Printed;
 use crate::output::{self, Output, faulty, result, show};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
+use linerate_hosts::folder::MOST_BYTES;
+use linerate_import::benchlab::{Imported, LAB_FILE, Source, import};
 use linerate_import::netbenches::records::records;
 use linerate_import::netbenches::{Archive, FileProblem};
 use linerate_linux::files::read_folder;
-use linerate_linux::netbenches::visit;
 use linerate_linux::records::ImportStore;
 use linerate_measure::summary::summarise;
 use linerate_report::pages;
+use linerate_runner::archive::visit;
 use linerate_runner::input;
 use linerate_runner::progress::Progress;
 use linerate_wire::units::counted;
@@ -137,7 +138,7 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
         if let Some(store) = &store {
             if let Some(records) = records(directory.clone(), env!("CARGO_PKG_VERSION")) {
                 let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
-                store.write(&records, &summary)?;
+                store.write(&records.campaign, &records.host, &records.trials, &summary)?;
                 campaigns += 1;
                 trials += records.trials.len();
             }

@@ -287,23 +287,6 @@ fn agrees_with_the_c_library() {
 mod imported {
     use super::*;
     use crate::records::read;
-    use linerate_import::netbenches::{
-        ImportedSlot, Published, ResultDirectory, Set, layout::Place, records::records,
-    };
-    use linerate_measure::record::Stopped;
-    use linerate_measure::summary::summarise;
-
-    fn example(label: &str) -> Records {
-        let published = Published { values: vec![1e6, 2e6], file: "a.pps".into(), ..Published::default() };
-        let slot = ImportedSlot { set: "a".into(), published: Some(published), ..ImportedSlot::default() };
-        let set = Set { slot, ..Set::default() };
-        let directory = ResultDirectory {
-            place: Place { machine: Some("M_4Cores".into()), label: Some(label.into()), ..Place::default() },
-            sets: vec![set],
-            ..ResultDirectory::default()
-        };
-        records(directory, "0.1.0").unwrap()
-    }
 
     #[test]
     fn campaigns_of_any_name_are_written_and_read_back() {
@@ -311,14 +294,15 @@ mod imported {
         let out = scratch.join("records");
         let store = ImportStore::create(&out).unwrap();
         let names = ["a/b", "a/b", "../../up", &"x".repeat(400)];
+        let trials = [trial(0), trial(1)];
         let mut written = Vec::new();
-        for label in names {
-            let records = example(label);
-            let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
-            let path = store.write(&records, &summary).unwrap();
+        for name in names {
+            let campaign = Campaign { name: name.into(), ..campaign() };
+            let summary = summarise(&campaign, &trials, Stopped::Trials, 0);
+            let path = store.write(&campaign, &host(), &trials, &summary).unwrap();
             assert_eq!(path.parent(), Some(out.as_path()));
             let back = read(&path).unwrap();
-            assert_eq!((back.campaign, back.trials.len()), (records.campaign, 2));
+            assert_eq!((back.campaign, back.trials.len()), (campaign, 2));
             written.push(path);
         }
         store.finish().unwrap();

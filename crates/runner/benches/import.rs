@@ -1,8 +1,8 @@
-//! How fast a tree of logs is read, checked and recomputed, without writing records: `cargo bench -p linerate-linux --bench
+//! How fast a tree of logs is read, checked and recomputed, without writing records: `cargo bench -p linerate-runner --bench
 //! import -- [MEGABYTES | DIR]`. Replicates the corpus' results below a temporary folder (TMPDIR) and removes it afterwards,
 //! or takes DIR. The first round brings it into the page cache and does not count. One thread; the bar is 300 MB/s.
 
-use linerate_linux::netbenches::{Progress, read_archive};
+use linerate_runner::archive::{Progress, read_archive};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

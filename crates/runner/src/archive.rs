@@ -3,12 +3,12 @@
 //! The tree may hold anything. Links are not followed, only regular files are opened, files are read up to a size that their kind
 //! never has, folders down to a depth that no archive has. A file that cannot be read is recorded as a problem.
 
-use crate::Error;
-use crate::files::{Entry, NOT_REGULAR, cannot_read, list, open_in};
 use linerate_import::netbenches::assemble::Assembly;
 use linerate_import::netbenches::config::Configs;
 use linerate_import::netbenches::layout::{self, Kind};
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
+use linerate_linux::Error;
+use linerate_linux::files::{Entry, NOT_REGULAR, cannot_read, list, open_in};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
