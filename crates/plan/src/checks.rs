@@ -116,12 +116,14 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     if draft.is_embedded() && lab.and_then(|lab| lab.text("mode")) != Some("threaded") {
         let why =
             "in an inline lab the load waits for the DUT and no frame is lost: a search needs an open loop";
-        problems.fault(measure.span, why, "add mode = \"threaded\" to [lab]");
+        problems.fault(measure.span, why, draft.add("lab", "mode", "\"threaded\""));
     }
     if !draft.is_embedded() && !tests && tree.get("max-load").is_none() {
         let why =
             "the highest load is missing: on hosts, linerate does not measure the tester without the DUT";
-        problems.fault(measure.span, why, "add max-load, at most the rate of the generator");
+        let help =
+            format!("{}, at most the rate of the generator", draft.add("trials", "max-load", "\"1 Mpps\""));
+        problems.fault(measure.span, why, help);
     }
     let trials = lower::trials(&draft.tree, false);
     if trials.measure == Measure::LossCurve {
@@ -173,7 +175,7 @@ fn lab(draft: &Draft, problems: &mut Vec<Diagnostic>) {
             refuse(
                 "dut-cpus",
                 "inline, the DUT works on the generator's CPUs",
-                "add mode = \"threaded\", or leave it out",
+                &format!("{}, or leave it out", draft.add("lab", "mode", "\"threaded\"")),
             );
         }
         let trials = draft.tree.table("trials");
@@ -207,7 +209,8 @@ pub(super) fn sizes(
         draft.factors.iter().map(|f| format!("{} of {}", f.levels(quick).len(), f.name)).collect();
     let product = format!("{} variants with {}", draft.variants.len(), counts.join(" x "));
     let form = if quick { "the quick form" } else { "this plan" };
-    let help = "use fewer levels, sweep factors alone (combine = \"alone\"), or write several plans";
+    let help =
+        "use fewer variants or levels, sweep factors alone (combine = \"alone\"), or write several plans";
     if cells > MOST_CELLS {
         let message =
             format!("{form} has {} cells ({product}): at most {}", grouped(cells), grouped(MOST_CELLS));
@@ -308,8 +311,8 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
     let span = |key: &str| traffic.get(key).map_or_else(|| place.span(), |n| n.span);
     let average = kind.size.average_len_fcs();
     let link = lower::link_speed(&place.draft.tree);
-    if let Some(problem) = unreachable(rate, average, link, threads(place, settings), span("rate")) {
-        problems.push(problem);
+    if let Some(problem) = unreachable(place, rate, average, link, threads(place, settings)) {
+        problems.push(problem.within(span("rate")));
     }
     let lowered = lower::settings(settings);
     if kind.direction == Direction::Both {
@@ -436,17 +439,18 @@ fn threads(place: &Place<'_>, settings: &Tree) -> usize {
 }
 
 fn unreachable(
+    place: &Place<'_>,
     rate: Rate,
     average: f64,
     link: Option<f64>,
     threads: usize,
-    span: Span,
 ) -> Option<Diagnostic> {
+    let draft = place.draft;
     let wanted = match rate.frames_per_second(average, link, usize::MAX >> 11) {
         Ok(wanted) => wanted?,
         Err(error) => {
-            let help = "add link-speed = \"10 Gbit/s\" to [lab], or write the rate in pps";
-            return Some(error.within(span).remedy(help));
+            let add = draft.add("lab", "link-speed", "\"10 Gbit/s\"");
+            return Some(error.remedy(format!("{add}, or write the rate in pps")));
         }
     };
     let asked = grouped(wanted as u128);
@@ -457,7 +461,7 @@ fn unreachable(
             let message = format!(
                 "{asked} frames/s of {average:.0} B are more than a link of {link} carries: {most} frames/s"
             );
-            (line * 1.000_001, message, "ask for less, for shorter frames, or say \"max\"")
+            (line * 1.000_001, message, "ask for less, for shorter frames, or say \"max\"".into())
         }
         None => {
             let most = MOST_PER_THREAD * threads as f64;
@@ -465,8 +469,9 @@ fn unreachable(
                 "{asked} frames/s are more than {threads} generator CPU(s) can ever be asked for: {}",
                 grouped(most as u128)
             );
-            (most, message, "use a lower rate, longer frames, more generator-cpus, or say \"max\"")
+            let cpus = draft.key("lab", "generator-cpus");
+            (most, message, format!("use a lower rate, longer frames, more {cpus}, or say \"max\""))
         }
     };
-    (wanted > most).then(|| Diagnostic::at(span, message).remedy(help))
+    (wanted > most).then(|| Diagnostic::new(message).remedy(help))
 }

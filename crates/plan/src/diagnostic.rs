@@ -154,18 +154,25 @@ impl Problems for Vec<Diagnostic> {
 /// A text with the places of its lines.
 pub struct Lines<'a> {
     text: &'a str,
+    /// Bytes of the text. Behind it stand arguments, each on its line.
+    own: usize,
     starts: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
     pub fn new(text: &'a str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
-        Lines { text, starts: std::iter::once(0).chain(breaks).collect() }
+        Lines { text, own: text.len(), starts: std::iter::once(0).chain(breaks).collect() }
+    }
+
+    /// A text of so many bytes, with the names of arguments behind it.
+    pub(crate) fn with_arguments(text: &'a str, own: usize) -> Self {
+        Lines { own, ..Lines::new(text) }
     }
 
     /// Bytes of the text.
     pub fn bytes(&self) -> usize {
-        self.text.len()
+        self.own
     }
 
     /// Line (from 1) and column (from 1, in characters) of a byte.
@@ -176,8 +183,16 @@ impl<'a> Lines<'a> {
         (line, self.text[start..at].chars().count() + 1)
     }
 
-    /// Adds line, column and the line itself.
+    /// Adds line, column and the line itself; or the argument.
     pub fn locate(&self, diagnostic: Diagnostic) -> Diagnostic {
+        let start = diagnostic.span.start;
+        if start > self.own && self.own < self.text.len() {
+            let argument = self.text[start..].lines().next().unwrap_or_default().to_string();
+            return Diagnostic { subject: Some(argument).filter(|name| !name.is_empty()), ..diagnostic };
+        }
+        if self.own == 0 && !self.text.is_empty() {
+            return diagnostic;
+        }
         let Span { start: from, end: to } = diagnostic.span;
         let (line, column) = self.place(from);
         let start = self.starts[line - 1];

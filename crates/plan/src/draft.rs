@@ -6,6 +6,7 @@ use super::built_in;
 use super::diagnostic::{Diagnostic, Problems, Span, listed, meant, suggestion};
 use super::forms::percent;
 use super::names::Named;
+use super::source::Keyed;
 use super::value::{Entry, Lists, Node, Tree, Value, label};
 use crate::units::Rate;
 pub(super) use factors::FactorDraft;
@@ -20,6 +21,8 @@ pub(super) const TESTER_BASELINE: &str = "tester-baseline";
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) tree: Tree,
+    /// Options of the verb that are keys.
+    options: Vec<Keyed>,
     pub(super) systems: Vec<System>,
     pub(super) variants: Vec<VariantDraft>,
     pub(super) factors: Vec<FactorDraft>,
@@ -46,7 +49,7 @@ pub(super) struct VariantDraft {
 
 impl Draft {
     /// Resolves the names of a tree.
-    pub(super) fn new(tree: Tree, problems: &mut Vec<Diagnostic>) -> Draft {
+    pub(super) fn new(tree: Tree, options: Vec<Keyed>, problems: &mut Vec<Diagnostic>) -> Draft {
         let systems = match systems(tree.table("lab")) {
             empty if empty.is_empty() => vec![System::Linux],
             named => named,
@@ -59,6 +62,7 @@ impl Draft {
             expected: Vec::new(),
             quick_variants: None,
             files: BTreeMap::new(),
+            options,
             tree,
         };
         draft.variants(problems);
@@ -86,6 +90,20 @@ impl Draft {
             }
         }
         self.files = files;
+    }
+
+    /// A key of a table in remedies: its option, if the verb has one.
+    pub(super) fn key<'k>(&self, table: &str, key: &'k str) -> &'k str {
+        let of_it = |keyed: &&Keyed| keyed.key.split_once('.') == Some((table, key));
+        self.options.iter().find(of_it).map_or(key, |keyed| keyed.option)
+    }
+
+    /// How a key is added: `add mode = "threaded" to [lab]`, or `add --mode threaded`.
+    pub(super) fn add(&self, table: &str, key: &str, value: &str) -> String {
+        match self.key(table, key) {
+            option if option.starts_with("--") => format!("add {option} {}", value.replace(['"', ' '], "")),
+            key => format!("add {key} = {value} to [{table}]"),
+        }
     }
 
     pub(super) fn is_embedded(&self) -> bool {

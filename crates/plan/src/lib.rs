@@ -30,6 +30,7 @@ pub mod rules;
 
 pub mod schema;
 pub mod settings;
+pub mod source;
 pub mod text_form;
 pub mod timetable;
 pub mod toml_text;
@@ -53,6 +54,7 @@ use linerate_wire::units::counted;
 pub use lower::tests_of_rfc2544;
 pub use needs::is_namespaced;
 pub use proof::Proof;
+pub use source::{Keyed, Source};
 use timetable::Timetable;
 pub use tuning::Tuning;
 pub use writer::write;
@@ -95,14 +97,31 @@ impl Plan {
         bytes: &[u8],
         files: &mut dyn FnMut(&str) -> Result<String, String>,
     ) -> Result<Plan, Vec<Diagnostic>> {
-        let text = text(bytes, "a plan", "say how many rules or routes there are: they are generated")
-            .map_err(|fault| vec![fault])?;
-        let lines = Lines::new(text);
-        let (tree, mut problems) = reader::read(text, &keys::PLAN);
+        Self::of(&Self::source(bytes)?, files)
+    }
+
+    /// The text of a plan file.
+    ///
+    /// # Errors
+    /// The text is no TOML.
+    pub fn source(bytes: &[u8]) -> Result<Source, Vec<Diagnostic>> {
+        Source::read(bytes, "a plan", "say how many rules or routes there are: they are generated")
+    }
+
+    /// Reads a plan as it was written: a file, arguments, or both.
+    ///
+    /// # Errors
+    /// All faults, in the order of the text; those of arguments name the argument.
+    pub fn of(
+        source: &Source,
+        files: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<Plan, Vec<Diagnostic>> {
+        let lines = source.lines();
+        let (tree, mut problems) = reader::read(source, &keys::PLAN);
         if tree.entries.is_empty() && !problems.is_empty() {
             return Err(lines.locate_all(problems));
         }
-        let mut draft = Draft::new(tree, &mut problems);
+        let mut draft = Draft::new(tree, source.options().to_vec(), &mut problems);
         draft.read_files(files);
         checks::plan(&draft, &mut problems);
         let campaigns = campaigns(&draft, &lines, &mut problems);
@@ -186,7 +205,8 @@ fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) 
     for name in campaigns.iter().filter(|c| !c.experiment.quick).flat_map(Campaign::open_loops) {
         let variant = draft.variants.iter().find(|variant| variant.name == name);
         let span = variant.map(|variant| variant.span).unwrap_or_default();
-        let help = "add mode = \"threaded\" to [lab], where the DUT has a CPU of its own";
+        let help =
+            format!("{}, where the DUT has a CPU of its own", draft.add("lab", "mode", "\"threaded\""));
         remarks.push(Diagnostic::warning(span, format!("'{name}': {OPEN_LOOP}")).remedy(help));
     }
     let order = draft.tree.table("trials").and_then(|trials| trials.get("order"));

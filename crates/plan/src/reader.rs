@@ -1,46 +1,20 @@
-//! From TOML to a tree of typed values. It finds every fault of form and keeps all valid entries, so that later checks can run
-//! too.
+//! From a written plan or lab file to a tree of typed values. The reader finds every fault of form and keeps all valid entries, so that
+//! later checks can run too.
 
 use super::diagnostic::{Diagnostic, MOST, Span, listed, meant};
 use super::grammar::{Key, Kind, Table};
+use super::source::{self, Source, Written};
 use super::value::{Entry, Node, Tree, Value};
 use serde_json::Value as Json;
-use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
 
 /// Entries of one list or table at most.
 const MOST_ENTRIES: usize = 1000;
 
-/// Reads the text of a file whose keys are those of `root`.
-pub(crate) fn read(text: &str, root: &'static Table) -> (Tree, Vec<Diagnostic>) {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    if !errors.is_empty() {
-        // Text behind a syntax error may be misread: report only syntax errors.
-        return (Tree::default(), errors.iter().take(MOST).map(|e| syntax(e, text.len())).collect());
-    }
+/// Reads a file whose keys are those of `root`.
+pub(crate) fn read(source: &Source, root: &'static Table) -> (Tree, Vec<Diagnostic>) {
     let mut reader = Reader { root, problems: Vec::new() };
-    let tree = reader.table(table.get_ref(), root, &[], Span::default());
+    let tree = reader.table(source.root(), root, &[], Span::default());
     (tree, reader.problems)
-}
-
-fn syntax(error: &toml::de::Error, length: usize) -> Diagnostic {
-    let span = error.span().map_or(Span { start: length, end: length }, Span::from);
-    let problem = Diagnostic::at(span, error.message().to_string());
-    let helps = [
-        ("string values must be quoted", "put texts, and numbers with a unit, in quotes: \"250 ms\""),
-        ("invalid basic string", "the text does not end: close the quotes"),
-        ("invalid literal string", "the text does not end: close the quotes"),
-        ("missing escaped value", "write \\\\ for a backslash, or put the text in single quotes"),
-        ("duplicate key", "a name can be given once: remove one, or rename it"),
-        ("key with no value", "write KEY = VALUE"),
-        ("unclosed", "close the bracket"),
-        ("unexpected key or value", "one KEY = VALUE to a line"),
-        ("recurs", "so many levels are not needed"),
-    ];
-    match helps.into_iter().find(|(part, _)| error.message().contains(part)) {
-        Some((_, help)) => problem.remedy(help),
-        None => problem,
-    }
 }
 
 struct Reader {
@@ -56,20 +30,19 @@ impl Reader {
     }
 
     /// A table of known keys. `path`: the keys that lead to it. `at`: its place, for faults about missing keys.
-    fn table(&mut self, table: &DeTable<'_>, grammar: &'static Table, path: &[&str], at: Span) -> Tree {
+    fn table(&mut self, table: &source::Table, grammar: &'static Table, path: &[&str], at: Span) -> Tree {
         let mut tree = Tree::default();
-        for (name, value) in in_order(table) {
-            let key_span = Span::from(name.span());
-            let Some(key) = grammar.find(name.get_ref()) else {
-                self.unknown(name.get_ref(), key_span, grammar, path);
+        for (name, key_span, value) in table {
+            let Some(key) = grammar.find(name) else {
+                self.unknown(name, *key_span, grammar, path);
                 continue;
             };
             let path: Vec<&str> = path.iter().copied().chain([key.name]).collect();
             let node = self.value(value, &key.kind, &path);
-            tree.entries.push(Entry { key: key.name.to_string(), key_span, node });
+            tree.entries.push(Entry { key: key.name.to_string(), key_span: *key_span, node });
         }
         for key in grammar.all().filter(|key| key.required) {
-            if !table.iter().any(|(name, _)| name.get_ref() == key.name) {
+            if !table.iter().any(|(name, ..)| name == key.name) {
                 self.missing(key, grammar, path, at);
             }
         }
@@ -100,46 +73,52 @@ impl Reader {
         self.fault(Diagnostic::at(span, format!("{place} has no key '{shown}'")).remedy(help));
     }
 
-    fn value(&mut self, value: &Spanned<DeValue<'_>>, kind: &Kind, path: &[&str]) -> Node {
-        let span = Span::from(value.span());
-        let value = match (kind, value.get_ref()) {
-            (Kind::Table(grammar), DeValue::Table(table)) => {
+    fn value(&mut self, written: &Written, kind: &Kind, path: &[&str]) -> Node {
+        let span = written.span;
+        let value = match (kind, &written.value) {
+            (Kind::Table(grammar), source::Value::Table(table)) => {
                 Value::Table(self.table(table, grammar, path, head(span)))
             }
-            (Kind::Tables(grammar), DeValue::Array(items)) => {
+            (Kind::Tables(grammar), source::Value::List(items)) => {
                 Value::List(self.items(items, &Kind::Table(grammar), path))
             }
-            (Kind::Named(of, _), DeValue::Table(table)) => Value::Table(self.named(table, of, path)),
-            (Kind::Selector, DeValue::Table(table)) => Value::Table(self.named(table, &Kind::Levels, path)),
-            (Kind::Levels, DeValue::Array(items)) => Value::List(self.items(items, &Kind::Levels, path)),
-            (Kind::List(of) | Kind::OneOrMore(of), DeValue::Array(items)) => {
+            (Kind::Named(of, _), source::Value::Table(table)) => Value::Table(self.named(table, of, path)),
+            (Kind::Selector, source::Value::Table(table)) => {
+                Value::Table(self.named(table, &Kind::Levels, path))
+            }
+            (Kind::Levels, source::Value::List(items)) => Value::List(self.items(items, &Kind::Levels, path)),
+            (Kind::List(of) | Kind::OneOrMore(of), source::Value::List(items)) => {
                 if items.is_empty() {
                     let help = format!("write {}, or leave the key out", kind.wants());
                     self.fault(Diagnostic::at(span, "this list is empty").remedy(help));
                 }
                 Value::List(self.items(items, of, path))
             }
-            (Kind::OneOrMore(of), _) => Value::List(vec![self.value(value, of, path)]),
-            (Kind::List(of), DeValue::String(_) | DeValue::Integer(_)) => {
+            (Kind::OneOrMore(of), _) => Value::List(vec![self.value(written, of, path)]),
+            (Kind::List(of), source::Value::Scalar(Json::String(_) | Json::Number(_))) => {
                 let help = format!("put it in brackets: [...], {}", of.wants());
                 self.fault(Diagnostic::at(span, "a list is wanted here").remedy(help));
                 Value::Broken
             }
             (Kind::Table(_) | Kind::Tables(_) | Kind::Named(..), _)
-            | (_, DeValue::Table(_) | DeValue::Array(_)) => {
-                let found = value.get_ref().type_str();
+            | (_, source::Value::Table(_) | source::Value::List(_)) => {
+                let found = type_name(&written.value);
                 let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };
                 let message = format!("'{}' does not take {article} {found}", dotted(path));
                 self.fault(Diagnostic::at(head(span), message).remedy(format!("write {}", kind.wants())));
                 Value::Broken
             }
-            (_, scalar) => self.scalar(scalar, kind, span),
+            (_, source::Value::Wrong(fault)) => {
+                self.fault(fault.clone().within(span));
+                Value::Broken
+            }
+            (_, source::Value::Scalar(scalar)) => self.scalar(scalar, kind, span),
         };
         Node { span, value }
     }
 
-    fn scalar(&mut self, value: &DeValue<'_>, kind: &Kind, span: Span) -> Value {
-        match raw(value).and_then(|raw| kind.read(&raw)) {
+    fn scalar(&mut self, raw: &Json, kind: &Kind, span: Span) -> Value {
+        match kind.read(raw) {
             Ok(json) => Value::Scalar(json),
             Err(wrong) => {
                 self.fault(wrong.within(span));
@@ -148,38 +127,34 @@ impl Reader {
         }
     }
 
-    fn items(&mut self, items: &[Spanned<DeValue<'_>>], of: &Kind, path: &[&str]) -> Vec<Node> {
-        self.too_many(items.len(), items.first().map(Spanned::span), path);
+    fn items(&mut self, items: &[Written], of: &Kind, path: &[&str]) -> Vec<Node> {
+        self.too_many(items.len(), items.first().map(|first| first.span), path);
         items.iter().take(MOST_ENTRIES).map(|item| self.value(item, of, path)).collect()
     }
 
     /// A table with names of the author's choice.
-    fn named(&mut self, table: &DeTable<'_>, of: &Kind, path: &[&str]) -> Tree {
+    fn named(&mut self, table: &source::Table, of: &Kind, path: &[&str]) -> Tree {
         let mut tree = Tree::default();
-        let entries = in_order(table);
-        self.too_many(entries.len(), entries.first().map(|(name, _)| name.span()), path);
-        for (name, value) in entries.into_iter().take(MOST_ENTRIES) {
-            let key_span = Span::from(name.span());
-            let name: &str = name.get_ref();
+        self.too_many(table.len(), table.first().map(|(_, span, _)| *span), path);
+        for (name, key_span, value) in table.iter().take(MOST_ENTRIES) {
             if let Some(why) = bad_name(name) {
-                self.fault(Diagnostic::at(key_span, why).remedy("use letters, digits and simple signs"));
+                self.fault(Diagnostic::at(*key_span, why).remedy("use letters, digits and simple signs"));
                 continue;
             }
-            let path: Vec<&str> = path.iter().copied().chain([name]).collect();
+            let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
             let node = self.value(value, of, &path);
-            tree.entries.push(Entry { key: name.to_string(), key_span, node });
+            tree.entries.push(Entry { key: name.clone(), key_span: *key_span, node });
         }
         tree
     }
 }
 
 impl Reader {
-    fn too_many(&mut self, entries: usize, first: Option<std::ops::Range<usize>>, path: &[&str]) {
+    fn too_many(&mut self, entries: usize, first: Option<Span>, path: &[&str]) {
         if entries > MOST_ENTRIES {
             let message = format!("'{}' has {entries} entries: at most {MOST_ENTRIES}", dotted(path));
             let help = "rules, tables and routes are generated: say how many";
-            let first = first.map(Span::from).unwrap_or_default();
-            self.fault(Diagnostic::at(first, message).remedy(help));
+            self.fault(Diagnostic::at(first.unwrap_or_default(), message).remedy(help));
         }
     }
 }
@@ -203,26 +178,21 @@ fn dotted(path: &[&str]) -> String {
     path.join(".")
 }
 
-fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Spanned<DeString<'i>>, &'t Spanned<DeValue<'i>>)> {
-    let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(name, _)| name.span().start);
-    entries
-}
-
-fn raw(value: &DeValue<'_>) -> Result<Json, Diagnostic> {
-    let far_too_large = || Diagnostic::new("this number is far too large");
+/// The TOML name of a value's type.
+fn type_name(value: &source::Value) -> &'static str {
     match value {
-        DeValue::Boolean(flag) => Ok((*flag).into()),
-        DeValue::String(text) => Ok(text.as_ref().into()),
-        DeValue::Integer(n) => {
-            let n = i128::from_str_radix(n.as_str(), n.radix()).ok();
-            n.and_then(serde_json::Number::from_i128).map(Json::Number).ok_or_else(far_too_large)
+        source::Value::Scalar(Json::String(_)) => "string",
+        source::Value::Scalar(Json::Bool(_)) => "boolean",
+        source::Value::Scalar(number) => {
+            if number.is_f64() {
+                "float"
+            } else {
+                "integer"
+            }
         }
-        DeValue::Float(n) => match n.as_str().parse::<f64>() {
-            Ok(n) if n.is_finite() => Ok(n.into()),
-            _ => Err(Diagnostic::new("this number is not finite")),
-        },
-        _ => Err(Diagnostic::new("dates and times have no use here").remedy("put a text in quotes")),
+        source::Value::Wrong(_) => "value",
+        source::Value::List(_) => "array",
+        source::Value::Table(_) => "table",
     }
 }
 

@@ -408,7 +408,8 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
         Some((_, Ok(text))) => text,
         Some((_, Err(why))) => {
             let message = format!("cannot read the rule file {name}: {why}");
-            return Err(Diagnostic::at(span, message).remedy("name a file by its way from the plan's folder"));
+            return Err(Diagnostic::at(span, message)
+                .remedy("name a file that exists, by its way from the plan's folder"));
         }
         None => return Ok(None),
     };

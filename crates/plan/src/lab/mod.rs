@@ -11,10 +11,9 @@ mod ssh;
 mod tests;
 mod types;
 
-use crate::diagnostic::Lines;
 use crate::names::Named;
 use crate::value::{Entry, Tree};
-use crate::{Diagnostic, reader, schema as plan_schema, text};
+use crate::{Diagnostic, Source, reader, schema as plan_schema};
 use linerate_wire::Family;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -61,10 +60,9 @@ impl Lab {
     /// # Errors
     /// Everything that is wrong with it, in the order of the text.
     pub fn read(bytes: &[u8]) -> Result<Lab, Vec<Diagnostic>> {
-        let text =
-            text(bytes, "a lab file", "name the hosts, and nothing more").map_err(|fault| vec![fault])?;
-        let lines = Lines::new(text);
-        let (tree, mut problems) = reader::read(text, &keys::LAB);
+        let source = Source::read(bytes, "a lab file", "name the hosts, and nothing more")?;
+        let lines = source.lines();
+        let (tree, mut problems) = reader::read(&source, &keys::LAB);
         if tree.entries.is_empty() && !problems.is_empty() {
             return Err(lines.locate_all(problems));
         }

@@ -5,6 +5,7 @@ use super::super::keys::{PLAN, SETTINGS, TRIALS};
 use super::super::reader;
 use super::super::schema::schema;
 use super::Span;
+use crate::Plan;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -63,7 +64,7 @@ fn the_reader_takes_every_key_of_the_schema() {
         keys += 1;
     }
     assert!(keys >= 13 && text.len() > 2000, "{text}");
-    let (_, problems) = reader::read(&text, &PLAN);
+    let (_, problems) = reader::read(&Plan::source(text.as_bytes()).unwrap(), &PLAN);
     let told: Vec<_> =
         problems.iter().map(|p| (&text[p.span.start..p.span.end], &p.message, &p.remedy)).collect();
     assert!(problems.is_empty(), "{told:#?}\n{text}");
@@ -107,7 +108,7 @@ fn the_schema_has_every_key_of_the_reader() {
 fn every_key_that_a_factor_can_set_reaches_its_type() {
     use crate::{lower, schema, value};
     let base = "rules = { tool = \"nftables\", filter = \"stateless\" }\nimage = { file = \"x\", install = \"x\", undo = \"x\" }";
-    let (base, problems) = reader::read(base, &SETTINGS);
+    let (base, problems) = reader::read(&Plan::source(base.as_bytes()).unwrap(), &SETTINGS);
     assert!(problems.is_empty());
     let texts = [
         "1000 B",
@@ -145,7 +146,10 @@ fn every_key_that_a_factor_can_set_reaches_its_type() {
         };
         assert!(raw.filter_map(|raw| kind.read(&raw).ok()).any(changes), "{path}");
     }
-    let (trials, _) = reader::read("duration = \"1 s\"\nbudget = \"9 s\"\npause = \"1 ms\"", &TRIALS);
+    let (trials, _) = reader::read(
+        &Plan::source(b"duration = \"1 s\"\nbudget = \"9 s\"\npause = \"1 ms\"").unwrap(),
+        &TRIALS,
+    );
     let plan = value::Tree {
         entries: vec![value::Entry {
             key: "trials".into(),

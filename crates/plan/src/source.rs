@@ -1,0 +1,328 @@
+//! A plan as its author wrote it: the text of a file, arguments of a command line, or a file with arguments laid over it. Each value knows
+//! the line or the argument that it comes from.
+
+use super::diagnostic::{Diagnostic, Lines, MOST, Span};
+use serde_json::Value as Json;
+use std::fmt::Write;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+use toml_writer::{ToTomlKey, ToTomlValue};
+
+/// An option of a verb that is a key of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keyed {
+    /// The option: `--link-speed`.
+    pub option: &'static str,
+    /// The key with its table: `lab.link-speed`.
+    pub key: &'static str,
+}
+
+/// A plan as it was written.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// Text of the file, and then a line for each argument.
+    text: String,
+    /// Bytes of the file.
+    file: usize,
+    root: Table,
+    /// Options of the verb, which remedies name instead of keys.
+    options: Vec<Keyed>,
+}
+
+/// A table in the order of the text.
+pub(crate) type Table = Vec<(String, Span, Written)>;
+
+/// A value with its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    pub(crate) span: Span,
+    pub(crate) value: Value,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Scalar(Json),
+    /// A scalar that no plan can have.
+    Wrong(Diagnostic),
+    List(Vec<Written>),
+    Table(Table),
+}
+
+impl Source {
+    /// The text of a file. `what` is its kind; `shorter` is the remedy for a file that is too long.
+    ///
+    /// # Errors
+    /// The text is too long, is not UTF-8, or is not TOML.
+    pub fn read(bytes: &[u8], what: &str, shorter: &str) -> Result<Source, Vec<Diagnostic>> {
+        let text = super::text(bytes, what, shorter).map_err(|fault| vec![fault])?;
+        let (table, errors) = DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            // Text behind a syntax error may be misread: report only syntax errors.
+            let faults = errors.iter().take(MOST).map(|e| syntax(e, text.len())).collect();
+            return Err(Lines::new(text).locate_all(faults));
+        }
+        let root = entries(table.get_ref());
+        Ok(Source { text: text.into(), file: text.len(), root, options: Vec::new() })
+    }
+
+    /// Remedies name these options.
+    pub fn with_options(self, options: Vec<Keyed>) -> Source {
+        Source { options, ..self }
+    }
+
+    /// Sets a key, as an argument says. Tables on the way are made. `argument` is named in faults, unless it is empty: nobody wrote it.
+    pub fn set(&mut self, argument: &str, path: &[&str], value: impl Into<Json>) {
+        let start = self.text.len() + 1;
+        self.text += &format!("\n{argument}");
+        let span = Span { start, end: self.text.len() };
+        put(&mut self.root, path, Written::of(value.into(), span), span);
+    }
+
+    /// Takes a key away, if it is there.
+    pub fn remove(&mut self, path: &[&str]) {
+        let Some((last, tables)) = path.split_last() else { return };
+        let mut table = &mut self.root;
+        for key in tables {
+            match table.iter_mut().find(|(name, ..)| name == key) {
+                Some((.., Written { value: Value::Table(inner), .. })) => table = inner,
+                _ => return,
+            }
+        }
+        table.retain(|(name, ..)| name != last);
+    }
+
+    fn get(&self, path: &[&str]) -> Option<&Value> {
+        let mut found = None;
+        let mut table = &self.root;
+        for key in path {
+            let value = &table.iter().find(|(name, ..)| name == key)?.2.value;
+            if let Value::Table(inner) = value {
+                table = inner;
+            }
+            found = Some(value);
+        }
+        found
+    }
+
+    /// Whether a key is there.
+    pub fn has(&self, path: &[&str]) -> bool {
+        self.get(path).is_some()
+    }
+
+    /// A key's text, if it has one.
+    pub fn text(&self, path: &[&str]) -> Option<&str> {
+        match self.get(path)? {
+            Value::Scalar(Json::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn root(&self) -> &Table {
+        &self.root
+    }
+
+    pub(crate) fn options(&self) -> &[Keyed] {
+        &self.options
+    }
+
+    /// The places of the text and of the arguments.
+    pub(crate) fn lines(&self) -> Lines<'_> {
+        Lines::with_arguments(&self.text, self.file)
+    }
+
+    /// The plan as the text of a file.
+    pub fn toml(&self) -> String {
+        let mut out = String::new();
+        write(&mut out, "", &self.root);
+        out
+    }
+}
+
+impl Written {
+    fn of(value: Json, span: Span) -> Written {
+        let value = match value {
+            Json::Array(items) => {
+                Value::List(items.into_iter().map(|item| Written::of(item, span)).collect())
+            }
+            Json::Object(fields) => {
+                let entry = |(key, value)| (key, span, Written::of(value, span));
+                Value::Table(fields.into_iter().map(entry).collect())
+            }
+            scalar => Value::Scalar(scalar),
+        };
+        Written { span, value }
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Written {
+        let read = match value.get_ref() {
+            DeValue::Table(table) => Value::Table(entries(table)),
+            DeValue::Array(items) => Value::List(items.iter().map(Written::read).collect()),
+            scalar => raw(scalar).map_or_else(Value::Wrong, Value::Scalar),
+        };
+        Written { span: value.span().into(), value: read }
+    }
+
+    /// The value on one line of TOML.
+    fn inline(&self) -> String {
+        match &self.value {
+            Value::Scalar(Json::String(text)) => text.to_toml_value(),
+            Value::Scalar(scalar) => scalar.to_string(),
+            Value::Wrong(_) => String::new(),
+            Value::List(items) => {
+                let items: Vec<String> = items.iter().map(Written::inline).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Value::Table(table) => {
+                let entry = |(key, _, value): &(String, Span, Written)| {
+                    format!("{} = {}", key.to_toml_key(), value.inline())
+                };
+                format!("{{ {} }}", table.iter().map(entry).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+/// Writes single values first, because TOML wants tables behind them.
+fn write(out: &mut String, heading: &str, table: &Table) {
+    let is_table = |(.., value): &&(String, Span, Written)| matches!(value.value, Value::Table(_));
+    if !heading.is_empty() && (table.is_empty() || !table.iter().all(|entry| is_table(&entry))) {
+        let _ = writeln!(out, "\n[{heading}]");
+    }
+    for (key, _, value) in table.iter().filter(|entry| !is_table(entry)) {
+        let _ = writeln!(out, "{} = {}", key.to_toml_key(), value.inline());
+    }
+    for (key, _, value) in table {
+        if let Value::Table(inner) = &value.value {
+            let dot = if heading.is_empty() { "" } else { "." };
+            write(out, &format!("{heading}{dot}{}", key.to_toml_key()), inner);
+        }
+    }
+}
+
+fn put(table: &mut Table, path: &[&str], value: Written, span: Span) {
+    let [key, rest @ ..] = path else { return };
+    let at = table.iter().position(|(name, ..)| name == key).unwrap_or_else(|| {
+        table.push((key.to_string(), span, Written { span, value: Value::Table(Table::new()) }));
+        table.len() - 1
+    });
+    match &mut table[at].2.value {
+        Value::Table(inner) if !rest.is_empty() => put(inner, rest, value, span),
+        _ if rest.is_empty() => table[at] = (key.to_string(), span, value),
+        // Faulty: a table should be here. The reader says so.
+        _ => {}
+    }
+}
+
+fn entries(table: &DeTable<'_>) -> Table {
+    let mut all: Vec<(&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)> = table.iter().collect();
+    all.sort_by_key(|(name, _)| name.span().start);
+    let entry = |(name, value): (&Spanned<DeString<'_>>, _)| {
+        (name.get_ref().to_string(), name.span().into(), Written::read(value))
+    };
+    all.into_iter().map(entry).collect()
+}
+
+fn raw(value: &DeValue<'_>) -> Result<Json, Diagnostic> {
+    let far_too_large = || Diagnostic::new("this number is far too large");
+    match value {
+        DeValue::Boolean(flag) => Ok((*flag).into()),
+        DeValue::String(text) => Ok(text.as_ref().into()),
+        DeValue::Integer(n) => {
+            let n = i128::from_str_radix(n.as_str(), n.radix()).ok();
+            n.and_then(serde_json::Number::from_i128).map(Json::Number).ok_or_else(far_too_large)
+        }
+        DeValue::Float(n) => match n.as_str().parse::<f64>() {
+            Ok(n) if n.is_finite() => Ok(n.into()),
+            _ => Err(Diagnostic::new("this number is not finite")),
+        },
+        _ => Err(Diagnostic::new("dates and times have no use here").remedy("put a text in quotes")),
+    }
+}
+
+fn syntax(error: &toml::de::Error, length: usize) -> Diagnostic {
+    let span = error.span().map_or(Span { start: length, end: length }, Span::from);
+    let problem = Diagnostic::at(span, error.message().to_string());
+    let helps = [
+        ("string values must be quoted", "put texts, and numbers with a unit, in quotes: \"250 ms\""),
+        ("invalid basic string", "the text does not end: close the quotes"),
+        ("invalid literal string", "the text does not end: close the quotes"),
+        ("missing escaped value", "write \\\\ for a backslash, or put the text in single quotes"),
+        ("duplicate key", "a name can be given once: remove one, or rename it"),
+        ("key with no value", "write KEY = VALUE"),
+        ("unclosed", "close the bracket"),
+        ("unexpected key or value", "one KEY = VALUE to a line"),
+        ("recurs", "so many levels are not needed"),
+    ];
+    match helps.into_iter().find(|(part, _)| error.message().contains(part)) {
+        Some((_, help)) => problem.remedy(help),
+        None => problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plan;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn plan(with: impl FnOnce(&mut Source)) -> Result<Plan, Vec<Diagnostic>> {
+        let mut source =
+            Source::default().with_options(vec![Keyed { option: "--link-speed", key: "lab.link-speed" }]);
+        source.set("", &["title"], "t");
+        source.set("", &["question"], "q");
+        source.set("", &["variants", "forwarding"], json!({}));
+        source.set("--duration", &["trials", "duration"], "250 ms");
+        source.set("--trials", &["trials", "blocks"], 6);
+        with(&mut source);
+        Plan::of(&source, &mut |_| Err("no files".into()))
+    }
+
+    #[test]
+    fn faults_name_the_argument() {
+        let told = |with: fn(&mut Source)| plan(with).unwrap_err()[0].to_string();
+        let many = told(|source| source.set("--flows", &["traffic", "flows"], 0));
+        assert_eq!(many, "--flows: 0 is too few: at least 1: write a whole number from 1 to 5000000");
+        let share = told(|source| source.set("--rate", &["traffic", "rate"], "50 %"));
+        assert!(
+            share.starts_with("--rate: ")
+                && share.ends_with("add --link-speed 10Gbit/s, or write the rate in pps"),
+            "{share}"
+        );
+        assert!(plan(|_| {}).is_ok());
+    }
+
+    #[test]
+    fn arguments_lie_over_a_file() {
+        let text = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"1 s\"\nblocks = 1\n[traffic]\nflows = 0\n";
+        let mut source = Source::read(text.as_bytes(), "a plan", "").unwrap();
+        let faults = Plan::of(&source, &mut |_| Err(String::new())).unwrap_err();
+        assert_eq!(faults[0].place.map(|place| place.line), Some(8));
+        source.set("--flows", &["traffic", "flows"], 7);
+        source.remove(&["trials", "blocks"]);
+        source.set("--budget", &["trials", "budget"], "9 s");
+        assert!(!source.has(&["trials", "blocks"]) && source.text(&["trials", "budget"]) == Some("9 s"));
+        let read = Plan::of(&source, &mut |_| Err(String::new())).unwrap();
+        let again = Plan::read(source.toml().as_bytes()).unwrap();
+        let of = |plan: &Plan| plan.campaign(Default::default(), false).unwrap().clone();
+        assert_eq!(
+            (of(&read).kinds[0].flows, of(&read).experiment.trials.budget_ns),
+            (7, Some(9_000_000_000))
+        );
+        assert_eq!(of(&read).cells, of(&again).cells);
+    }
+
+    proptest! {
+        #[test]
+        fn any_tree_is_written_as_toml(names in proptest::collection::vec("\\PC{1,8}", 2..6), text in "\\PC{0,20}", number: i32) {
+            let mut source = Source::default();
+            let path: Vec<&str> = names.iter().map(String::as_str).collect();
+            source.set("--x", &path, json!([text, number, { "a b": [true] }]));
+            source.set("--y", &[path[0], "more than 8"], text.clone());
+            let read: toml::Table = toml::from_str(&source.toml()).unwrap();
+            prop_assert!(read.contains_key(path[0]));
+            let again = Source::read(source.toml().as_bytes(), "", "").unwrap();
+            prop_assert_eq!(again.text(&[path[0], "more than 8"]), Some(text.as_str()));
+        }
+    }
+}
