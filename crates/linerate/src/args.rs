@@ -1,10 +1,12 @@
 //! Groups of arguments that several verbs take, and how their values are read.
 
+pub mod keyed;
+
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use keyed::{Opt, key};
 use linerate_plan::Diagnostic;
 use linerate_plan::backend::{Backend, OF_THIS_MACHINE};
-use linerate_plan::keys::DIRECTIONS;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
 use linerate_plan::rules::own::Meaning;
@@ -13,8 +15,7 @@ use linerate_plan::{parse_cpus, parse_duration_ns};
 use linerate_remote::Approach;
 use linerate_report::format::{FORMATS, Format};
 use linerate_runner::session::Wanted;
-use linerate_wire::{Extensions, FrameMix, Selection, SourceMacs, parse_sizes};
-use serde_json::json;
+use linerate_wire::{FrameMix, parse_sizes};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -211,73 +212,14 @@ impl FromStr for Share {
     }
 }
 
-/// Headers and endpoints of the frames; each option is a key of a plan's [traffic].
-#[derive(Debug, Args)]
-pub struct Headers {
-    /// UDP or TCP ports of the flows: counted (one after the other), or random (RFC 4814, section 4.5). Random ports are the same in each
-    /// trial; random:SEED draws others
-    #[arg(long, value_name = "PORTS", default_value = "counted")]
-    pub ports: Selection,
-
-    /// Host addresses of the flows, in the source network and each destination network: counted, or random (RFC 4814, section 4.4). Random
-    /// addresses are the same in each trial; random:SEED draws others
-    #[arg(long, value_name = "ADDRESSES", default_value = "counted")]
-    pub addresses: Selection,
-
-    /// Ethernet source addresses: own (the generator's interface), or random (one for each flow; RFC 4814, section 4.2)
-    #[arg(long, value_name = "MACS", default_value = "own")]
-    pub source_macs: SourceMacs,
-
-    /// Mix IPv6 frames with the IPv4 frames: their shares, each measured separately (RFC 5180, section 7: 10%,50%,90%). Implies --family 4
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub ipv6_share: Vec<Share>,
-
-    /// IPv6 extension headers of the UDP frames, each measured separately (RFC 5180, section 5.3): none, hop-by-hop, destination-options,
-    /// routing, fragment, chain (several headers, 40 bytes). Implies --family 6
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub extension_headers: Vec<Extensions>,
-}
-
-impl Headers {
-    /// Whether ports or addresses are random.
-    pub fn draws(&self) -> bool {
-        [self.ports, self.addresses].iter().any(|selection| *selection != Selection::Counted)
-    }
-
-    /// The options that were given: option, key of [traffic], values. Several values are the levels of a factor.
-    pub fn keys(&self) -> impl Iterator<Item = (&'static str, &'static str, Vec<String>)> {
-        let other = |text: String, usual: &str| if text == usual { Vec::new() } else { vec![text] };
-        // Shares are millionths.
-        let percent = |share: &Share| format!("{} %", (share.0 * 1e6).round() / 1e4);
-        let keys = [
-            ("--ports", "ports", other(self.ports.to_string(), "counted")),
-            ("--addresses", "addresses", other(self.addresses.to_string(), "counted")),
-            ("--source-macs", "source-macs", other(self.source_macs.to_string(), "own")),
-            ("--ipv6-share", "ipv6-share", self.ipv6_share.iter().map(percent).collect()),
-            (
-                "--extension-headers",
-                "extension-headers",
-                self.extension_headers.iter().map(ToString::to_string).collect(),
-            ),
-        ];
-        keys.into_iter().filter(|(.., values)| !values.is_empty())
-    }
-
-    /// Lines of a plan: those of [traffic], and the factors.
-    pub fn lines(&self) -> [String; 2] {
-        let [mut keys, mut factors] = [const { String::new() }; 2];
-        for (_, key, levels) in self.keys() {
-            match &levels[..] {
-                [only] => keys += &format!("{key} = {}\n", json!(only)),
-                _ => {
-                    factors +=
-                        &format!("[factors.{key}]\nsets = \"traffic.{key}\"\nlevels = {}\n", json!(levels))
-                }
-            }
-        }
-        [keys, factors]
-    }
-}
+/// Headers and endpoints of the frames.
+pub const HEADERS: [Opt; 5] = [
+    key("--ports", "traffic.ports", "PORTS"),
+    key("--addresses", "traffic.addresses", "ADDRESSES"),
+    key("--source-macs", "traffic.source-macs", "MACS"),
+    key("--ipv6-share", "traffic.ipv6-share", "LIST").levels(),
+    key("--extension-headers", "traffic.extension-headers", "LIST").levels(),
+];
 
 /// IP versions.
 pub fn families() -> impl TypedValueParser<Value = Families> {
@@ -288,11 +230,6 @@ pub fn families() -> impl TypedValueParser<Value = Families> {
         "6" | "ipv6" => Families::Ipv6,
         _ => Families::Both,
     })
-}
-
-/// The directions, as plans name them.
-pub fn directions() -> PossibleValuesParser {
-    PossibleValuesParser::new(DIRECTIONS.map(|(name, about)| PossibleValue::new(name).help(about)))
 }
 
 /// The values of an enum, by the names that files give them.

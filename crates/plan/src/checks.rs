@@ -68,8 +68,8 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     let Some(trials) = draft.tree.entry("trials") else { return };
     let Some(tree) = trials.node.table() else { return };
     search(draft, tree, problems);
-    if tree.get("blocks").is_none() && tree.get("budget").is_none() && tree.text("measure") != Some("rfc2544")
-    {
+    let is_rate = tree.text("measure").is_none_or(|measure| measure == "rate");
+    if tree.get("blocks").is_none() && tree.get("budget").is_none() && is_rate {
         let help = "add blocks = 100, or budget = \"60 s\"";
         problems.fault(trials.key_span, "the plan does not say when the trials end", help);
     }
@@ -112,6 +112,12 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     if let Some(factor) = draft.factors.iter().find(rate) {
         problems.fault(factor.span, "a search chooses the load", "leave this factor out");
     }
+    if draft.is_of_end_hosts() {
+        let why =
+            "this plan measures TCP between end hosts: TCP chooses the load itself, so it cannot be searched";
+        problems.fault(measure.span, why, "name a plan of routers");
+        return;
+    }
     let lab = draft.tree.table("lab");
     if draft.is_embedded() && lab.and_then(|lab| lab.text("mode")) != Some("threaded") {
         let why =
@@ -134,6 +140,19 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     {
         let why = format!("bisection searches for one goal, not also for {}", second.name);
         problems.fault(node.span, why, "name one in goals, or leave method out");
+    }
+    let repeats = tree.entry("verify").filter(|_| trials.verify > 0 && trials.method != Method::Bisection);
+    if let Some(verify) = repeats.filter(|_| !trials.tests.contains(&Benchmark::BackToBack)) {
+        let why = "only a bisection, and the test back-to-back, repeat trials so: MLRsearch repeats them by its goals";
+        problems.fault(verify.key_span, why, "add method = \"bisection\", or leave it out");
+    }
+    if let Some(twice) = (1..trials.goals.len()).find(|at| trials.goals[..*at].contains(&trials.goals[*at])) {
+        let span = tree.get("goals").map_or(measure.span, |goals| goals.span);
+        problems.fault(
+            span,
+            format!("the goal {} is given twice", trials.goals[twice].name),
+            "leave one out",
+        );
     }
     let no_event = !draft.variants.iter().any(|variant| variant.tree.get("event").is_some());
     if let Some(named) = tree.get("tests").filter(|_| no_event && trials.tests.contains(&Benchmark::Reset)) {

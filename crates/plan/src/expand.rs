@@ -6,18 +6,21 @@ use super::draft::{Draft, Expected, FactorDraft, Selector, TESTER_BASELINE, Vari
 use super::grammar::Kind;
 use super::names::Named;
 use super::settings::{Cpus, Dut, End, Route, Settings};
+use super::timetable::Timetable;
 use super::value::{Lists, Node, Tree};
 use super::{checks, forms, lower, needs};
 use crate::lab::HostAddress;
 use crate::units::Rate;
 use linerate_measure::experiment::{
-    Claim, Comparison, Expectation, Experiment, Factor, Interest, Levels, System,
+    Claim, Comparison, Expectation, Experiment, Factor, Interest, Levels, Measure, System,
 };
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
 /// Cells of a campaign at most.
 pub(super) const MOST_CELLS: u128 = 4096;
+/// Default time of a search in nanoseconds, unless twice an undisturbed search takes longer.
+const SEARCH_NS: u64 = 600_000_000_000;
 /// Trials of a campaign at most.
 pub(super) const MOST_TRIALS: u128 = 1_000_000;
 /// Text of all cells together at most, in bytes: a plan with large files must not multiply them without bounds.
@@ -58,6 +61,13 @@ pub(super) fn expand(
     }
     let mut campaign = build.campaign;
     relate(draft, &variants, lines, &mut campaign);
+    let measure = campaign.experiment.trials.measure;
+    if campaign.experiment.trials.budget_ns.is_none()
+        && matches!(measure, Measure::Search | Measure::LossCurve)
+    {
+        let needed = Timetable::new(&campaign).needed_ns;
+        campaign.experiment.trials.budget_ns = Some((2 * needed).max(SEARCH_NS));
+    }
     Some(campaign)
 }
 

@@ -41,6 +41,17 @@ impl Form {
             None => wrong.remedy(format!("write {}", self.wants)),
         })
     }
+
+    /// A value of the command line, where units may be short or left out, as a plan has it.
+    pub(crate) fn spelled_out(&self, word: &str) -> String {
+        let spelled = match self.units {
+            ["B"] if word.bytes().all(|b| b.is_ascii_digit()) => Some(format!("{word} B")),
+            ["us", ..] => parse_duration_ns(word).ok().map(duration_text),
+            ["Mbit/s", ..] => parse_link_speed(word).ok().map(exact_speed),
+            _ => None,
+        };
+        spelled.unwrap_or_else(|| word.into())
+    }
 }
 
 pub(crate) static DURATION: Form = Form {

@@ -54,7 +54,7 @@ pub(super) static LAB: Table = Table {
         key("generator-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's generator, one thread each."),
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, in threaded mode."),
-        key("link-speed", Kind::Form(&SPEED)).about("Speed that is 100 % of line rate."),
+        key("link-speed", Kind::Form(&SPEED)).about("Speed that is 100 % of line rate, that of the slower link. Default: the one that the hosts of a lab file report."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
                 load its programs.",
@@ -91,10 +91,13 @@ pub(super) static TRAFFIC: Table = Table {
             "Number of destination networks; the embedded lab's DUT gets a route to each. \
                 Default: 1.",
         ),
-        key("ports", Kind::Form(&SELECTION)).about("Ports of the flows: counted or random. Default: counted."),
+        key("ports", Kind::Form(&SELECTION)).about(
+            "Ports of the flows: counted (one after the other) or random (RFC 4814, section 4.5), the same in each trial; random:SEED draws \
+                others. Default: counted.",
+        ),
         key("addresses", Kind::Form(&SELECTION)).about(
-            "Hosts of the source network and of each destination network: counted or random (RFC 4814, section \
-                4.4). Default: counted.",
+            "Hosts of the source network and of each destination network: counted or random (RFC 4814, section 4.4), the same in each \
+                trial; random:SEED draws others. Default: counted.",
         ),
         key("broadcast-every", Kind::count(0, 1_000_000)).about(
             "N: one frame in N goes to the Ethernet broadcast address instead, and is counted separately. \
@@ -112,7 +115,10 @@ pub(super) static TRAFFIC: Table = Table {
             "Frames of each burst: the load comes in bursts with pauses between them (RFC 2544, section \
                 21). Default: 0, evenly spaced.",
         ),
-        key("rate", Kind::Form(&RATE)).about("Offered load. Default: max."),
+        key("rate", Kind::Form(&RATE)).about(
+            "Offered load of each direction: max, 500 kpps, 1 Gbit/s:l1 (with preamble and gap), 1 Gbit/s:l2, or 50 % (of link-speed). Default: \
+                max.",
+        ),
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
         key("stamp-every", Kind::count(1, 1_000_000))
             .about("N: one frame in N carries a time stamp. Default: 64."),
@@ -212,10 +218,12 @@ static TRIAL_LENGTH: Kind = Kind::duration(10 * MS, 24 * H);
 pub(super) static TRIALS: Table = Table {
     what: "[trials]",
     keys: &[&[
-        required("duration", TRIAL_LENGTH).about("The measured window of one trial."),
+        required("duration", TRIAL_LENGTH).about(
+            "The measured window of one trial. rfc2544: of throughput and frame-loss; the trials of the other tests scale with it.",
+        ),
         key("blocks", Kind::count(1, MOST_BLOCKS))
             .about("Blocks at most: a block is one trial of everything."),
-        key("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most."),
+        key("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most. Default of searches: 10 min, or twice the time that they need, if that is longer."),
         key("order", Kind::Choice(&ORDERS)).about("The order of trials. Default: blocks."),
         key("seed", Kind::count(0, u64::MAX))
             .about("Seed of the order; drawn and recorded where none is given."),
@@ -224,7 +232,7 @@ pub(super) static TRIALS: Table = Table {
         key("pause", Kind::duration(MS, H)).about("Pause before each trial, after settings were changed."),
         key("measure", Kind::Choice(&MEASURES)).about("What is measured of each cell. Default: rate."),
         key("goals", Kind::List(&Kind::Form(&GOAL))).about(
-            "search: the goals: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr.",
+            "search: the goals: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr; ndr for a bisection.",
         ),
         key("method", Kind::Choice(&METHODS)).about("search, rfc2544: how to search for a rate. Default: mlrsearch."),
         key("step", Kind::Form(&SHARE))
@@ -234,12 +242,12 @@ pub(super) static TRIALS: Table = Table {
         ),
         key("min-load", Kind::Form(&FRAMES)).about("search, rfc2544: the lowest load. Default: 1 kpps."),
         key("max-load", Kind::Form(&FRAMES)).about(
-            "search, loss-curve, rfc2544: the highest load. Default: 95 % of the rate of the tester alone.",
+            "search, loss-curve, rfc2544: the highest load. A search on hosts needs it. Default: 95 % of the rate of the tester alone.",
         ),
         TESTS,
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
-            "rfc2544, and searches by bisection: further trials with loss before a burst counts as too long, or a load as too high. Default: 0.",
+            "rfc2544, search: further trials with loss before a burst counts as too long or, in a bisection, a load as too high. Default: 0.",
         ),
         DRAIN,
         SETTLE,
@@ -247,7 +255,7 @@ pub(super) static TRIALS: Table = Table {
 };
 
 const TESTS: Key = key("tests", Kind::List(&BENCHMARK))
-    .about("rfc2544: the tests. Default: throughput, latency, frame-loss, back-to-back and recovery.");
+    .about("rfc2544: the tests. Default: throughput, latency, frame-loss, back-to-back (unless the frames come in bursts) and recovery, and reset where a variant has an event.");
 const REPEATS: Key = key("repeats", Kind::count(1, 10_000)).about(
     "rfc2544: runs of each repeated test. Default: latency and delay-variation 20, back-to-back 50, recovery and reset 5.",
 );

@@ -51,7 +51,6 @@ use draft::Draft;
 pub use forms::{duration_text, parse_cpus, parse_duration_ns};
 use linerate_measure::experiment::{Measure, System};
 use linerate_wire::units::counted;
-pub use lower::tests_of_rfc2544;
 pub use needs::is_namespaced;
 pub use proof::Proof;
 pub use source::{Keyed, Source};

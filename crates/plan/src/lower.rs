@@ -3,10 +3,10 @@
 
 use super::campaign::{Collect, Format, Kind, Lab, Requirement};
 use super::settings::Settings;
-use super::value::{Lists, Tree};
+use super::value::{Entry, Lists, Tree};
 use crate::rules::RuleSet;
 use crate::units::Rate;
-use linerate_measure::experiment::{Benchmark, Measure, Trials};
+use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
 use linerate_measure::record::Mode;
 use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Transport};
 use serde::de::DeserializeOwned;
@@ -126,7 +126,6 @@ const OWN_TESTS: [Benchmark; 5] = [
 const PAUSE_NS: u64 = 4_000_000_000;
 const DRAIN_NS: u64 = 2_000_000_000;
 const SETTLE_NS: u64 = 5_000_000_000;
-const QUICK_WAIT_NS: u64 = 200_000_000;
 
 /// How trials are run, in the full or the quick form.
 pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
@@ -139,40 +138,39 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
     table.entry("until").or_insert(json!(until));
     let mut trials: Trials = typed(table);
     if trials.measure == Measure::Search && trials.goals.is_empty() {
-        trials.goals = ["ndr", "pdr"].iter().filter_map(|goal| super::goal::parse(goal).ok()).collect();
+        // A bisection is for one goal.
+        let usual: &[_] = if trials.method == Method::Bisection { &["ndr"] } else { &["ndr", "pdr"] };
+        trials.goals = usual.iter().filter_map(|goal| super::goal::parse(goal).ok()).collect();
     }
     if trials.measure == Measure::Rfc2544 {
         if !paused {
             trials.pause_ns = PAUSE_NS;
         }
         if trials.tests.is_empty() {
-            trials.tests = OWN_TESTS.to_vec();
+            trials.tests = usual_tests(tree);
         }
+        trials.tests.sort_unstable();
         trials.drain_ns.get_or_insert(DRAIN_NS);
         trials.settle_ns.get_or_insert(SETTLE_NS);
     }
     trials
 }
 
-/// RFC 2544's own tests, by its times, or in a form that takes minutes.
-pub fn tests_of_rfc2544(quick: bool) -> Trials {
-    let trials = Trials { measure: Measure::Rfc2544, tests: OWN_TESTS.to_vec(), ..Trials::default() };
-    match quick {
-        false => Trials {
-            duration_ns: 60_000_000_000,
-            pause_ns: PAUSE_NS,
-            drain_ns: Some(DRAIN_NS),
-            settle_ns: Some(SETTLE_NS),
-            ..trials
-        },
-        true => Trials {
-            duration_ns: 1_000_000_000,
-            repeats: Some(3),
-            drain_ns: Some(QUICK_WAIT_NS),
-            settle_ns: Some(QUICK_WAIT_NS),
-            ..trials
-        },
+/// RFC 2544's own tests. Bursts are another kind of frames than those of back-to-back, and an event is there to be tested.
+fn usual_tests(tree: &Tree) -> Vec<Benchmark> {
+    let bursts = |entry: &Entry| {
+        let sets = entry.node.table().map(|factor| factor.words::<String>("sets")).unwrap_or_default();
+        sets.iter().any(|path| path == "traffic.burst")
+    };
+    let event = |entry: &Entry| entry.node.table().is_some_and(|variant| variant.get("event").is_some());
+    let mut tests = OWN_TESTS.to_vec();
+    if tree.within("factors").iter().any(bursts) {
+        tests.retain(|test| *test != Benchmark::BackToBack);
     }
+    if tree.within("variants").iter().any(event) {
+        tests.push(Benchmark::Reset);
+    }
+    tests
 }
 
 /// The `collect` table, or its default.

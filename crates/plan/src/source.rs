@@ -2,6 +2,8 @@
 //! the line or the argument that it comes from.
 
 use super::diagnostic::{Diagnostic, Lines, MOST, Span};
+use super::grammar::Kind;
+use super::keys;
 use serde_json::Value as Json;
 use std::fmt::Write;
 use toml::Spanned;
@@ -15,6 +17,68 @@ pub struct Keyed {
     pub option: &'static str,
     /// The key with its table: `lab.link-speed`.
     pub key: &'static str,
+}
+
+impl Keyed {
+    fn kind(&self) -> (&'static Kind, &'static str) {
+        let mut found = (&Kind::Text, "");
+        let mut table = &keys::PLAN;
+        for name in self.key.split('.') {
+            let Some(key) = table.find(name) else { break };
+            found = (&key.kind, key.about);
+            match &key.kind {
+                Kind::Table(inner) => table = inner,
+                Kind::List(of) => found.0 = of,
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Help: the meaning of the key, with its default in brackets.
+    pub fn about(&self) -> String {
+        let about = self.kind().1.trim_end_matches('.');
+        // The verb is one of those that the text names first: `search, rfc2544: the lowest load`.
+        let about = match about.split_once(": ") {
+            Some((verbs, about)) if verbs.contains("search") || verbs == "rfc2544" => about,
+            _ => about,
+        };
+        match about.split_once(". Default: ") {
+            Some((about, usual)) => format!("{about} [default: {usual}]"),
+            None => about.into(),
+        }
+    }
+
+    /// The words that the key takes, with their meanings; none where it takes other values.
+    pub fn words(&self) -> &'static [(&'static str, &'static str)] {
+        match self.kind().0 {
+            Kind::Choice(words) => words,
+            _ => &[],
+        }
+    }
+
+    /// The value of a word of the command line, as a plan has it: `64` is `"64 B"`, `2m` is `"2 min"`, `10G` is `"10 Gbit/s"`.
+    ///
+    /// # Errors
+    /// The key cannot have this value.
+    pub fn read(&self, word: &str) -> Result<Json, Diagnostic> {
+        let (kind, _) = self.kind();
+        let word = word.trim();
+        let raw: Json = match kind {
+            Kind::Count { .. } => match word.replace('_', "").parse::<i64>() {
+                Ok(number) => number.into(),
+                Err(_) => word.into(),
+            },
+            Kind::Choice(words) => words
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(word))
+                .map_or(word, |(known, _)| known)
+                .into(),
+            Kind::Form(form) | Kind::Within(form, ..) => form.spelled_out(word).into(),
+            _ => word.into(),
+        };
+        kind.read(&raw).map(|_| raw)
+    }
 }
 
 /// A plan as it was written.
@@ -310,6 +374,32 @@ mod tests {
             (7, Some(9_000_000_000))
         );
         assert_eq!(of(&read).cells, of(&again).cells);
+    }
+
+    #[test]
+    fn words_of_the_command_line_are_values_of_a_plan() {
+        for (key, word, value) in [
+            ("traffic.size", "64", json!("64 B")),
+            ("traffic.size", "imix", json!("imix")),
+            ("traffic.transport", "udp", json!("UDP")),
+            ("traffic.flows", "5_000", json!(5000)),
+            ("trials.duration", "2m", json!("2 min")),
+            ("trials.duration", "250ms", json!("250 ms")),
+            ("trials.goals", "ndr", json!("ndr")),
+            ("trials.width", "0.5%", json!("0.5%")),
+            ("lab.link-speed", "10G", json!("10 Gbit/s")),
+            ("lab.generator-cpus", "0,2-3", json!("0,2-3")),
+        ] {
+            assert_eq!(Keyed { option: "", key }.read(word), Ok(value), "{key} {word}");
+        }
+        for (key, word) in
+            [("traffic.flows", "0"), ("traffic.size", "1"), ("lab.mode", "x"), ("trials.duration", "1")]
+        {
+            assert!(Keyed { option: "", key }.read(word).is_err(), "{key} {word}");
+        }
+        let flows = Keyed { option: "--flows", key: "traffic.flows" };
+        assert_eq!(flows.about(), "Pairs of addresses and ports [default: 2000]");
+        assert_eq!(Keyed { option: "--mode", key: "lab.mode" }.words()[0].0, "inline");
     }
 
     proptest! {

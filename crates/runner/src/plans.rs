@@ -7,7 +7,7 @@ use linerate_measure::experiment::System;
 use linerate_plan::campaign::{Campaign, Lab};
 use linerate_plan::diagnostic::meant;
 use linerate_plan::names::Named;
-use linerate_plan::{Diagnostic, MOST_BYTES, Plan};
+use linerate_plan::{Diagnostic, MOST_BYTES, Plan, Source};
 use std::path::Path;
 
 /// The plans that come with linerate: name and text.
@@ -42,8 +42,16 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn parse(file: &Path, bytes: &[u8]) -> std::result::Result<Plan, Vec<Diagnostic>> {
+    of(file, &Plan::source(bytes)?)
+}
+
+/// As [`parse`], with arguments over the file.
+///
+/// # Errors
+/// As [`parse`].
+pub fn of(file: &Path, source: &Source) -> std::result::Result<Plan, Vec<Diagnostic>> {
     let folder = file.parent().unwrap_or(Path::new(""));
-    Plan::read_with(bytes, &mut |name| input::rules(&folder.join(name)))
+    Plan::of(source, &mut |name| input::rules(&folder.join(name)))
 }
 
 /// The form of a plan that is asked for, on a system.

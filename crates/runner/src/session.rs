@@ -19,13 +19,12 @@ use linerate_measure::experiment::{Measure, System};
 use linerate_measure::record::{
     Asked, Campaign, HostFacts, LabKind, Mode, Planned, Skipped, Stopped, Summary, TrialRecord, VERSION,
 };
-use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign as Plan, Kind, Lab, PROFILE_NS};
 use linerate_plan::names::Named;
 use linerate_plan::timetable::Timetable;
+use linerate_plan::{Backend, Diagnostic, Source};
 use linerate_remote::Approach;
 use linerate_report::pages;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -85,7 +84,7 @@ impl Session {
         if input::is_stdin(file) {
             bail_usage!("a plan that is carried out is a file: resuming it needs its place");
         }
-        let (mut plan, site) = chosen(choice, file, wanted.simulate.is_some())?;
+        let (mut plan, site) = chosen(choice, file, wanted.simulate.is_some(), |_| Ok(()))?;
         if let Some(budget) = wanted.budget {
             let trials = &mut plan.experiment.trials;
             (trials.budget_ns, trials.blocks) = (Some(budget.as_nanos() as u64), None);
@@ -338,10 +337,24 @@ pub fn changes_of_machine(then: &HostFacts, now: &HostFacts) -> Vec<String> {
         .collect()
 }
 
-/// The plan's campaign that was asked for, and the hosts of its lab, if it is for hosts.
-pub fn chosen(choice: &Choice, file: &Path, simulated: bool) -> Result<(Plan, Option<Site>)> {
+/// The plan's campaign that was asked for, and the hosts of its lab, if it is for hosts. `with`: lays arguments over the file.
+///
+/// # Errors
+/// The faults of the file or the arguments, or the reason why the lab cannot be measured.
+pub fn chosen(
+    choice: &Choice,
+    file: &Path,
+    simulated: bool,
+    with: impl FnOnce(&mut Source) -> Result<()>,
+) -> Result<(Plan, Option<Site>)> {
     let name = file.display().to_string();
-    let read = plans::parse(file, &plans::read(file)?).map_err(|faults| faulty(&name, &faults))?;
+    let in_file = |faults: Vec<Diagnostic>| match faults.iter().all(|fault| fault.place.is_some()) {
+        true => faulty(&name, &faults),
+        false => told(faults),
+    };
+    let mut source = linerate_plan::Plan::source(&plans::read(file)?).map_err(in_file)?;
+    with(&mut source)?;
+    let read = plans::of(file, &source).map_err(in_file)?;
     let plan = plans::campaign(&read, &name, choice.system, choice.quick)?;
     plans::check_lab(plan, &name, choice.lab.is_some())?;
     let Lab::File { path } = &plan.lab else { return Ok((plan.clone(), None)) };
@@ -354,21 +367,22 @@ pub fn chosen(choice: &Choice, file: &Path, simulated: bool) -> Result<(Plan, Op
     Ok((plans::campaign(&read, &name, system, choice.quick)?.clone(), Some(site)))
 }
 
-/// The campaign that arguments without a plan make, and the hosts of `--lab`, if there are any. `text`: their plan with these lines of
-/// `[lab]`.
+/// The faults of a plan's arguments.
+pub fn told(mut faults: Vec<Diagnostic>) -> anyhow::Error {
+    if faults.iter().any(|fault| fault.place.is_none()) {
+        faults.retain(|fault| fault.place.is_none());
+    }
+    usage(faults.iter().map(Diagnostic::to_string).collect::<Vec<_>>().join("\nlinerate: "))
+}
+
+/// The campaign of a plan that is made of arguments, and the hosts of `--lab`, if there are any.
 ///
 /// # Errors
 /// The faults of the arguments, or the reason why the lab cannot be measured.
-pub fn of_arguments(
-    choice: &Choice,
-    simulated: bool,
-    text: impl Fn(&str) -> String,
-) -> Result<(Plan, Option<Site>)> {
-    let read = |lab: &str, system| -> Result<Plan> {
-        let plan = linerate_plan::Plan::read(text(lab).as_bytes()).map_err(|faults| {
-            let bare = |fault| linerate_plan::Diagnostic { place: None, evidence: None, ..fault }.to_string();
-            usage(faults.into_iter().map(bare).collect::<Vec<_>>().join("\nlinerate: "))
-        })?;
+pub fn of_arguments(choice: &Choice, simulated: bool, plan: Source) -> Result<(Plan, Option<Site>)> {
+    let read = |plan: &Source, system| -> Result<Plan> {
+        let none = &mut |_: &str| Err("there is no folder that a rule file could be in".into());
+        let plan = linerate_plan::Plan::of(plan, none).map_err(told)?;
         let Some(mut campaign) = plan.campaign(system, choice.quick).cloned() else {
             bail_usage!("--quick is the quick form of a plan: name a plan");
         };
@@ -379,11 +393,15 @@ pub fn of_arguments(
         if choice.system.is_some() {
             bail_usage!("--system is for the DUT of a lab of hosts: name its lab file with --lab");
         }
-        return Ok((read("mode = \"threaded\"", System::Linux)?, None));
+        return Ok((read(&plan, System::Linux)?, None));
     };
     let lab = hosts::read(file)?;
     let on = |system: System| {
-        read(&format!("file = {}\nsystems = [{}]", json!(file), json!(system.name())), system)
+        let mut plan = plan.clone();
+        plan.remove(&["lab", "mode"]);
+        plan.set("--lab", &["lab", "file"], file.display().to_string());
+        plan.set("--system", &["lab", "systems"], [system.name()]);
+        read(&plan, system)
     };
     let stated = lab.dut().and_then(|dut| dut.system?.of_plans());
     let plan = on(choice.system.or(stated).unwrap_or_default())?;

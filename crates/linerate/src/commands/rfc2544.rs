@@ -1,27 +1,54 @@
 //! `linerate rfc2544`: the tests of RFC 2544, and of documents after it.
 
 use super::run::{self, Which};
-use crate::args::{CampaignArgs, Headers, Share, directions, duration, families, names_of};
-use crate::output::{result, tell, usage};
+use crate::args::keyed::{Keys, Opt, Verb, key, levels};
+use crate::args::{CampaignArgs, HEADERS, families};
+use crate::output::{result, tell};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::ArgPredicate;
-use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
-use linerate_measure::record::Mode;
-use linerate_plan::campaign::{Campaign, Lab};
 use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
 use linerate_plan::settings::Befalls;
 use linerate_plan::timetable::{Timetable, tests};
-use linerate_plan::units::{Rate, parse_link_speed};
-use linerate_plan::{BuiltIn, duration_text, parse_duration_ns};
+use linerate_plan::{BuiltIn, Keyed, Source, duration_text, parse_duration_ns};
 use linerate_report::pages;
 use linerate_runner::session::{Session, chosen, of_arguments};
-use linerate_runner::testbed::hosts::Site;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+
+/// Options of `rfc2544` that are keys of a plan.
+#[derive(Debug)]
+pub struct Options;
+
+impl Verb for Options {
+    const OPTIONS: &'static [&'static [Opt]] = &[
+        &[
+            key("--test", "trials.tests", "TEST").many(),
+            key("--flows", "traffic.flows", "N").about(
+                "Flows (pairs of addresses and ports), up to 5,000,000 [default: 1; 1,000 with random ports or addresses]",
+            ),
+            key("--networks", "traffic.networks", "N"),
+        ],
+        &HEADERS,
+        &[
+            key("--direction", "traffic.direction", "DIRECTION"),
+            key("--duration", "trials.duration", "TIME"),
+            key("--repeats", "trials.repeats", "N"),
+            key("--search", "trials.method", "METHOD"),
+            key("--width", "trials.width", "SHARE"),
+            key("--verify", "trials.verify", "N"),
+            key("--link-speed", "lab.link-speed", "SPEED"),
+            key("--statement", "lab.statement", "TEXT"),
+        ],
+    ];
+    const OWN: &'static [Keyed] = &[
+        Keyed { option: "--family", key: "traffic.family" },
+        Keyed { option: "--size", key: "traffic.size" },
+        Keyed { option: "--budget", key: "trials.budget" },
+    ];
+}
 
 #[derive(Debug, Args)]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
@@ -49,13 +76,8 @@ Exit status: 0 measured, even if a result is marked; 1 an error, or a test witho
 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is tested [default: the variants of --variant]
-    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "addresses", "source_macs", "ipv6_share", "extension_headers", "broadcast", "bursts", "filters"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers", "broadcast", "bursts", "filters"])]
     pub plan: Option<PathBuf>,
-
-    /// Test to carry out; may be repeated [default: the plan's; without a plan throughput, latency, frame-loss, back-to-back and recovery,
-    /// and reset with --event]
-    #[arg(long = "test", value_name = "TEST", value_parser = names_of::<Benchmark>())]
-    pub tests: Vec<Benchmark>,
 
     /// Variant of the DUT (`linerate bench --help` lists them); may be repeated [default: forwarding]
     #[arg(long = "variant", value_name = "VARIANT")]
@@ -65,20 +87,12 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "SIZE")]
     pub size: Vec<String>,
 
-    /// IP version: 4, 6 or both
-    #[arg(long, value_parser = families(), default_value_if("extension_headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
+    /// IP version: 4, 6 or both. --ipv6-share implies 4, --extension-headers 6
+    #[arg(long, value_parser = families(), default_value_if("extension-headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
     pub family: Families,
 
-    /// Flows (pairs of addresses and ports), up to 5,000,000 [default: 1; 1,000 with random ports or addresses]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
-    pub flows: Option<u32>,
-
-    /// Destination networks, in random order, with a route to each (section 12: 256). There is at least one flow for each
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub networks: u32,
-
     #[command(flatten)]
-    pub headers: Headers,
+    pub keys: Keys<Options>,
 
     /// One frame in 100 is a broadcast frame (section 11.1)
     #[arg(long)]
@@ -92,44 +106,10 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub filters: Vec<u32>,
 
-    /// Direction of the frames: forward, or both at once (section 14). Loads are those of each direction
-    #[arg(long, value_name = "DIRECTION", value_parser = directions(), default_value = "forward")]
-    pub direction: String,
-
-    /// Length of the trials of throughput and frame-loss; the trials of all other tests scale with it [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub duration: Option<Duration>,
-
-    /// Runs of each repeated test [default: latency and delay-variation 20, back-to-back 50, recovery and reset 5]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub repeats: Option<u32>,
-
-    /// Search method of throughput: mlrsearch (RFC 9971), or bisection with one trial at each load [default: mlrsearch]
-    #[arg(long = "search", value_name = "METHOD", value_parser = names_of::<Method>())]
-    pub method: Option<Method>,
-
-    /// Precision of throughput and of bursts: the largest distance of the two bounds, relative to the upper bound [default: 0.5%]
-    #[arg(long, value_name = "SHARE")]
-    pub width: Option<Share>,
-
-    /// Further trials with loss before a burst counts as too long, or, in a bisection, a load as too high [default: 0]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
-    pub verify: Option<u32>,
-
     /// Event of the reset test: forwarding-off=TIME, link-down=TIME (default 100ms) or rules-reloaded. Plans have further events: a killed
     /// process, a reboot, a power cut, a command
     #[arg(long, value_name = "EVENT[=TIME]", value_parser = event, conflicts_with = "plan")]
     pub event: Option<(Befalls, Option<u64>)>,
-
-    /// Speed of the slower link, whose line rate is 100 % of the load: 10G [default: the speed that the hosts of a lab file report; in the
-    /// embedded lab 100 % is 95 % of the tester's own rate]
-    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
-    pub link_speed: Option<f64>,
-
-    /// Your statement that the DUT is set up as its instructions say (section 7), which `linerate conformance` cites. With a lab file, set
-    /// `statement` there
-    #[arg(long, value_name = "TEXT")]
-    pub statement: Option<String>,
 
     /// Print the time and the number of trials of each test, and measure nothing
     #[arg(long)]
@@ -157,11 +137,14 @@ fn event(text: &str) -> Result<(Befalls, Option<u64>), String> {
 /// The reason why it could not measure.
 pub fn run(args: &Rfc2544) -> Result<ExitCode> {
     run::begin(&args.campaign);
+    let (choice, offline) = (args.which.choice(), args.campaign.simulate.is_some() || args.estimate);
     let (plan, site) = match &args.plan {
-        Some(file) => chosen(&args.which.choice(), file, args.campaign.simulate.is_some() || args.estimate)?,
-        None => own(args)?,
+        Some(file) => chosen(&choice, file, offline, |plan| {
+            *plan = args.keys.over(std::mem::take(plan));
+            testing(args, plan)
+        })?,
+        None => of_arguments(&choice, offline, own(args)?)?,
     };
-    let plan = testing(args, plan)?;
     if args.estimate {
         let times = tests(&plan);
         result(&args.campaign.printed, || &times, || pages::estimate(&plan, &times))?;
@@ -179,123 +162,103 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
     run::carry_out(session, &campaign)
 }
 
-/// The plan of the options, without a plan's file, and the hosts of `--lab`.
-fn own(args: &Rfc2544) -> Result<(Campaign, Option<Site>)> {
-    let (family, factor) = run::family(args.family);
+/// The plan of the options, without a plan's file.
+fn own(args: &Rfc2544) -> Result<Source> {
+    let mut plan = args.keys.over(Source::default());
+    plan.set("", &["title"], "linerate rfc2544");
+    plan.set("", &["question"], "How fast is this router by RFC 2544?");
+    plan.set("", &["traffic", "format"], "rfc2544");
+    levels(&mut plan, "--family", "traffic.family", &run::versions(args.family));
+    let draws = ["--ports", "--addresses"]
+        .iter()
+        .any(|option| args.keys.text(option).is_some_and(|how| how != "counted"));
+    let networks = args.keys.of("--networks").first().and_then(Value::as_u64).unwrap_or(1);
+    if draws || networks > 1 {
+        plan.set("", &["traffic", "order"], "random");
+    }
+    if args.broadcast {
+        plan.set("--broadcast", &["traffic", "broadcast-every"], 100);
+    }
+    variants(args, &mut plan);
+    plan.set("", &["quick"], json!({}));
+    testing(args, &mut plan)?;
+    let flows =
+        args.keys.of("--flows").first().and_then(Value::as_u64).unwrap_or(if draws { 1000 } else { 1 });
+    plan.set("--flows", &["traffic", "flows"], flows.max(networks));
+    if !args.bursts.is_empty() {
+        plan.set("", &["factors", "burst", "about"], "frames of each burst");
+        plan.set("--bursts", &["factors", "burst", "sets"], "traffic.burst");
+        plan.set("--bursts", &["factors", "burst", "levels"], json!(args.bursts));
+    }
+    sizes(args, &mut plan);
+    Ok(plan)
+}
+
+/// Sets the factor of frame lengths.
+fn sizes(args: &Rfc2544, plan: &mut Source) {
     let bytes = |size: &str| size.parse::<u32>().map_or(size.to_string(), |bytes| format!("{bytes} B"));
-    let sizes: Vec<String> = match args.size.is_empty() {
+    let all: Vec<String> = match args.size.is_empty() {
         true => SIZES.iter().map(|size| bytes(size)).collect(),
         false => args.size.iter().map(|size| bytes(size)).collect(),
     };
-    let quick = if args.size.is_empty() { "levels.size = [\"64 B\", \"1518 B\"]\n" } else { "" };
-    let random = args.networks > 1 || args.headers.draws();
-    let flows = args.flows.unwrap_or(if args.headers.draws() { 1000 } else { 1 });
-    let [headers, factors] = args.headers.lines();
-    let bursts = match &args.bursts[..] {
-        [] => String::new(),
-        some => format!(
-            "[factors.burst]\nabout = \"frames of each burst\"\nsets = \"traffic.burst\"\nlevels = {some:?}\n"
-        ),
-    };
-    let mut rest = format!(
-        "[traffic]\nformat = \"rfc2544\"\nfamily = \"{family}\"\nflows = {}\norder = \"{}\"\n\
-         networks = {}\nbroadcast-every = {}\ndirection = {}\n\
-         {headers}{factor}{factors}{bursts}[factors.size]\nabout = \"frame length with FCS\"\nsets = \"traffic.size\"\nlevels = {}\n\
-         [trials]\nmeasure = \"rfc2544\"\nduration = {}\n\
-         [quick]\nduration = \"1 s\"\nrepeats = 3\npause = \"1 ms\"\ndrain = \"200 ms\"\nsettle = \"200 ms\"\n\
-         {quick}",
-        flows.max(args.networks),
-        if random { "random" } else { "sequential" },
-        args.networks,
-        if args.broadcast { 100 } else { 0 },
-        json!(args.direction),
-        json!(sizes),
-        json!(args.duration.map_or("60 s".into(), |time| duration_text(time.as_nanos() as u64))),
-    );
-    let lasting = |ns: u64| format!(", for = {}", json!(duration_text(ns)));
-    let event = args.event.map_or(String::new(), |(what, ns)| {
-        format!("event = {{ what = {}{} }}\n", json!(what.name()), ns.map_or(String::new(), lasting))
-    });
-    let variant = |name: &str, of: String| format!("[variants.{}]\n{of}\n{event}", json!(name));
-    for name in args.variants.iter().map(|variant| &variant.name) {
-        rest += &variant(name, format!("from = {}", json!(name)));
+    plan.set("", &["factors", "size", "about"], "frame length with FCS");
+    plan.set("--size", &["factors", "size", "sets"], "traffic.size");
+    plan.set("--size", &["factors", "size", "levels"], all);
+    if args.size.is_empty() {
+        plan.set("", &["quick", "levels", "size"], json!(["64 B", "1518 B"]));
     }
-    for filters in &args.filters {
-        rest += &variant(
-            &format!("filters-{filters}"),
-            format!("rules = {{ tool = \"nftables\", filter = \"stateless\", before = {} }}", filters - 1),
-        );
-    }
-    if args.variants.is_empty() && args.filters.is_empty() {
-        rest += &variant("forwarding", "from = \"forwarding\"".into());
-    }
-    let offline = args.campaign.simulate.is_some() || args.estimate;
-    of_arguments(&args.which.choice(), offline, |lab| {
-        format!(
-            "title = \"linerate rfc2544\"\nquestion = \"How fast is this router by RFC 2544?\"\n[lab]\n{lab}\n{rest}"
-        )
-    })
 }
 
-/// The plan with these tests in place of its trials.
-fn testing(args: &Rfc2544, mut plan: Campaign) -> Result<Campaign> {
-    match &mut plan.lab {
-        Lab::Embedded { mode: Mode::EndHosts, .. } => {
-            bail_usage!(
-                "this plan measures TCP between end hosts: TCP chooses the load itself, and RFC 2544 tests routers"
-            );
+/// Sets the variants of the DUT: those that are named, or filters, or forwarding.
+fn variants(args: &Rfc2544, plan: &mut Source) {
+    let mut names: Vec<String> = args.variants.iter().map(|variant| variant.name.clone()).collect();
+    if args.filters.is_empty() {
+        run::set_variants(plan, &args.variants);
+        if names.is_empty() {
+            names.push("forwarding".into());
         }
-        // Inline, the load waits for the DUT, so no frame is lost.
-        Lab::Embedded { mode, statement, .. } => {
-            *mode = Mode::Threaded;
-            *statement = args.statement.clone().or(statement.take());
+    }
+    for filters in &args.filters {
+        let name = format!("filters-{filters}");
+        let rules = json!({ "tool": "nftables", "filter": "stateless", "before": filters - 1 });
+        plan.set("--filters", &["variants", &name, "rules"], rules);
+        names.push(name);
+    }
+    for (name, (what, ns)) in names.iter().flat_map(|name| args.event.map(|event| (name, event))) {
+        plan.set("--event", &["variants", name, "event", "what"], what.name());
+        if let Some(ns) = ns {
+            plan.set("--event", &["variants", name, "event", "for"], duration_text(ns));
         }
-        Lab::File { .. } if args.statement.is_some() => {
-            bail_usage!(
-                "--statement is for the embedded lab: the lab file has the key `statement` of its DUT"
-            );
-        }
-        Lab::File { .. } => {}
     }
-    plan.experiment.link_speed = args.link_speed.or(plan.experiment.link_speed);
-    plan.cells.iter_mut().for_each(|cell| cell.rate = Rate::Max);
-    let own = plan.experiment.trials.clone();
-    let usual = linerate_plan::tests_of_rfc2544(args.which.quick);
-    let base = if own.measure == Measure::Rfc2544 {
-        own
-    } else {
-        Trials { seed: own.seed, reboot: own.reboot, ..usual }
-    };
-    let mut trials = Trials {
-        duration_ns: args.duration.map_or(base.duration_ns, |duration| duration.as_nanos() as u64),
-        budget_ns: args.campaign.budget.map(|budget| budget.as_nanos() as u64).or(base.budget_ns),
-        seed: args.campaign.seed.or(base.seed),
-        repeats: args.repeats.or(base.repeats),
-        verify: args.verify.unwrap_or(base.verify),
-        method: args.method.unwrap_or(base.method),
-        width: args.width.map(|width| width.0).or(base.width),
-        ..base
-    };
-    if !args.tests.is_empty() {
-        trials.tests = Benchmark::ALL.into_iter().filter(|test| args.tests.contains(test)).collect();
+}
+
+/// Puts the tests in the place of a plan's trials. A plan of such tests keeps its own, as far as no option says otherwise.
+fn testing(args: &Rfc2544, plan: &mut Source) -> Result<()> {
+    let hosts = plan.has(&["lab", "file"]) || args.which.lab.is_some();
+    if hosts && args.keys.has("--statement") {
+        bail_usage!("--statement is for the embedded lab: the lab file has the key `statement` of its DUT");
     }
-    let bisects = trials.method == Method::Bisection || trials.tests.contains(&Benchmark::BackToBack);
-    if args.verify.is_some() && !bisects {
-        bail_usage!(
-            "--verify is for --search bisection and for --test back-to-back: MLRsearch repeats trials by its goals"
-        );
-    }
-    // Its bursts are of another kind.
-    if args.tests.is_empty() && !args.bursts.is_empty() {
-        trials.tests.retain(|test| *test != Benchmark::BackToBack);
-    }
-    let has_event = plan.lanes.iter().any(|lane| lane.settings.event.is_some());
-    if args.tests.is_empty() && has_event && !trials.tests.contains(&Benchmark::Reset) {
-        trials.tests.push(Benchmark::Reset);
-    }
-    trials.check_goals().map_err(usage)?;
-    plan.experiment.trials = trials;
     // Expectations concern the plan's own loads.
-    plan.experiment.expectations.clear();
-    Ok(plan)
+    plan.remove(&["expect"]);
+    if plan.text(&["trials", "measure"]) == Some("rfc2544") {
+        for (option, key) in [("--duration", "duration"), ("--repeats", "repeats"), ("--test", "tests")] {
+            if args.keys.has(option) {
+                plan.remove(&["quick", key]);
+            }
+        }
+    } else {
+        run::without_load(plan, &[]);
+        plan.set("", &["trials", "measure"], "rfc2544");
+        plan.set("", &["trials", "duration"], "60 s");
+        if plan.has(&["quick"]) {
+            let quick = [("duration", json!("1 s")), ("repeats", json!(3)), ("pause", json!("1 ms"))];
+            let waits = [("drain", json!("200 ms")), ("settle", json!("200 ms"))];
+            for (key, value) in quick.into_iter().chain(waits) {
+                plan.set("", &["quick", key], value);
+            }
+        }
+    }
+    args.keys.set(plan);
+    run::set_budget(&args.campaign, plan);
+    Ok(())
 }

@@ -9,11 +9,13 @@ use linerate_measure::experiment::{Interest, Judgement, Measure, System};
 use linerate_measure::record::{Against, Campaign, Compared, HostFacts, Stopped, Summary};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::rules::Families;
+use linerate_plan::{BuiltIn, Source, duration_text};
 use linerate_report::pages;
 use linerate_runner::campaign::Finished;
 use linerate_runner::interrupt::{self};
 use linerate_runner::progress::{self};
 use linerate_runner::session::{Choice, Measured, Session};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -150,14 +152,52 @@ pub fn carry_out(session: Session, args: &CampaignArgs) -> Result<ExitCode> {
     Ok(if left { ExitCode::from(FAILED) } else { code })
 }
 
-/// The IP version of a plan's traffic, and the factor that sweeps both if both are wanted.
-pub fn family(wanted: Families) -> (&'static str, &'static str) {
-    match wanted {
-        Families::Ipv4 => ("IPv4", ""),
-        Families::Ipv6 => ("IPv6", ""),
-        Families::Both => {
-            ("IPv4", "[factors.family]\nsets = \"traffic.family\"\nlevels = [\"IPv4\", \"IPv6\"]\n")
-        }
+/// IP versions as a plan names them.
+pub fn versions(wanted: Families) -> Vec<Value> {
+    let all: &[&str] = match wanted {
+        Families::Ipv4 => &["IPv4"],
+        Families::Ipv6 => &["IPv6"],
+        Families::Both => &["IPv4", "IPv6"],
+    };
+    all.iter().map(|name| json!(name)).collect()
+}
+
+/// Keys that say how trials are run, in the full and the quick form.
+const OF_TRIALS: [&str; 18] = [
+    "duration", "blocks", "budget", "until", "order", "pause", "measure", "goals", "method", "step", "width",
+    "min-load", "max-load", "tests", "repeats", "verify", "drain", "settle",
+];
+
+/// Takes the load and the trials out of a plan, and keeps those keys of its trials. What such a search needs stands in their place: an
+/// open loop, where frames can be lost.
+pub fn without_load(plan: &mut Source, keep: &[&str]) {
+    plan.remove(&["traffic", "rate"]);
+    plan.remove(&["compare", "until"]);
+    for key in OF_TRIALS.iter().filter(|key| !keep.contains(key)) {
+        plan.remove(&["trials", key]);
+        plan.remove(&["quick", key]);
+    }
+    if plan.text(&["lab", "mode"]) != Some("end-hosts") && !plan.has(&["lab", "file"]) {
+        plan.set("", &["lab", "mode"], "threaded");
+    }
+}
+
+/// Sets variants that come with linerate; forwarding, if none is named.
+pub fn set_variants(plan: &mut Source, variants: &[BuiltIn]) {
+    let named = variants.iter().map(|variant| variant.name.as_str());
+    for name in named.chain(variants.is_empty().then_some("forwarding")) {
+        plan.set("--variant", &["variants", name, "from"], name);
+    }
+}
+
+/// Sets the budget and the seed, if they were given.
+pub fn set_budget(args: &CampaignArgs, plan: &mut Source) {
+    if let Some(budget) = args.budget {
+        plan.set("--budget", &["trials", "budget"], duration_text(budget.as_nanos() as u64));
+        plan.remove(&["quick", "budget"]);
+    }
+    if let Some(seed) = args.seed {
+        plan.set("--seed", &["trials", "seed"], seed);
     }
 }
 

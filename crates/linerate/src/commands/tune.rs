@@ -86,7 +86,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     run::begin(how);
     let name = args.plan.display().to_string();
     let simulated = how.simulate.is_some();
-    let (plan, site) = chosen(&args.which.choice(), &args.plan, simulated)?;
+    let (plan, site) = chosen(&args.which.choice(), &args.plan, simulated, |_| Ok(()))?;
     if how.keep && site.is_none() {
         bail_usage!(
             "--keep is for the router of a real lab: this lab is gone with the tuning, and kept.toml has its result"
@@ -142,7 +142,8 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     }
     let proven = tuned.together.as_ref().is_some_and(|proof| proof.verdict == Proven::Proven);
     if let (true, true, Some((plan, lane))) = (how.keep, ended.is_ok() && proven && !interrupted(), &kept) {
-        let site = chosen(&args.which.choice(), &args.plan, false)?.1.context("the lab has no hosts")?;
+        let site =
+            chosen(&args.which.choice(), &args.plan, false, |_| Ok(()))?.1.context("the lab has no hosts")?;
         let revert = site.keep(plan, *lane)?;
         tell(format!("the changes that help stay; to take them back: {revert}"));
     }
@@ -317,7 +318,9 @@ impl Tuner<'_> {
             self.kept = Some((plan.clone(), plan.cells[cells[1]].lane));
         }
         let site = match self.site.take() {
-            None if how.simulate.is_none() => chosen(&self.args.which.choice(), &self.args.plan, false)?.1,
+            None if how.simulate.is_none() => {
+                chosen(&self.args.which.choice(), &self.args.plan, false, |_| Ok(()))?.1
+            }
             site => site,
         };
         tell(format!("{name}: {} runs of {}", runs.len(), names(&self.tuning.changes, changes)));
