@@ -169,7 +169,8 @@ fn remains(lab: &GuestLab, kills: u32, seed: u64) -> Vec<String> {
     for kill in 0..kills {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let moment = Duration::from_nanos((random >> 11) % whole);
-        fs::remove_dir_all(lab.records()).unwrap();
+        // Who was killed early has made none.
+        let _ = fs::remove_dir_all(lab.records());
         let campaign = lab.program(CHANGES, &[]).start();
         std::thread::sleep(moment);
         campaign.signal(libc::SIGKILL);
