@@ -22,7 +22,7 @@ use linerate_measure::record::{
 use linerate_plan::campaign::{Campaign as Plan, Kind, Lab, PROFILE_NS};
 use linerate_plan::names::Named;
 use linerate_plan::timetable::Timetable;
-use linerate_plan::{Backend, Diagnostic, Source};
+use linerate_plan::{Backend, Diagnostic, Source, duration_text};
 use linerate_remote::Approach;
 use linerate_report::pages;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,19 @@ pub struct Wanted {
     pub keep: bool,
     /// The simulated DUT, in the words of the arguments.
     pub simulate: Option<String>,
+}
+
+impl Wanted {
+    /// Sets the budget and the seed of a plan, if they are wanted.
+    pub fn set(&self, plan: &mut Source) {
+        if let Some(budget) = self.budget {
+            plan.set("--budget", &["trials", "budget"], duration_text(budget.as_nanos() as u64));
+            plan.remove(&["quick", "budget"]);
+        }
+        if let Some(seed) = self.seed {
+            plan.set("--seed", &["trials", "seed"], seed);
+        }
+    }
 }
 
 /// Which of a plan's campaigns, and on which hosts.
@@ -84,12 +97,13 @@ impl Session {
         if input::is_stdin(file) {
             bail_usage!("a plan that is carried out is a file: resuming it needs its place");
         }
-        let (mut plan, site) = chosen(choice, file, wanted.simulate.is_some(), |_| Ok(()))?;
-        if let Some(budget) = wanted.budget {
-            let trials = &mut plan.experiment.trials;
-            (trials.budget_ns, trials.blocks) = (Some(budget.as_nanos() as u64), None);
-        }
-        plan.experiment.trials.seed = wanted.seed.or(plan.experiment.trials.seed);
+        let (plan, site) = chosen(choice, file, wanted.simulate.is_some(), |plan| {
+            if wanted.budget.is_some() {
+                ["trials", "quick"].iter().for_each(|form| plan.remove(&[form, "blocks"]));
+            }
+            wanted.set(plan);
+            Ok(())
+        })?;
         Session::new(wanted, Some(file.display().to_string()), plan, site)
     }
 

@@ -55,6 +55,7 @@ impl Verb for Options {
         Keyed { option: "--family", key: "traffic.family" },
         Keyed { option: "--sizes", key: "traffic.size" },
         Keyed { option: "--budget", key: "trials.budget" },
+        Keyed { option: "--map", key: "rules.map" },
     ];
 }
 
@@ -211,7 +212,7 @@ fn source(args: &Bench) -> Result<Source> {
     if !trials {
         plan.set("", &["trials", "budget"], DEFAULT_BUDGET);
     }
-    run::set_budget(&args.campaign, &mut plan);
+    args.campaign.wanted().set(&mut plan);
     Ok(plan)
 }
 

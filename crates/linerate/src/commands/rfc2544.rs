@@ -259,6 +259,6 @@ fn testing(args: &Rfc2544, plan: &mut Source) -> Result<()> {
         }
     }
     args.keys.set(plan);
-    run::set_budget(&args.campaign, plan);
+    args.campaign.wanted().set(plan);
     Ok(())
 }

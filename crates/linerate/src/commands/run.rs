@@ -9,7 +9,7 @@ use linerate_measure::experiment::{Interest, Judgement, Measure, System};
 use linerate_measure::record::{Against, Campaign, Compared, HostFacts, Stopped, Summary};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::rules::Families;
-use linerate_plan::{BuiltIn, Source, duration_text};
+use linerate_plan::{BuiltIn, Source};
 use linerate_report::pages;
 use linerate_runner::campaign::Finished;
 use linerate_runner::interrupt::{self};
@@ -187,17 +187,6 @@ pub fn set_variants(plan: &mut Source, variants: &[BuiltIn]) {
     let named = variants.iter().map(|variant| variant.name.as_str());
     for name in named.chain(variants.is_empty().then_some("forwarding")) {
         plan.set("--variant", &["variants", name, "from"], name);
-    }
-}
-
-/// Sets the budget and the seed, if they were given.
-pub fn set_budget(args: &CampaignArgs, plan: &mut Source) {
-    if let Some(budget) = args.budget {
-        plan.set("--budget", &["trials", "budget"], duration_text(budget.as_nanos() as u64));
-        plan.remove(&["quick", "budget"]);
-    }
-    if let Some(seed) = args.seed {
-        plan.set("--seed", &["trials", "seed"], seed);
     }
 }
 

@@ -156,7 +156,7 @@ fn searching(args: &Search, plan: &mut Source) {
     run::without_load(plan, kept);
     plan.set("", &["trials", "measure"], if args.loss_curve { "loss-curve" } else { "search" });
     args.keys.set(plan);
-    run::set_budget(&args.campaign, plan);
+    args.campaign.wanted().set(plan);
 }
 
 /// Compares this implementation with reference results.

@@ -418,6 +418,12 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
         message: wrong.head(),
         subject: None,
         place: None,
+        remedy: wrong.remedy.as_ref().map(|remedy| match place.draft.key("rules", "map") {
+            option if option != "map" && remedy.contains("map ") => {
+                format!("{remedy} ({option} NAME=in, {option} NAME=out)")
+            }
+            _ => remedy.clone(),
+        }),
         ..wrong.within(span)
     })?;
     file.firewall = file.firewall.on(place.system);
