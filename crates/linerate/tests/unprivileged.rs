@@ -613,7 +613,7 @@ fn an_estimate_sends_nothing_and_names_each_test() {
         .fails(2, &["the load that is 100 % is unknown", "--link-speed"]);
     linerate_line("rfc2544 --test reset --simulate ok")
         .run()
-        .fails(2, &["the test reset", "no variant has an event"]);
+        .fails(2, &["the test reset", "no variant has one", "add --event forwarding-off=100ms"]);
     linerate_line("rfc2544 --test reset --event link-down --simulate ok")
         .run()
         .fails(2, &["the test reset", "a simulated DUT cannot have events"]);
@@ -675,7 +675,7 @@ fn both_ip_versions_are_searched_and_what_is_given_twice_is_refused() {
     };
     assert_eq!(searches.iter().map(family).collect::<Vec<_>>(), ["IPv4", "IPv6"]);
     linerate_line("search --simulate ok --goal pdr --goal pdr").run().fails(2, &["pdr is given twice"]);
-    linerate_line("search --simulate ok --verify 2").run().fails(2, &["--verify is for --method bisection"]);
+    linerate_line("search --simulate ok --verify 2").run().fails(2, &["--verify", "add --method bisection"]);
     for (line, code, says) in [
         ("search --simulate ok --max 500pps", 2, "name a lower one with --min"),
         (

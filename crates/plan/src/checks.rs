@@ -144,7 +144,8 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let repeats = tree.entry("verify").filter(|_| trials.verify > 0 && trials.method != Method::Bisection);
     if let Some(verify) = repeats.filter(|_| !trials.tests.contains(&Benchmark::BackToBack)) {
         let why = "only a bisection, and the test back-to-back, repeat trials so: MLRsearch repeats them by its goals";
-        problems.fault(verify.key_span, why, "add method = \"bisection\", or leave it out");
+        let add = draft.add("trials", "method", "\"bisection\"");
+        problems.fault(verify.key_span, why, format!("{add}, or leave it out"));
     }
     if let Some(twice) = (1..trials.goals.len()).find(|at| trials.goals[..*at].contains(&trials.goals[*at])) {
         let span = tree.get("goals").map_or(measure.span, |goals| goals.span);
@@ -157,11 +158,11 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let no_event = !draft.variants.iter().any(|variant| variant.tree.get("event").is_some());
     if let Some(named) = tree.get("tests").filter(|_| no_event && trials.tests.contains(&Benchmark::Reset)) {
         let why = "the test reset needs an event, and no variant has one";
-        problems.fault(
-            named.span,
-            why,
-            "add event = { what = \"forwarding-off\", for = \"100 ms\" } to a variant",
-        );
+        let help = match draft.key("variants", "event") {
+            "event" => "add event = { what = \"forwarding-off\", for = \"100 ms\" } to a variant".into(),
+            option => format!("add {option} forwarding-off=100ms"),
+        };
+        problems.fault(named.span, why, help);
     }
     if let Err(fault) = trials.check_goals() {
         let keys = match fault {
@@ -170,7 +171,13 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
             _ => ["goals", "duration"],
         };
         let node = keys.iter().find_map(|key| tree.get(key));
-        problems.push(Diagnostic::at(node.map_or(measure.span, |node| node.span), fault.to_string()));
+        let told = Diagnostic::at(node.map_or(measure.span, |node| node.span), fault.to_string());
+        problems.push(match fault {
+            GoalError::Limits { .. } => {
+                told.remedy(format!("name a lower one with {}", draft.key("trials", "min-load")))
+            }
+            _ => told,
+        });
     }
 }
 
@@ -353,7 +360,9 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
         problems.fault(span("size"), message, help);
     }
     if let Err(error) = kind.traffic(&Origins::default()).and_then(|traffic| traffic.check()) {
-        problems.fault(span("flows"), error.to_string(), "see [traffic] in docs/plans.md");
+        let keys = ["ipv6-share", "extension-headers", "broadcast-every", "flows"];
+        let key = keys.into_iter().find(|key| traffic.get(key).is_some()).unwrap_or("flows");
+        problems.fault(span(key), error.to_string(), "see [traffic] in docs/plans.md");
     }
     if kind.networks > kind.flows {
         let message = format!("{} flows cannot go to {} networks", kind.flows, kind.networks);

@@ -121,7 +121,7 @@ pub struct Bench {
     pub sizes: Sizes,
 
     /// IP version: 4, 6 or both. --ipv6-share implies 4, --extension-headers 6
-    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6_share", ArgPredicate::IsPresent, "4"), ("extension_headers", ArgPredicate::IsPresent, "6")]), default_value = "both")]
+    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both")]
     pub family: Families,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never

@@ -47,6 +47,7 @@ impl Verb for Options {
         Keyed { option: "--family", key: "traffic.family" },
         Keyed { option: "--size", key: "traffic.size" },
         Keyed { option: "--budget", key: "trials.budget" },
+        Keyed { option: "--event", key: "variants.event" },
     ];
 }
 
@@ -240,13 +241,7 @@ fn testing(args: &Rfc2544, plan: &mut Source) -> Result<()> {
     }
     // Expectations concern the plan's own loads.
     plan.remove(&["expect"]);
-    if plan.text(&["trials", "measure"]) == Some("rfc2544") {
-        for (option, key) in [("--duration", "duration"), ("--repeats", "repeats"), ("--test", "tests")] {
-            if args.keys.has(option) {
-                plan.remove(&["quick", key]);
-            }
-        }
-    } else {
+    if plan.text(&["trials", "measure"]) != Some("rfc2544") {
         run::without_load(plan, &[]);
         plan.set("", &["trials", "measure"], "rfc2544");
         plan.set("", &["trials", "duration"], "60 s");
@@ -256,6 +251,11 @@ fn testing(args: &Rfc2544, plan: &mut Source) -> Result<()> {
             for (key, value) in quick.into_iter().chain(waits) {
                 plan.set("", &["quick", key], value);
             }
+        }
+    }
+    for (option, key) in [("--duration", "duration"), ("--repeats", "repeats"), ("--test", "tests")] {
+        if args.keys.has(option) {
+            plan.remove(&["quick", key]);
         }
     }
     args.keys.set(plan);

@@ -231,7 +231,7 @@ const SEARCHES: [(&str, &str, &str, &str); 19] = [
     ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\ngoals = [\"ndr\"]", "this key needs measure = \"search\"", "search"),
     ("lab.mode = \"threaded\"", "measure = \"rfc2544\"\nblocks = 5", "a search ends by itself", "leave it out"),
     ("", "measure = \"rfc2544\"", "the load waits for the DUT", "threaded"),
-    ("lab.mode = \"threaded\"", "measure = \"search\"\nmethod = \"bisection\"", "one goal, not also for pdr", "goals"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\nmethod = \"bisection\"\ngoals = [\"ndr\", \"pdr\"]", "one goal, not also for pdr", "goals"),
     ("lab.mode = \"threaded\"", "measure = \"loss-curve\"\nwidth = \"1 %\"", "this key needs measure = \"search\"", "search"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\nblocks = 5", "a search ends by itself", "budget"),
 ];
