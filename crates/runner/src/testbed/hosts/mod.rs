@@ -1,11 +1,13 @@
 //! A lab of hosts as a testbed: the DUT set up over ssh for one lane at a time, generators and receiver driven by their linerate or by
 //! the tools that they have.
 
+mod preparation;
 pub mod rehearsal;
 mod site;
 mod tester;
 
-pub use site::{Site, folder, prepare, read, state, system};
+pub use preparation::prepare;
+pub use site::{Site, folder, read, state, system};
 
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts, after_load};

@@ -1,6 +1,7 @@
 //! The commands of a plan on the hosts of a lab, as far as plan and lab file determine them: no host is asked.
 
-use super::site::{cells, lane_steps, port_of};
+use super::preparation::cells;
+use super::site::{lane_steps, port_of};
 use super::tester::{Side, task};
 use anyhow::Result;
 use linerate_hosts::dut_changes::{Program, Target};

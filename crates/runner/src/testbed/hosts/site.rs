@@ -4,17 +4,13 @@ use crate::input;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::messages::{faulty, tell, usage};
 use crate::progress::Progress;
-use crate::testbed::prepare::{
-    NOTHING_BEFALLS, Prepared, Source, check_tests, lacking_of_cells, origins, with_reasons,
-};
 use anyhow::{Context, Result, anyhow, bail};
 use linerate_hosts::dut_changes::{self, Step, Steps, Target};
 use linerate_hosts::preflight::{self, Port, frames, ports};
 use linerate_hosts::systems::{Facts, Interface, Kernel, System as Detected};
 use linerate_linux::net::userns;
-use linerate_linux::records::rfc3339_utc;
-use linerate_measure::experiment::{Benchmark, Measure, Reboot, System, Trials};
-use linerate_measure::record::{Direction, HostFacts, Mode, Roles, VERSION};
+use linerate_measure::experiment::{Reboot, System, Trials};
+use linerate_measure::record::{HostFacts, VERSION};
 use linerate_measure::trial::Timing;
 use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES, Reach};
@@ -25,8 +21,7 @@ use linerate_remote::dut::{Known, RemoteDut, mark};
 use linerate_remote::survey::{self, Approach, Frames};
 use linerate_remote::{Changes, ExecutionTarget, Order, RemoteError};
 use linerate_wire::units::counted;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -40,7 +35,7 @@ pub struct Site {
     places: BTreeMap<String, Arc<ExecutionTarget>>,
     unreached: BTreeMap<String, RemoteError>,
     /// The plan's folder.
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 /// Settings of an interrupted run that were restored.
@@ -269,7 +264,7 @@ impl Site {
     ///
     /// # Errors
     /// Their tools cannot.
-    fn check_both_ways(&self) -> Result<()> {
+    pub(super) fn check_both_ways(&self) -> Result<()> {
         for host in self.lab.generators().chain([self.lab.receiver()]) {
             let tool = self.tool(host)?;
             let why = match tool {
@@ -305,7 +300,7 @@ impl Site {
     }
 
     /// Each host in words, for the record.
-    fn standing(&self) -> BTreeMap<String, String> {
+    pub(super) fn standing(&self) -> BTreeMap<String, String> {
         let one = |host: &Host| {
             let facts = self.of(host);
             let roles: Vec<&str> = host.roles.iter().map(|role| role.key()).collect();
@@ -412,7 +407,7 @@ impl Site {
     }
 
     /// The requirements that the DUT does not meet, in words.
-    fn unmet(&self, requirements: &[Requirement]) -> Result<Vec<String>> {
+    pub(super) fn unmet(&self, requirements: &[Requirement]) -> Result<Vec<String>> {
         let Some(dut) = self.lab.dut() else { return Ok(Vec::new()) };
         let unmet = requirements.iter().map(|requirement| self.lacks(dut, requirement));
         Ok(unmet.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
@@ -482,123 +477,6 @@ pub fn lane_steps(
     let outside = dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
     let rules = plan.rule_set(lane, Some(&outside));
     dut_changes::steps(&settings, rules.as_ref(), target)
-}
-
-/// Every cell with its frames and its rate. `lab`: whose addresses and links they are for.
-///
-/// # Errors
-/// Impossible rates or flows.
-pub fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
-    let nobody = Roles { generator: vec![], dut: vec![], receiver: vec![], control: vec![] };
-    let sends = lab.iter().flat_map(|lab| lab.generators()).flat_map(|host| &host.send);
-    let threads: Vec<usize> = sends.map(|interface| interface.threads.unwrap_or(1) as usize).collect();
-    let source = Source {
-        cpus: Vec::new(),
-        threads: Some(threads.iter().sum::<usize>().max(1)),
-        generators: threads.len(),
-        speed: plan.experiment.link_speed.or(lab.and_then(|lab| lab.link_speed)),
-        origins: lab.map(origins).transpose()?.unwrap_or_default(),
-    };
-    Prepared::new(plan, nobody, Mode::Hosts, &source)
-}
-
-/// The parts of a test's trials that need linerate's own ports.
-fn needs_linerate(test: Benchmark) -> Option<&'static str> {
-    match test {
-        Benchmark::BackToBack => Some("bursts of a number of frames"),
-        Benchmark::Recovery => Some("loads whose rate changes"),
-        Benchmark::Reset => Some("events under load"),
-        Benchmark::Latency | Benchmark::DelayVariation => Some("delays of single frames"),
-        Benchmark::Throughput | Benchmark::FrameLoss | Benchmark::ForwardingRate => None,
-    }
-}
-
-/// Finds the cells that can be measured with these hosts; without hosts (a simulation), all of them.
-///
-/// # Errors
-/// Impossible rates or flows, a lab that does not fit the plan, a host that is lost.
-pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
-    let mut prepared = cells(plan, site.map(|site| &site.lab))?;
-    let trials = &plan.experiment.trials;
-    let unknown = plan.experiment.link_speed.is_none() && trials.max_fps.is_none();
-    if trials.measure == Measure::Rfc2544 && unknown {
-        bail_usage!(
-            "the load that is 100 % is unknown, because the hosts do not report the speed of both links: name the speed of the slower one with --link-speed, or with link-speed in [lab]"
-        );
-    }
-    let Some(site) = site else {
-        check_tests(plan, |test| (test == Benchmark::Reset).then(|| NOTHING_BEFALLS.into()))?;
-        return Ok(prepared);
-    };
-    prepared.standing = site.standing();
-    let signed = site.has_agents()?;
-    let events = site.events(plan)?;
-    check_tests(plan, |test| match needs_linerate(test).filter(|_| !signed) {
-        Some(what) => {
-            Some(format!("{what} need linerate on generator and receiver, but this lab has other tools"))
-        }
-        None if test == Benchmark::Reset => events.iter().find_map(|event| event.as_ref().err().cloned()),
-        None => None,
-    })?;
-    if prepared.kinds.iter().any(|kind| kind.direction == Direction::Both) {
-        site.check_both_ways()?;
-    }
-    prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
-    if !signed && prepared.kinds.iter().any(|kind| kind.traffic.card_stamps) {
-        prepared.notes.push(
-            "no stamps of cards: they need linerate on generator and receiver, with tool = \"af-packet\""
-                .into(),
-        );
-    }
-    prepared.standing.extend(images(plan, &site.folder)?);
-    let shared: Vec<&str> =
-        site.lab.hosts.iter().filter(|host| host.reach.ssh().is_none()).map(|host| &*host.name).collect();
-    if !shared.is_empty() {
-        prepared.notes.push(format!(
-            "{}: network namespaces of this machine, which share its CPUs: the rates compare variants, and are below those of a \
-             router with CPUs of its own",
-            shared.join(", ")
-        ));
-    }
-    let mut of_lanes = Vec::new();
-    for (lane, steps) in plan.lanes.iter().zip(site.steps(plan)?) {
-        of_lanes.push([site.unmet(&lane.requirements)?, steps.err().unwrap_or_default()].concat());
-    }
-    let of_plan = site.unmet(&plan.requirements)?;
-    let mut lacking = lacking_of_cells(plan, &of_plan, of_lanes);
-    for (kind, reasons) in prepared.kind_of.iter().zip(&mut lacking).filter(|_| signed) {
-        reasons.extend(site.too_short(&prepared.kinds[*kind].traffic)?);
-    }
-    prepared.skipped = with_reasons(plan, lacking);
-    Ok(prepared)
-}
-
-/// Each image that is to be installed, for the record: with its size and time, by which a changed one is noticed.
-///
-/// # Errors
-/// Those that cannot be read, all at once.
-fn images(plan: &Campaign, folder: &Path) -> Result<BTreeMap<String, String>> {
-    let named = plan.lanes.iter().filter_map(|lane| Some(lane.settings.image.as_ref()?.file.as_str()));
-    let (mut images, mut unread) = (BTreeMap::new(), Vec::new());
-    for file in named.collect::<BTreeSet<_>>() {
-        let path = folder.join(file);
-        let facts = File::open(&path).and_then(|opened| opened.metadata());
-        match facts.and_then(|facts| Ok((facts.modified()?, facts))) {
-            Ok((modified, facts)) if facts.is_file() => {
-                let size_and_time = format!("{} bytes of {}", facts.len(), rfc3339_utc(modified));
-                images.insert(format!("image {file}"), size_and_time);
-            }
-            Ok(_) => unread.push(format!("{}: it is no file", path.display())),
-            Err(error) => unread.push(format!("{}: {error}", path.display())),
-        }
-    }
-    if !unread.is_empty() {
-        bail!(
-            "images that the plan installs cannot be read (they are looked for from the plan's folder on): {}",
-            unread.join("; ")
-        );
-    }
-    Ok(images)
 }
 
 /// The system that a plan for these systems is carried out for: the one that was asked for, or the DUT's.
