@@ -1,108 +1,180 @@
-//! Everything that a host counts, by name: the command that prints it, and the counters in its output. It is read before a load and
-//! after it.
+//! Everything that a host counts: one list of its commands, with the readers of their answers. It is asked before a load and after it;
+//! [`watch`](crate::watch) asks for a part of it again and again.
 
 use crate::agent::merge::Seen;
 use crate::configuration::{script, valid};
+use crate::cpus::states;
 use crate::dut_changes::NESTED;
+use crate::systems::procnet::{
+    Read, by_cpu, driver, parse_snmp, parse_snmp6, parse_softnet, parse_stat, parse_ticks,
+};
 use crate::systems::question::device;
-use crate::systems::text::{bounded, lines, pairs, sections, shown, sysctls};
-use crate::systems::{Facts, Kernel, MOST_ENTRIES, Question, procnet};
+use crate::systems::text::{ASK, bounded, lines, sections, shown, statistics, sysctls};
+use crate::systems::{Facts, Kernel, MOST_ENTRIES, Question, bsd};
 use linerate_measure::collector::Counters;
 use std::collections::BTreeMap;
 
-/// Linux: the files of the list, in sections; of a nested router's network namespace, if there is one.
-const LINUX: &str = r#"cd /proc || exit
-in=; [ ! -e /run/netns/NESTED ] || in='ip netns exec NESTED'
-for f in FILES; do
-[ -r $f ] || continue
-echo "==> $f <=="
-$in cat /proc/$f
-done
-for i; do echo "==> ethtool -S $i <=="; $in ethtool -S "$i" 2>/dev/null; done; :"#;
+/// How an answer is read.
+#[derive(Clone, Copy)]
+enum Reader {
+    /// Frames by interface, for [`Question::Counters`].
+    Frames,
+    /// Counters of the host.
+    Host(Read),
+    /// Counters of the card that ends the title.
+    Card(Read),
+    /// Counters by card.
+    Cards(fn(&str) -> BTreeMap<&str, Counters>),
+    /// `watch` reads it.
+    Watched,
+}
 
-/// FreeBSD. The arguments are the settings of its cards. The jail of a nested router has its interfaces and counts for itself.
-const FREEBSD: &str = r#"in=; ! jls -j NESTED >/dev/null 2>&1 || in='jexec NESTED'
-ask() { echo "==> $* <=="; "$@" 2>/dev/null; }
-inside() { echo "==> $* <=="; $in "$@" 2>/dev/null; }
-inside netstat -ibdnW
-inside netstat -s
-ask netstat -Q
-ask netstat -m
-ask vmstat -i
-ask vmstat -z
-for d; do ask sysctl -i "$d"; done
-ask pfctl -s info; :"#;
+/// When a host is asked.
+#[derive(Clone, Copy, PartialEq)]
+enum When {
+    /// Before a load and after it.
+    Load,
+    /// For each sample of `watch`.
+    Sample,
+    Both,
+}
 
-/// OpenBSD and NetBSD. The arguments are the forms of netstat that count by interface. OpenBSD prints drops and errors in turn; the
-/// cards' own counters are in kstat(1).
-const OPENBSD: &str = r#"ask() { echo "==> $* <=="; "$@" 2>/dev/null; }
-for form; do ask netstat $form; done
-ask kstat
-ask netstat -s
-ask netstat -m
-ask vmstat -i
-ask sysctl net.inet.ip.ifq net.inet6.ip6.ifq kern.netlivelocks
-ask pfctl -s info; :"#;
+/// The systems, when they are asked, the line for the shell, and the reader of the answer.
+type Source = (&'static [Kernel], When, &'static str, Reader);
 
-/// The command, for the interfaces towards generator and receiver.
+const LINUX: &[Kernel] = &[Kernel::Linux];
+const FREEBSD: &[Kernel] = &[Kernel::FreeBsd];
+const OTHER_BSD: &[Kernel] = &[Kernel::OpenBsd, Kernel::NetBsd];
+const BSD: &[Kernel] = &[Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd];
+
+/// Everything that is counted. A line begins with a function of [`ASKING`]; the command behind it is the title of its answer.
+const SOURCES: &[Source] = {
+    use Reader::{Card, Cards, Frames, Host, Watched};
+    use When::{Both, Load, Sample};
+    &[
+        (LINUX, Sample, "ask date +%s.%N", Watched),
+        (LINUX, Both, "inside cat net/dev", Frames),
+        (LINUX, Both, "inside cat net/snmp", Host(parse_snmp)),
+        (LINUX, Both, "inside cat net/netstat", Host(parse_snmp)),
+        (LINUX, Both, "inside cat net/snmp6", Host(parse_snmp6)),
+        (LINUX, Both, "inside cat net/stat/nf_conntrack", Host(|text| parse_stat("Conntrack", text))),
+        // The kernel counts by CPU in these files, for all namespaces together.
+        (LINUX, Both, "ask cat net/softnet_stat", Host(parse_softnet)),
+        (LINUX, Load, "ask cat net/stat/rt_cache", Host(|text| parse_stat("RtCache", text))),
+        (LINUX, Load, "ask cat net/stat/arp_cache", Host(|text| parse_stat("Arp", text))),
+        (LINUX, Load, "ask cat net/stat/ndisc_cache", Host(|text| parse_stat("Ndisc", text))),
+        (LINUX, Both, "ask cat interrupts", Host(by_cpu)),
+        (LINUX, Both, "ask cat softirqs", Host(by_cpu)),
+        // The lines behind those of the CPUs are long where there are many interrupts.
+        (LINUX, Both, "ask grep ^cpu stat", Host(parse_ticks)),
+        (LINUX, Sample, "ask cat sys/net/netfilter/nf_conntrack_count", Watched),
+        (LINUX, Sample, "ask cat sys/net/netfilter/nf_conntrack_max", Watched),
+        (LINUX, Load, "each inside ethtool -S", Card(driver_counters)),
+        (FREEBSD, Sample, "ask date +%s.%N", Watched),
+        (FREEBSD, Sample, "ask sysctl -n kern.cp_times", Watched),
+        (FREEBSD, Both, "inside netstat -ibdnW", Frames),
+        // OpenBSD prints drops and errors in turn; the cards' own counters are in kstat(1).
+        (&[Kernel::OpenBsd], Load, "ask netstat -ind", Frames),
+        (&[Kernel::OpenBsd], Load, "ask netstat -ine", Frames),
+        (&[Kernel::NetBsd], Load, "ask netstat -ibdn", Frames),
+        (OTHER_BSD, Load, "ask kstat", Cards(kstats)),
+        (BSD, Load, "inside netstat -s", Host(statistics)),
+        (FREEBSD, Sample, "ask netstat -s -p ip", Watched),
+        (FREEBSD, Sample, "ask netstat -s -p ip6", Watched),
+        (FREEBSD, Both, "ask netstat -Q", Host(workstreams)),
+        (BSD, Load, "ask netstat -m", Host(mbufs)),
+        (BSD, Load, "ask vmstat -i", Host(interrupts)),
+        (FREEBSD, Sample, "ask vmstat -ia", Watched),
+        (FREEBSD, Load, "ask vmstat -z", Host(zones)),
+        (FREEBSD, Load, "ask sysctl -i kern.cp_times", Host(ticks)),
+        (FREEBSD, Load, "each ask sysctl -i", Card(numbers)),
+        (OTHER_BSD, Load, "ask sysctl net.inet.ip.ifq net.inet6.ip6.ifq kern.netlivelocks", Host(numbers)),
+        (BSD, Both, "ask pfctl -s info", Host(bsd::pf)),
+        (FREEBSD, Sample, "ask pfctl -s memory", Watched),
+        (FREEBSD, Sample, "ask sysctl -q net.inet.ip.fw.dyn_count net.inet.ip.fw.dyn_max", Watched),
+    ]
+};
+
+/// Functions of the shell: `inside` asks in the network stack of a nested router, if there is one (`$in`), `each` for all `$cards`.
+const ASKING: &str = r#"inside() { echo "==> $* <=="; $in "$@" 2>/dev/null; }
+each() { for card in $cards; do "$@" "$card"; done; }"#;
+
+/// Finds a nested router.
+fn nested(kernel: Kernel) -> String {
+    let line = match kernel {
+        Kernel::Linux => "[ ! -e /run/netns/NESTED ] || in='ip netns exec NESTED'",
+        Kernel::FreeBsd => "! jls -j NESTED >/dev/null 2>&1 || in='jexec NESTED'",
+        Kernel::OpenBsd | Kernel::NetBsd => "",
+    };
+    line.replace("NESTED", NESTED)
+}
+
+/// The functions of the shell that ask, and the lines that do. Paths of Linux are below /proc.
+fn lines_of(kernel: Kernel, when: When) -> [String; 2] {
+    let place = if kernel == Kernel::Linux { "cd /proc || exit" } else { "" };
+    let is_due = |source: &&Source| source.0.contains(&kernel) && [when, When::Both].contains(&source.1);
+    let lines = SOURCES.iter().filter(is_due).map(|(.., line, _)| format!("{line}\n")).collect();
+    [format!("{place}\n{ASK}\n{ASKING}\n"), lines]
+}
+
+/// What begins a session of `watch`, and what it asks for each sample.
+pub(crate) fn sampling(kernel: Kernel) -> [String; 2] {
+    lines_of(kernel, When::Sample)
+}
+
+/// The command before a load and after it, for the interfaces towards generator and receiver.
 pub fn question(kernel: Kernel, interfaces: &[String; 2]) -> Vec<String> {
     let names = valid(interfaces);
-    match kernel {
-        Kernel::Linux => {
-            let own = ["net/dev"].iter().chain(&procnet::OF_NAMESPACE);
-            let files: Vec<&str> = own.chain(&procnet::OF_ALL_NAMESPACES).chain(&["stat"]).copied().collect();
-            script(&LINUX.replace("FILES", &files.join(" ")).replace("NESTED", NESTED), "counters", &names)
+    let devices: Vec<String> = names.iter().filter_map(|name| device(name)).collect();
+    let cards = if kernel == Kernel::FreeBsd { devices.iter().map(String::as_str).collect() } else { names };
+    let [functions, lines] = lines_of(kernel, When::Load);
+    script(&format!("{functions}cards=$* in=\n{}\n{lines}:", nested(kernel)), "counters", &cards)
+}
+
+/// The command of a line, which is its answer's title.
+fn command(line: &str) -> &str {
+    line.trim_start_matches("each ").split_once(' ').map_or("", |(_, command)| command)
+}
+
+/// Files below /proc with the readers of their counters: those of a network namespace, or those that the machine has once.
+pub fn files(of_namespace: bool) -> impl Iterator<Item = (&'static str, Read)> {
+    let begin = if of_namespace { "inside cat " } else { "ask cat " };
+    SOURCES.iter().filter_map(move |(.., line, reader)| match reader {
+        Reader::Host(read) => Some((line.strip_prefix(begin)?, *read)),
+        _ => None,
+    })
+}
+
+/// The reader of the answer with this title, and the card that it is of.
+fn reader(kernel: Kernel, title: &str) -> Option<(Reader, &str)> {
+    SOURCES.iter().filter(|source| source.0.contains(&kernel)).find_map(|(.., line, reader)| {
+        let card = title.strip_prefix(command(line))?;
+        match reader {
+            Reader::Card(_) => Some((*reader, card.strip_prefix(' ')?)),
+            _ => card.is_empty().then_some((*reader, card)),
         }
-        Kernel::FreeBsd => {
-            let devices: Vec<String> = names.iter().filter_map(|name| device(name)).collect();
-            let of_cpus = ["kern.cp_times"].into_iter();
-            let all: Vec<&str> = of_cpus.chain(devices.iter().map(String::as_str)).collect();
-            script(&FREEBSD.replace("NESTED", NESTED), "counters", &all)
-        }
-        Kernel::OpenBsd | Kernel::NetBsd => {
-            let forms: &[&str] = if kernel == Kernel::OpenBsd { &["-ind", "-ine"] } else { &["-ibdn"] };
-            script(OPENBSD, "counters", forms)
-        }
-    }
+    })
 }
 
 /// The counters in its output. Those of a card's driver begin with its end, `in: ` or `out: `.
 pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
     let (text, mut facts, mut all) = (bounded(output), Facts::of_kernel(kernel), Counters::new());
     let mut by_interface = String::new();
-    for (title, lines) in sections(&text) {
+    let of_end = |(name, found): (&str, Counters)| {
+        let end = interfaces.iter().position(|end| end == name || device(end).as_deref() == Some(name));
+        let end = ["in", "out"].get(end.unwrap_or(2)).copied().unwrap_or(name).to_string();
+        found.into_iter().map(move |(name, n)| (format!("{end}: {name}"), n))
+    };
+    for (title, text) in sections(&text) {
         if all.len() > MOST_ENTRIES {
             break;
         }
-        let text = &*lines.join("\n");
-        let of_end = |found: Counters, name: &str| {
-            let end = interfaces.iter().position(|end| end == name || device(end).as_deref() == Some(name));
-            let end = ["in", "out"].get(end.unwrap_or(2)).copied().unwrap_or(name).to_string();
-            found.into_iter().map(move |(name, n)| (format!("{end}: {name}"), n))
-        };
-        let words: Vec<&str> = title.split(' ').collect();
-        match words.as_slice() {
-            ["net/dev"] => facts.answer(&Question::Counters, text.as_bytes(), 0),
-            ["netstat", "-Q"] => all.extend(workstreams(text)),
-            ["netstat", "-m"] => all.extend(mbufs(text)),
-            ["netstat", "-s"] => facts.answer(&Question::Statistics, text.as_bytes(), 0),
-            ["netstat", ..] => by_interface.extend([text, "\n"]),
-            ["kstat"] => {
-                all.extend(kstats(text).flat_map(|(name, found)| of_end(found, name).collect::<Vec<_>>()))
-            }
-            ["ethtool", "-S", name] => {
-                let (names, values) = procnet::driver(text);
-                let named = names.iter().map(|name| shown(name)).zip(values);
-                all.extend(of_end(named.collect(), name));
-            }
-            ["sysctl", "-i", "kern.cp_times"] => all.extend(ticks(text)),
-            ["sysctl", "-i", name] => all.extend(of_end(numbers(text), name)),
-            ["sysctl", ..] => all.extend(numbers(text)),
-            ["vmstat", "-i"] => all.extend(interrupts(text)),
-            ["vmstat", "-z"] => all.extend(zones(text)),
-            ["pfctl", ..] => all.extend(pf(text)),
-            [file] => all.extend(procnet::of_file(file, text)),
-            _ => {}
+        match reader(kernel, title) {
+            Some((Reader::Frames, _)) => by_interface.extend([text, "\n"]),
+            Some((Reader::Host(read), _)) => all.extend(read(text)),
+            Some((Reader::Card(read), card)) => all.extend(of_end((card, read(text)))),
+            Some((Reader::Cards(read), _)) => all.extend(read(text).into_iter().flat_map(of_end)),
+            Some((Reader::Watched, _)) | None => {}
         }
     }
     if !by_interface.is_empty() {
@@ -115,7 +187,6 @@ pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
         }
     }
     facts.counters.retain(|name, _| interfaces.contains(name));
-    all.extend(facts.statistics);
     Seen { links: facts.counters, counters: all }
 }
 
@@ -124,7 +195,7 @@ const MISSED: &str = "stats rx missed";
 
 /// Counters of kstat(1) by interface: `em1:0:em-stats:0`, and below it `       rx missed: 0 packets`. Lengths of queues and names of
 /// states are none.
-fn kstats(text: &str) -> impl Iterator<Item = (&str, Counters)> {
+fn kstats(text: &str) -> BTreeMap<&str, Counters> {
     let mut all: BTreeMap<&str, Counters> = BTreeMap::new();
     let mut part = ("", "");
     for line in lines(text) {
@@ -144,7 +215,7 @@ fn kstats(text: &str) -> impl Iterator<Item = (&str, Counters)> {
             all.entry(part.0).or_default().insert(name, count);
         }
     }
-    all.into_iter()
+    all
 }
 
 /// Why a trial under stateless rules of pf is none: frames that it let pass met no rule. They matched states that other rules had left
@@ -166,29 +237,25 @@ fn numbers(text: &str) -> Counters {
     sysctls(text).into_iter().filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
 }
 
+/// The counters of a card's driver, by their names.
+fn driver_counters(text: &str) -> Counters {
+    let (names, values) = driver(text);
+    names.iter().map(|name| shown(name)).zip(values).collect()
+}
+
 /// `kern.cp_times: user nice system interrupt idle` for each CPU: `CPU0: ticks interrupt`.
 fn ticks(text: &str) -> Counters {
     const STATES: [&str; 5] = ["user", "nice", "system", "interrupt", "idle"];
-    let Some((_, values)) = pairs(text, ':').find(|(name, _)| *name == "kern.cp_times") else {
-        return Counters::new();
+    let values = text.split_once("kern.cp_times:").map_or("", |(_, values)| values);
+    let named = |(cpu, ticks)| {
+        STATES.into_iter().zip(ticks).map(move |(state, n)| (format!("CPU{cpu}: ticks {state}"), n))
     };
-    let values = values.split_ascii_whitespace().take(MOST_ENTRIES).enumerate();
-    let named = values.filter_map(|(at, value)| {
-        Some((format!("CPU{}: ticks {}", at / STATES.len(), STATES[at % STATES.len()]), value.parse().ok()?))
-    });
-    named.collect()
+    states::<5>(values.lines().next().unwrap_or_default()).into_iter().enumerate().flat_map(named).collect()
 }
 
-/// `irq11: em0:irq0                        2          0`, `irq96/em0  12  3`: `interrupt irq11: em0:irq0`.
+/// `interrupt irq11: em0:irq0`.
 fn interrupts(text: &str) -> Counters {
-    let line = |line: &str| {
-        let (rest, _) = line.trim_end().rsplit_once([' ', '\t'])?;
-        let (name, total) = rest.trim_end().rsplit_once([' ', '\t'])?;
-        let name = name.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-        Some((format!("interrupt {}", shown(&name)), total.parse().ok()?))
-            .filter(|(name, _)| name != "interrupt Total")
-    };
-    lines(text).filter_map(line).take(MOST_ENTRIES).collect()
+    bsd::interrupts(text).map(|(name, total)| (format!("interrupt {name}"), total)).collect()
 }
 
 /// Zones of memory that had none to give: `mbuf_cluster:  2048,  47123,  506,  6, 762,   0,   0,   0`. The title names the columns.
@@ -205,20 +272,14 @@ fn zones(text: &str) -> Counters {
     all.filter_map(line).take(MOST_ENTRIES).collect()
 }
 
-/// Rows `   0   0   ip    0     0     3564        0        0        0     3564` below `Workstreams:`: `CPU0: netisr ip dispatched`.
+/// `CPU0: netisr ip dispatched`.
 fn workstreams(text: &str) -> Counters {
     const COLUMNS: [&str; 5] = ["dispatched", "hybrid dispatched", "dropped", "queued", "handled"];
-    let rows = lines(text).skip_while(|line| !line.starts_with("Workstreams")).skip(2);
-    let row = |line: &str| {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [_, cpu, name, _, _, values @ ..] = words.as_slice() else { return None };
-        let cpu: u32 = cpu.parse().ok()?;
-        let named = COLUMNS.iter().zip(values).filter_map(|(column, value)| {
-            Some((format!("CPU{cpu}: netisr {} {column}", shown(name)), value.parse().ok()?))
-        });
-        Some(named.collect::<Vec<_>>())
+    let row = |(cpu, name, numbers)| {
+        let named = COLUMNS.into_iter().zip::<Vec<u64>>(numbers);
+        named.map(move |(column, n)| (format!("CPU{cpu}: netisr {} {column}", shown(name)), n))
     };
-    rows.filter_map(row).flatten().take(MOST_ENTRIES).collect()
+    bsd::workstreams(text).flat_map(row).take(MOST_ENTRIES).collect()
 }
 
 /// Requests for packet memory that were refused or had to wait: `0/0/0 requests for mbufs denied (…)`.
@@ -235,14 +296,43 @@ fn mbufs(text: &str) -> Counters {
     lines(text).filter_map(line).collect()
 }
 
-/// Counters of pf: `  searches        56      28.0/s`; the number of states is none.
-fn pf(text: &str) -> Counters {
-    let line = |line: &str| {
-        let mut words = line.trim().rsplitn(2, |c: char| c.is_ascii_whitespace());
-        words.next().filter(|rate| rate.ends_with("/s"))?;
-        let rest = words.next()?.trim_end();
-        let (name, total) = rest.rsplit_once(|c: char| c.is_ascii_whitespace())?;
-        Some((format!("pf: {}", shown(name.trim())), total.parse().ok()?))
-    };
-    lines(text).filter_map(line).take(MOST_ENTRIES).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_command_is_asked_twice_at_once_and_each_has_its_reader() {
+        for kernel in [Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd] {
+            for when in [When::Load, When::Sample] {
+                let [_, lines] = lines_of(kernel, when);
+                let mut commands: Vec<&str> = lines.lines().map(command).collect();
+                assert!(commands.iter().all(|command| !command.is_empty()), "{lines}");
+                commands.sort_unstable();
+                let all = commands.len();
+                commands.dedup();
+                assert_eq!(commands.len(), all, "{lines}");
+                for line in lines.lines() {
+                    let card = if line.starts_with("each ") { "eth0" } else { "" };
+                    let title = format!("{} {card}", command(line));
+                    assert_eq!(reader(kernel, title.trim_end()).map(|(_, of)| of), Some(card), "{line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_shell_reads_the_questions() {
+        for kernel in [Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd] {
+            let argv = question(kernel, &["em0", "em1"].map(String::from));
+            let read = std::process::Command::new("/bin/sh").args(["-n", "-c", &argv[2]]).output().unwrap();
+            assert!(read.status.success() && read.stderr.is_empty(), "{read:?}\n{argv:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_of_a_namespace_or_of_the_machine() {
+        let names = |of_namespace| files(of_namespace).map(|(path, _)| path).collect::<Vec<_>>();
+        assert!(names(true).contains(&"net/snmp") && !names(true).contains(&"interrupts"));
+        assert!(names(false).contains(&"interrupts") && !names(false).contains(&"net/snmp"));
+    }
 }

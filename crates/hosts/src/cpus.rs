@@ -1,6 +1,6 @@
 //! How busy the CPUs of a host are: what prints their times, and the shares between two readings.
 
-use crate::systems::{Kernel, MOST_ENTRIES};
+use crate::systems::{Kernel, MOST_ENTRIES, procnet};
 use linerate_measure::record::CpuShare;
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl CpuTimes {
     /// The times in the answer of a kernel.
     pub fn of(kernel: Kernel, text: &str) -> CpuTimes {
         match kernel {
-            Kernel::Linux => CpuTimes(text.lines().filter_map(of_linux).collect()),
+            Kernel::Linux => CpuTimes(procnet::ticks(text).filter_map(of_linux).collect()),
             // user, nice, system, interrupt, idle
             Kernel::FreeBsd => {
                 of_bsd(text, |&[user, nice, system, irq, idle]| [user, nice, system, idle, irq])
@@ -66,26 +66,28 @@ impl CpuTimes {
     }
 }
 
-fn of_linux(line: &str) -> Option<(u32, [u64; 8])> {
-    let (cpu, values) = line.strip_prefix("cpu")?.split_once(' ')?;
-    let values: Vec<u64> = values.split_ascii_whitespace().map_while(|value| value.parse().ok()).collect();
+fn of_linux((cpu, values): (u32, Vec<u64>)) -> Option<(u32, [u64; 8])> {
     let mut ticks = [0; 8];
     ticks.iter_mut().zip(&values).for_each(|(to, from)| *to = *from);
     // Either may go backwards (proc(5)).
     ticks[3] = ticks[3].saturating_add(std::mem::take(&mut ticks[4]));
-    // The first line, `cpu` without a number, is the sum.
-    (values.len() >= 4).then_some((cpu.parse().ok()?, ticks))
+    (values.len() >= 4).then_some((cpu, ticks))
 }
 
 /// Ticks of so many states for each CPU, `order` of which are user, nice, system, idle and interrupt.
 fn of_bsd<const STATES: usize>(text: &str, order: impl Fn(&[u64; STATES]) -> [u64; 5]) -> CpuTimes {
-    let words = text.split(|c: char| c == ',' || c.is_ascii_whitespace());
-    let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).take(MOST_ENTRIES).collect();
     let of = |states: &[u64; STATES]| {
         let [user, nice, system, idle, irq] = order(states);
         [user, nice, system, idle, 0, irq, 0, 0]
     };
-    CpuTimes((0..).zip(ticks.as_chunks().0.iter().map(of)).collect())
+    CpuTimes((0..).zip(states(text).iter().map(of)).collect())
+}
+
+/// The ticks of so many states for each CPU, of a setting such as kern.cp_times.
+pub(crate) fn states<const STATES: usize>(text: &str) -> Vec<[u64; STATES]> {
+    let words = text.split(|c: char| c == ',' || c.is_ascii_whitespace());
+    let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).take(MOST_ENTRIES).collect();
+    ticks.as_chunks().0.to_vec()
 }
 
 fn share(kernel: Kernel, cpu: u32, now: &[u64; 8], then: &[u64; 8]) -> Option<CpuShare> {

@@ -181,18 +181,18 @@ fn pkt_gen_s_faults_are_told() {
 /// Output of the corpus' router, as the sections of a sample.
 fn router(file: impl Fn(&str) -> String) -> String {
     let names = [
-        ("netstat", "netstat-ibdnW"),
-        ("interrupts", "vmstat-i"),
-        ("netisr", "netstat-Q"),
-        ("pf", "pfctl-si"),
-        ("pflimits", "pfctl-sm"),
-        ("pfrules", "pfctl-vsr"),
-        ("ipfw", "ipfw-show"),
+        ("netstat -ibdnW", "netstat-ibdnW"),
+        ("vmstat -ia", "vmstat-i"),
+        ("netstat -Q", "netstat-Q"),
+        ("pfctl -s info", "pfctl-si"),
+        ("pfctl -s memory", "pfctl-sm"),
+        ("pfctl -vsr", "pfctl-vsr"),
+        ("ipfw -a list", "ipfw-show"),
         ("dev", "sysctl-dev-em"),
-        ("ip", "netstat-s"),
+        ("netstat -s -p ip", "netstat-s"),
     ];
-    names.map(|(name, from)| format!("@@ {name}\n{}\n", file(from))).concat()
-        + "@@ cpus\n1 2 3 4 5 6 7 8 9 10\n@@ time\n1700000000.N\n"
+    names.map(|(name, from)| format!("==> {name} <==\n{}\n", file(from))).concat()
+        + "==> sysctl -n kern.cp_times <==\n1 2 3 4 5 6 7 8 9 10\n==> date +%s.%N <==\n1700000000.N\n"
 }
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/freebsd-13.2");

@@ -1,13 +1,12 @@
 //! Activity of this machine: its counters, read again and again, by netlink, ethtool and the files of /proc.
 
-pub mod text;
-
 use crate::error::Error;
 use crate::net::Netns;
 use crate::net::ethtool::Ethtool;
 use crate::net::netlink::{LinkInfo, Route};
 use crate::ports::monotonic_ns;
 use crate::process::Job;
+use linerate_hosts::watch::linux::files;
 use linerate_hosts::watch::queues::Layout;
 use linerate_measure::record::RuleCount;
 use linerate_measure::watch::{Interface, Sample, Side};
@@ -18,17 +17,6 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The files of [`text::files`], by section.
-const FILES: [(&str, &[&str]); 8] = [
-    ("cpus", &["/proc/stat"]),
-    ("interrupts", &["/proc/interrupts"]),
-    ("softirqs", &["/proc/softirqs"]),
-    ("softnet", &["/proc/net/softnet_stat"]),
-    ("snmp", &["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"]),
-    ("snmp6", &["/proc/thread-self/net/snmp6"]),
-    ("conntrack", &["/proc/thread-self/net/stat/nf_conntrack"]),
-    ("states", &["/proc/sys/net/netfilter/nf_conntrack_count", "/proc/sys/net/netfilter/nf_conntrack_max"]),
-];
 /// Rules are read at most this often, and so seldom that reading them takes at most a 50th of the time.
 const RULES_EVERY: Duration = Duration::from_secs(1);
 const RULES_SHARE: u32 = 50;
@@ -115,10 +103,10 @@ impl Reader {
                 .missing
                 .push(format!("queues of {}: the driver does not count them", uncounted.join(", ")));
         }
-        text::files(&mut sample, &|name| {
-            let paths =
-                FILES.iter().find(|(section, _)| *section == name).map_or(&[][..], |(_, paths)| paths);
-            paths.iter().map(|path| read(path).unwrap_or_default()).collect()
+        files(&mut sample, &|path| {
+            // Those of a network namespace are the thread's.
+            let below = if path.starts_with("net/") { "/proc/thread-self" } else { "/proc" };
+            read(&format!("{below}/{path}")).unwrap_or_default()
         });
         self.rules(&mut sample);
         Ok(sample)

@@ -176,7 +176,7 @@ impl Collector for Busy {
     }
 
     fn before(&mut self) -> Result<(), String> {
-        let script = watch::every(&format!("\n{}", cpus::question(self.kernel)?), self.every);
+        let script = watch::every(cpus::question(self.kernel)?, self.every);
         let (host, kernel, end) = (self.host.clone(), self.kernel, Arc::clone(&self.end));
         let (begun, has_begun) = channel();
         self.thread = Some(thread::spawn(move || {

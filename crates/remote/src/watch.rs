@@ -3,9 +3,8 @@
 use crate::{ExecutionTarget, Fault, Heard, Order, RemoteError, Result, Stream};
 use linerate_hosts::phases::{Outcome, Signal};
 use linerate_hosts::systems::Kernel;
-use linerate_hosts::watch::{END, SECTION, freebsd};
+use linerate_hosts::watch::{END, Watching};
 use linerate_linux::ports::monotonic_ns;
-use linerate_linux::watch::text as linux;
 use linerate_measure::watch::Sample;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,22 +31,22 @@ pub fn follow(
     let uname = target.run(&Order::new("uname -s"), Some(end))?;
     let refuse = |said: String| Err(RemoteError::new(target.name(), Fault::Command, said));
     let said = uname.text();
-    let (script, parse): (String, fn(&str, u64) -> Sample) = match kernel(&said) {
-        Some(Kernel::FreeBsd) => {
-            (script(freebsd::BEFORE, freebsd::EACH, freebsd::RULES, interval), freebsd::sample)
+    let watching = match kernel(&said).and_then(Watching::of) {
+        Some(watching) => watching,
+        None if uname.outcome == Outcome::Interrupted => return Ok(()),
+        None => {
+            return refuse(format!("uname says {:?}: only Linux and FreeBSD can be watched", said.trim()));
         }
-        Some(Kernel::Linux) => (script("", linux::EACH, linux::RULES, interval), linux::sample),
-        _ if uname.outcome == Outcome::Interrupted => return Ok(()),
-        _ => return refuse(format!("uname says {:?}: only Linux and FreeBSD can be watched", said.trim())),
     };
-    let order = Order { stop: Signal::Terminate, ..Order::new(script).within(Duration::MAX).by_sudo(sudo) };
+    let order = Order::new(script(&watching, interval)).within(Duration::MAX).by_sudo(sudo);
+    let order = Order { stop: Signal::Terminate, ..order };
     let (mut text, mut complaint) = (Vec::new(), Vec::new());
     let outcome = target.exchange(&order, None, Some(end), &mut |heard| match heard {
         Heard::Wrote(Stream::Output, bytes) => {
             take(&mut text, &bytes, &mut |text| {
                 let unix_ms =
                     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
-                let sample = parse(&String::from_utf8_lossy(text), monotonic_ns());
+                let sample = (watching.sample)(&String::from_utf8_lossy(text), monotonic_ns());
                 each(Sample { host: target.name().to_owned(), unix_ms, ..sample });
             });
         }
@@ -73,22 +72,22 @@ pub(crate) fn kernel(said: &str) -> Option<Kernel> {
     })
 }
 
-fn script(before: &str, each: &str, rules: &str, interval: Duration) -> String {
+fn script(Watching { before, each, rules, .. }: &Watching, interval: Duration) -> String {
     let rules_every = (RULES_EVERY.as_secs_f64() / interval.as_secs_f64()).ceil().max(1.0);
     let each = format!("{each}\n[ $((n % {rules_every})) -ne 0 ] || {{\n{rules}\n}}\nn=$((n + 1))");
-    format!("{before}n=0\n{}", every(&each, interval))
+    format!("{before}\nn=0\n{}", every(&each, interval))
 }
 
 /// Prints a sample again and again.
 pub(crate) fn every(each: &str, interval: Duration) -> String {
     let seconds = interval.as_secs_f64();
     // The exit of the last command, where a host lacks one, is no reason to stop.
-    format!("while :; do{each}\necho '{SECTION}{END}'\nsleep {seconds:.3} || exit 1\ndone")
+    format!("while :; do\n{each}\necho '{END}'\nsleep {seconds:.3} || exit 1\ndone")
 }
 
 /// Adds bytes to a text, and hands on each whole sample.
 pub(crate) fn take(text: &mut Vec<u8>, bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
-    let mark = format!("{SECTION}{END}\n");
+    let mark = format!("{END}\n");
     // The mark may have begun in what came before.
     let mut from = text.len().saturating_sub(mark.len());
     text.extend_from_slice(bytes);
@@ -109,7 +108,7 @@ mod tests {
 
     #[test]
     fn samples_are_cut_out_wherever_the_pieces_end() {
-        let whole = b"@@ a\n1\n@@ end\n@@ a\n2\n@@ end\n@@ a\n";
+        let whole = b"==> a <==\n1\n==> end <==\n==> a <==\n2\n==> end <==\n==> a <==\n";
         for piece in 1..whole.len() {
             let (mut text, mut found) = (Vec::new(), Vec::new());
             for bytes in whole.chunks(piece) {
@@ -117,8 +116,8 @@ mod tests {
                     found.push(String::from_utf8_lossy(sample).into_owned())
                 });
             }
-            assert_eq!(found, ["@@ a\n1\n@@ end\n", "@@ a\n2\n@@ end\n"], "{piece}");
-            assert_eq!(text, b"@@ a\n");
+            assert_eq!(found, ["==> a <==\n1\n==> end <==\n", "==> a <==\n2\n==> end <==\n"], "{piece}");
+            assert_eq!(text, b"==> a <==\n");
         }
     }
 
@@ -130,10 +129,8 @@ mod tests {
 
     #[test]
     fn the_shells_of_hosts_read_the_scripts() {
-        for text in [
-            script(freebsd::BEFORE, freebsd::EACH, freebsd::RULES, RULES_EVERY),
-            script("", linux::EACH, linux::RULES, Duration::from_millis(100)),
-        ] {
+        let all = [(Kernel::FreeBsd, RULES_EVERY), (Kernel::Linux, Duration::from_millis(100))];
+        for text in all.map(|(kernel, interval)| script(&Watching::of(kernel).unwrap(), interval)) {
             let read = std::process::Command::new("/bin/sh").args(["-n", "-c", &text]).output().unwrap();
             assert!(read.status.success() && read.stderr.is_empty(), "{read:?}\n{text}");
         }

@@ -76,14 +76,9 @@ impl Configuration {
                 self.rule_sets.extend(rule_sets::pf(answer))
             }
             ["pfctl", "-si"] | ["pfctl", "-s", "info"] if answer.contains("Status: Enabled") => {
-                let entries = lines(answer).find_map(|line| line.trim().strip_prefix("current entries"));
-                self.table().entries = entries.and_then(|n| n.trim().parse().ok());
+                self.table().entries = bsd::pf_states(answer);
             }
-            ["pfctl", "-sm"] | ["pfctl", "-s", "memory"] => {
-                let limit = lines(answer)
-                    .find_map(|line| line.trim().strip_prefix("states")?.trim().strip_prefix("hard limit"));
-                self.table().most = limit.and_then(|n| n.trim().parse().ok());
-            }
+            ["pfctl", "-sm"] | ["pfctl", "-s", "memory"] => self.table().most = bsd::most_pf_states(answer),
             ["ipfw", ..] => self.rule_sets.extend(rule_sets::ipfw(answer)),
             _ => {}
         }
@@ -379,19 +374,16 @@ impl Configuration {
         }
     }
 
-    /// `irq11: em0:irq0     2    0`, `irq264: ix0:que 0   12  3`; of OpenBSD `irq65/em1   1007   10`, `irq65/vio0:1   3326   16`.
+    /// `irq11: em0:irq0`, `irq264: ix0:que 0`; of OpenBSD `irq65/em1`, `irq65/vio0:1`.
     fn vmstat(&mut self, answer: &str) {
-        for line in lines(answer) {
-            let rest = line.strip_prefix("irq");
-            let Some((number, rest)) =
+        for (interrupt, _) in bsd::interrupts(answer) {
+            let rest = interrupt.strip_prefix("irq");
+            let Some((number, name)) =
                 rest.and_then(|rest| rest.split_once(": ").or_else(|| rest.split_once('/')))
             else {
                 continue;
             };
             let Ok(number) = number.parse() else { continue };
-            // The two last words are counts.
-            let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-            let name = words[..words.len().saturating_sub(2)].join(" ");
             let mut of = name.split([':', ' ']).next().unwrap_or_default().to_string();
             // Queues of Chelsio's ports: t5nex0:1a3 is one of cxl1, on the first card.
             if let Some(("t5nex0", port)) = name.split_once(':')
@@ -399,8 +391,8 @@ impl Configuration {
             {
                 of = format!("cxl{port}");
             }
-            if let Some(card) = self.card_mut(&of).filter(|card| card.interrupts.len() < MOST_ENTRIES) {
-                card.interrupts.push(Interrupt { number, name: shown(&name), ..Interrupt::default() });
+            if let Some(card) = self.card_mut(&of) {
+                card.interrupts.push(Interrupt { number, name: name.into(), ..Interrupt::default() });
             }
         }
     }

@@ -228,8 +228,7 @@ impl Configuration {
     }
 
     fn queueing(&mut self, answer: &str) {
-        for (title, lines) in sections(answer) {
-            let text = lines.join("\n");
+        for (title, text) in sections(answer) {
             if title == "qdisc" {
                 for entry in entries::<QdiscEntry>(text.as_bytes()) {
                     let parent = if entry.root { "root".into() } else { shown(&entry.parent) };
@@ -249,11 +248,11 @@ impl Configuration {
 
     fn ethtool(&mut self, question: &str, answer: &str) {
         let Some(name) = question.split(' ').nth(1) else { return };
-        for (title, lines) in sections(answer) {
+        for (title, text) in sections(answer) {
             let mut words = title.split(' ');
             let (option, flow) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
             let Some(card) = self.card_mut(name) else { return };
-            if let Some(why) = ethtool::enter(card, option, flow, &lines.join("\n")) {
+            if let Some(why) = ethtool::enter(card, option, flow, text) {
                 self.unanswered.push(super::Unanswered { question: shown(&format!("ethtool {title}")), why });
             }
         }

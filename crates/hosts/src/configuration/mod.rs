@@ -376,14 +376,12 @@ impl Configuration {
     }
 
     fn system(&mut self, answer: &str) {
-        let part = |names: &[&str]| -> String {
-            let all = sections(answer).into_iter().filter(|(title, _)| names.contains(title));
-            all.map(|(title, lines)| format!("==> {title} <==\n{}\n", lines.join("\n"))).collect()
+        let all = sections(answer);
+        let part = |name: &str| {
+            let found = all.iter().find(|(title, _)| *title == name);
+            found.map(|(_, text)| text.as_bytes()).unwrap_or_default()
         };
-        let files = part(&crate::systems::FILES);
-        if let Some(system) =
-            crate::systems::detect(part(&["uname"]).as_bytes(), files.as_bytes(), part(&["mount"]).as_bytes())
-        {
+        if let Some(system) = crate::systems::detect(part("uname"), answer.as_bytes(), part("mount")) {
             self.system.release = Some(system.kernel).filter(|release| !release.is_empty());
             self.system.product = system.product;
         }
@@ -391,7 +389,7 @@ impl Configuration {
 
     /// Lines `name=value` of files, in their sections; the kernel's command line, and `options MODULE name=value`.
     fn boot(&mut self, answer: &str) {
-        for (file, lines) in sections(answer) {
+        for (file, text) in sections(answer) {
             let setting = |line: &str| {
                 let line = line
                     .split(" #")
@@ -418,7 +416,7 @@ impl Configuration {
                 };
                 Some((shown(&name), shown(value.trim().trim_matches(['"', '\'', '{', '}']))))
             };
-            let lines = lines.iter().flat_map(|line| limits(line));
+            let lines = lines(text).flat_map(limits);
             let settings: BTreeMap<_, _> =
                 lines.filter_map(|line| setting(&line)).take(crate::systems::MOST_ENTRIES).collect();
             if !settings.is_empty() {

@@ -292,10 +292,10 @@ fn base(line: &str, chain: Option<&mut Chain>) {
 }
 
 /// `iptables-save` of a family, `ip` or `ip6`.
-pub fn iptables(found: &mut RuleSet, family: &str, text: &[&str]) {
+fn iptables(found: &mut RuleSet, family: &str, text: &str) {
     found.filter = "iptables".into();
     let (mut table, first) = (String::new(), found.chains.len());
-    for line in text.iter().map(|line| line.trim()) {
+    for line in text.lines().map(str::trim) {
         if let Some(name) = line.strip_prefix('*') {
             table = shown(name);
         } else if let Some((name, rest)) = line.strip_prefix(':').and_then(|line| line.split_once(' ')) {
@@ -320,7 +320,7 @@ pub fn iptables(found: &mut RuleSet, family: &str, text: &[&str]) {
 }
 
 /// The rules of both families, if there are any.
-pub fn of_iptables(sections: &[(&str, Vec<&str>)]) -> Option<RuleSet> {
+pub fn of_iptables(sections: &[(&str, &str)]) -> Option<RuleSet> {
     let mut found = RuleSet::default();
     sections.iter().for_each(|(family, text)| iptables(&mut found, family, text));
     found.some()

@@ -311,9 +311,9 @@ impl Saved {
                 found.push(name.into());
             }
         };
-        for (_, lines) in sections(answer("boot")) {
+        for (_, text) in sections(answer("boot")) {
             for name in
-                lines.iter().filter_map(|line| line.trim().strip_prefix("ifconfig_")?.split('=').next())
+                lines(text).filter_map(|line| line.trim().strip_prefix("ifconfig_")?.split('=').next())
             {
                 let plain = name.ends_with(|c: char| c.is_ascii_digit()) && !name.contains('_');
                 let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -231,3 +231,53 @@ pub fn counters(text: &str) -> BTreeMap<String, Counters> {
     };
     link_rows(text).into_iter().map(of).collect()
 }
+
+/// Interrupts of `vmstat -i` with their totals: `irq11: em0:irq0   2   0`, `irq96/em0  12  3`. The last number is a rate.
+pub fn interrupts(text: &str) -> impl Iterator<Item = (String, u64)> {
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [name @ .., total, _] = words.as_slice() else { return None };
+        let name = shown(&name.join(" "));
+        Some((name, total.parse().ok()?)).filter(|(name, _)| !["", "Total"].contains(&name.as_str()))
+    };
+    lines(text).filter_map(row).take(MOST_ENTRIES)
+}
+
+/// Workstreams of `netstat -Q`: CPU, protocol, and packets that were dispatched, dispatched half, dropped because the queue was full, queued,
+/// handled. Rows `   0   0   ip    0     0     3564        0        0        0     3564` below `WSID`.
+pub fn workstreams(text: &str) -> impl Iterator<Item = (u32, &str, Vec<u64>)> {
+    let rows = lines(text).skip_while(|line| !line.starts_with("WSID"));
+    let rows = rows.filter_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, cpu, name, _, _, numbers @ ..] = words.as_slice() else { return None };
+        Some((cpu.parse().ok()?, *name, numbers.iter().map_while(|n| n.parse().ok()).collect()))
+    });
+    rows.take(MOST_ENTRIES)
+}
+
+/// Counters of pf, of `pfctl -s info`: `  searches        56      28.0/s` is `pf: searches`; the number of states is none.
+pub fn pf(text: &str) -> Counters {
+    let line = |line: &str| {
+        let mut words = line.trim().rsplitn(2, |c: char| c.is_ascii_whitespace());
+        words.next().filter(|rate| rate.ends_with("/s"))?;
+        let rest = words.next()?.trim_end();
+        let (name, total) = rest.rsplit_once(|c: char| c.is_ascii_whitespace())?;
+        Some((format!("pf: {}", shown(name.trim())), total.parse().ok()?))
+    };
+    lines(text).filter_map(line).take(MOST_ENTRIES).collect()
+}
+
+/// States of pf, of `pfctl -s info`; none where pf is off.
+pub fn pf_states(text: &str) -> Option<u64> {
+    let below = |key| lines(text).find_map(|line| line.trim().strip_prefix(key));
+    below("Status: Enabled")?;
+    below("current entries")?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The most states of pf, of `pfctl -s memory`: `states        hard limit   100000`.
+pub fn most_pf_states(text: &str) -> Option<u64> {
+    let limit = |line: &str| {
+        line.trim().strip_prefix("states")?.trim().strip_prefix("hard limit")?.trim().parse().ok()
+    };
+    lines(text).find_map(limit)
+}

@@ -1,6 +1,6 @@
 //! Which system a host runs: by uname(1) and the files that appliances have.
 
-use super::text::{bounded, lines, sections, shown};
+use super::text::{bounded, lines, pairs, sections, shown};
 use linerate_plan::lab::OperatingSystem;
 
 /// The kernel, which decides the form of commands.
@@ -117,17 +117,17 @@ fn kernel(word: &str) -> Option<Kernel> {
 
 struct Said<'a> {
     uname: &'a str,
-    files: Vec<(&'a str, Vec<&'a str>)>,
+    files: Vec<(&'a str, &'a str)>,
     mount: &'a str,
 }
 
 impl Said<'_> {
-    fn file(&self, name: &str) -> Option<&[&str]> {
-        self.files.iter().find(|(n, _)| *n == name).map(|(_, lines)| lines.as_slice())
+    fn file(&self, name: &str) -> Option<&str> {
+        self.files.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
     }
 
     fn first_line(&self, name: &str) -> Option<&str> {
-        self.file(name)?.iter().map(|l| l.trim()).find(|l| !l.is_empty())
+        lines(self.file(name)?).map(str::trim).find(|l| !l.is_empty())
     }
 
     fn os_release(&self, key: &str) -> Option<&str> {
@@ -168,14 +168,13 @@ impl Said<'_> {
 }
 
 /// OPNsense's version file is JSON with one pair a line.
-fn opnsense(lines: &[&str]) -> String {
-    let version = value(lines, ':', "product_version").or(value(lines, ':', "CORE_VERSION"));
+fn opnsense(file: &str) -> String {
+    let version = value(file, ':', "product_version").or(value(file, ':', "CORE_VERSION"));
     format!("OPNsense {}", version.unwrap_or_default()).trim().into()
 }
 
 /// The value of the first line with this key, without quotation marks.
-fn value<'a>(lines: &[&'a str], separator: char, key: &str) -> Option<&'a str> {
-    let clean = |text: &'a str| text.trim().trim_matches([',', '"', '\'', ' ']);
-    let mut pairs = lines.iter().filter_map(|line| line.split_once(separator));
-    pairs.find(|(name, _)| clean(name) == key).map(|(_, value)| clean(value))
+fn value<'a>(file: &'a str, separator: char, key: &str) -> Option<&'a str> {
+    let clean = |text: &'a str| text.trim_matches([',', '"', '\'', ' ']);
+    pairs(file, separator).find(|(name, _)| clean(name) == key).map(|(_, value)| clean(value))
 }

@@ -1,6 +1,7 @@
 //! Linux: `ip -j`, ethtool(8).
 
-use super::text::{is_name, lines, mac, pairs, shown};
+use super::procnet::net_dev;
+use super::text::{is_name, mac, pairs, shown};
 use super::{COUNTERS, Interface, MOST_BYTES, MOST_ENTRIES, Neighbour, Pause, Way};
 use linerate_measure::collector::Counters;
 use linerate_plan::lab::HostAddress;
@@ -213,19 +214,12 @@ pub fn way(output: &[u8]) -> Option<Way> {
     Some(Way { gateway: entry.gateway.and_then(|g| g.parse().ok()), interface })
 }
 
-/// Linux' `/proc/net/dev`: sixteen numbers behind a name.
+/// The counters of `/proc/net/dev` that all systems have.
 pub fn counters(text: &str) -> BTreeMap<String, Counters> {
-    let parsed = lines(text).filter_map(|line| {
-        let (name, rest) = line.split_once(':')?;
-        let words = rest.split_ascii_whitespace();
-        let n: Vec<u64> = words.map_while(|w| w.parse().ok()).take(16).collect();
-        let name = name.trim();
+    let of = |(name, n): (&str, [u64; 16])| {
         // Drivers differ in whether a frame without a place counts as an error or as a drop.
-        let all = || {
-            let sums = [n[1], n[2].saturating_add(n[3]), n[9], n[10].saturating_add(n[11])];
-            COUNTERS.into_iter().map(String::from).zip(sums).collect()
-        };
-        (is_name(name) && n.len() == 16).then(|| (name.to_string(), all()))
-    });
-    parsed.take(MOST_ENTRIES).collect()
+        let sums = [n[1], n[2].saturating_add(n[3]), n[9], n[10].saturating_add(n[11])];
+        (name.to_string(), COUNTERS.into_iter().map(String::from).zip(sums).collect())
+    };
+    net_dev(text).filter(|(name, _)| is_name(name)).take(MOST_ENTRIES).map(of).collect()
 }

@@ -1,38 +1,48 @@
 //! Counters of Linux under /proc, by name.
 
+use super::text::lines;
 pub use linerate_measure::collector::{Counters, grown};
 use std::collections::BTreeMap;
 
-/// The files below /proc of a network namespace.
-pub const OF_NAMESPACE: [&str; 4] = ["net/snmp", "net/netstat", "net/snmp6", "net/stat/nf_conntrack"];
-/// Files that the machine has once; the kernel counts by CPU in them, for all namespaces together.
-pub const OF_ALL_NAMESPACES: [&str; 6] = [
-    "net/softnet_stat",
-    "net/stat/rt_cache",
-    "net/stat/arp_cache",
-    "net/stat/ndisc_cache",
-    "interrupts",
-    "softirqs",
-];
+/// The counters in the text of a file.
+pub type Read = fn(&str) -> Counters;
 
-/// The counters of a file, by its path; none of a file that is not known here.
-pub fn of_file(path: &str, text: &str) -> Counters {
-    match path.rsplit('/').next().unwrap_or_default() {
-        "snmp" | "netstat" => parse_snmp(text),
-        "snmp6" => parse_snmp6(text),
-        "nf_conntrack" => parse_stat("Conntrack", text),
-        "rt_cache" => parse_stat("RtCache", text),
-        "arp_cache" => parse_stat("Arp", text),
-        "ndisc_cache" => parse_stat("Ndisc", text),
-        "softnet_stat" => parse_softnet(text),
-        "interrupts" | "softirqs" => by_cpu(text),
-        "stat" => parse_ticks(text),
-        _ => Counters::new(),
+/// Counters of IP, in both versions, that mean a lost packet.
+const IP_DROPS: &str = "InHdrErrors InTooBigErrors InNoRoutes InAddrErrors InUnknownProtos InTruncatedPkts InDiscards \
+                        OutDiscards OutNoRoutes ReasmFails FragFails";
+/// Such counters of connection tracking. `invalid` is a packet that it did not accept: lost if the rule set drops such packets.
+const CONNTRACK_DROPS: [&str; 4] = ["drop", "early_drop", "insert_failed", "invalid"];
+/// Such counters of a link.
+const LINK_DROPS: [&str; 5] = ["rx_dropped", "tx_dropped", "rx_errors", "tx_errors", "rx_missed"];
+
+/// Whether a counter means a lost packet: `Ip.InDiscards`, `Conntrack.drop`, `g0.rx_dropped`, `g0.ethtool.rx_queue_0_drops`. One loss
+/// may be counted in several places, so they say where, and do not add up.
+pub fn is_drop(name: &str) -> bool {
+    let Some((group, counter)) = name.split_once('.') else { return false };
+    if counter.starts_with("ethtool.") || LINK_DROPS.contains(&counter) {
+        return true;
+    }
+    match group {
+        "Ip" | "IpExt" | "Ip6" => IP_DROPS.split(' ').any(|known| known == counter),
+        "TcpExt" => counter == "IPReversePathFilter",
+        "Conntrack" => CONNTRACK_DROPS.contains(&counter),
+        _ => false,
     }
 }
 
+/// Rows of net/dev: a name, 8 numbers of received frames, 8 of sent ones.
+pub fn net_dev(text: &str) -> impl Iterator<Item = (&str, [u64; 16])> {
+    lines(text).filter_map(|line| {
+        // A name may contain a colon, numbers do not.
+        let (name, rest) = line.rsplit_once(':')?;
+        let words = rest.split_ascii_whitespace();
+        let numbers: Vec<u64> = words.map_while(|n| n.parse().ok()).take(16).collect();
+        Some((name.trim(), numbers.try_into().ok()?))
+    })
+}
+
 /// snmp and netstat: pairs of lines, `Ip: NAME NAME` and `Ip: 1 2`. Negative values (limits) are left out.
-pub fn parse_snmp(text: &str) -> Counters {
+pub(crate) fn parse_snmp(text: &str) -> Counters {
     let mut counters = Counters::new();
     let mut lines = text.lines().peekable();
     while let Some((group, names)) = lines.next().and_then(|line| line.split_once(':')) {
@@ -48,7 +58,7 @@ pub fn parse_snmp(text: &str) -> Counters {
 }
 
 /// snmp6: a line `Ip6InDiscards 1` for each counter, named `Ip6.InDiscards` here as its IPv4 brother is.
-pub fn parse_snmp6(text: &str) -> Counters {
+pub(crate) fn parse_snmp6(text: &str) -> Counters {
     let line = |line: &str| {
         let (name, value) = line.split_once(char::is_whitespace)?;
         let (group, counter) = name.split_at(name.find('6')? + 1);
@@ -59,7 +69,7 @@ pub fn parse_snmp6(text: &str) -> Counters {
 
 /// A file of /proc/net/stat: a line of names, then a line of hexadecimal numbers for each CPU, summed up: `Conntrack.drop`.
 /// `entries` is the same number on every line.
-pub fn parse_stat(group: &str, text: &str) -> Counters {
+pub(crate) fn parse_stat(group: &str, text: &str) -> Counters {
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let mut counters = Counters::new();
@@ -77,35 +87,48 @@ pub fn parse_stat(group: &str, text: &str) -> Counters {
 /// lack of time or budget, interrupts from other CPUs, packets that a flow limit refused.
 const SOFTNET: [(usize, &str); 5] =
     [(0, "processed"), (1, "dropped"), (2, "time_squeeze"), (9, "received_rps"), (10, "flow_limit")];
-/// The column with the CPU's number, since Linux 5.10.
+/// The column with the CPU's number, since Linux 5.10; before, lines are of the online CPUs in order.
 const SOFTNET_CPU: usize = 12;
 
-/// softnet_stat: a line for each CPU: `CPU0: softnet processed`.
-pub fn parse_softnet(text: &str) -> Counters {
-    let mut counters = Counters::new();
-    for (nth, line) in text.lines().enumerate() {
+/// Rows of softnet_stat: a CPU and its numbers.
+pub fn softnet(text: &str) -> impl Iterator<Item = (u32, Vec<u64>)> {
+    lines(text).enumerate().filter_map(|(nth, line)| {
         let words = line.split_whitespace();
         let numbers: Vec<u64> = words.map_while(|word| u64::from_str_radix(word, 16).ok()).take(16).collect();
-        let cpu = numbers.get(SOFTNET_CPU).copied().unwrap_or(nth as u64);
-        let known = SOFTNET.iter().filter_map(|(at, name)| Some((name, *numbers.get(*at)?)));
-        counters.extend(known.map(|(name, n)| (format!("CPU{cpu}: softnet {name}"), n)));
-    }
-    counters
+        let cpu = numbers.get(SOFTNET_CPU).map_or(nth as u64, |cpu| *cpu);
+        Some((u32::try_from(cpu).ok()?, numbers))
+    })
+}
+
+/// softnet_stat: `CPU0: softnet processed`.
+pub(crate) fn parse_softnet(text: &str) -> Counters {
+    let row = |(cpu, numbers): (u32, Vec<u64>)| {
+        let named = move |(at, name)| Some((format!("CPU{cpu}: softnet {name}"), *numbers.get(at)?));
+        SOFTNET.into_iter().filter_map(named)
+    };
+    softnet(text).flat_map(row).collect()
 }
 
 /// The columns of a CPU in /proc/stat.
 const TICKS: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
 
-/// /proc/stat: lines `cpu0 12 0 …` of the kernel's ticks: `CPU0: ticks softirq`.
-pub fn parse_ticks(text: &str) -> Counters {
-    let line = |line: &str| {
+/// Rows of /proc/stat with the kernel's ticks, `cpu0 12 0 …`: a CPU and its numbers. The first line, `cpu`, is the sum.
+pub fn ticks(text: &str) -> impl Iterator<Item = (u32, Vec<u64>)> {
+    let row = |line: &str| {
         let (cpu, values) = line.strip_prefix("cpu")?.split_once(' ')?;
-        let cpu: u32 = cpu.parse().ok()?;
-        let values = values.split_whitespace().map_while(|value| value.parse::<u64>().ok());
-        let named = TICKS.iter().zip(values);
-        Some(named.map(|(name, n)| (format!("CPU{cpu}: ticks {name}"), n)).collect::<Vec<_>>())
+        let values = values.split_ascii_whitespace().map_while(|value| value.parse().ok());
+        Some((cpu.parse().ok()?, values.collect()))
     };
-    text.lines().filter_map(line).flatten().collect()
+    lines(text).filter_map(row)
+}
+
+/// /proc/stat: `CPU0: ticks softirq`.
+pub(crate) fn parse_ticks(text: &str) -> Counters {
+    let row = |(cpu, numbers): (u32, Vec<u64>)| {
+        let named = TICKS.into_iter().zip(numbers);
+        named.map(move |(name, n)| (format!("CPU{cpu}: ticks {name}"), n))
+    };
+    ticks(text).flat_map(row).collect()
 }
 
 /// Counters of a driver in its order, as `ethtool -S` prints them: lines `     rx_packets: 12`, `     [0]: rx_ucast_packets: 12`.
@@ -138,20 +161,30 @@ pub fn under_headings(names: Vec<String>) -> Vec<String> {
     names.into_iter().map(&mut named).collect()
 }
 
-/// interrupts and softirqs: a line of CPUs, then lines of `name: count count ... words`.
-pub fn by_cpu(text: &str) -> Counters {
-    let mut lines = text.lines();
-    let cpus: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
-    let mut all = Counters::new();
-    for line in lines {
-        let Some((name, rest)) = line.split_once(':') else { continue };
-        let mut words = rest.split_whitespace();
-        let counts: Vec<u64> = words.by_ref().take(cpus.len()).map_while(|w| w.parse().ok()).collect();
-        for (cpu, n) in cpus.iter().zip(counts) {
-            all.insert(format!("{cpu}: interrupt {}", name.trim()), n);
-        }
-    }
-    all
+/// A line of interrupts or softirqs: the name, a count for each CPU, and the last word behind them: a device.
+pub type InterruptRow<'a> = (&'a str, Vec<u64>, Option<&'a str>);
+
+/// interrupts and softirqs: a line of CPUs, then lines of `name: count count ... words`. Counts without a CPU are one.
+pub fn interrupts(text: &str) -> (Vec<&str>, impl Iterator<Item = InterruptRow<'_>>) {
+    let mut all = lines(text);
+    let cpus: Vec<&str> = all.next().unwrap_or_default().split_ascii_whitespace().collect();
+    let most = cpus.len();
+    let row = move |line| {
+        let (name, rest) = str::split_once(line, ':')?;
+        let mut words = rest.split_ascii_whitespace();
+        let counts = words.by_ref().take(most).map_while(|w| w.parse().ok()).collect();
+        Some((name.trim(), counts, words.next_back()))
+    };
+    (cpus, all.filter_map(row))
+}
+
+pub(crate) fn by_cpu(text: &str) -> Counters {
+    let (cpus, rows) = interrupts(text);
+    let row = |(name, counts, _): InterruptRow<'_>| {
+        let named = cpus.iter().zip(counts).map(|(cpu, n)| (format!("{cpu}: interrupt {name}"), n));
+        named.collect::<Vec<_>>()
+    };
+    rows.flat_map(row).collect()
 }
 
 #[cfg(test)]

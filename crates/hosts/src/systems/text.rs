@@ -112,19 +112,21 @@ fn without_number(word: &str) -> String {
     if is_number { word.replace(digits, "N") } else { word.into() }
 }
 
-/// `==> /etc/version <==` stands before each file that there is.
-pub fn sections(text: &str) -> Vec<(&str, Vec<&str>)> {
-    let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
-    for line in lines(text) {
-        match line.strip_prefix("==> ").and_then(|l| l.strip_suffix(" <==")) {
-            Some(name) => sections.push((name, Vec::new())),
-            None => {
-                if let Some((_, lines)) = sections.last_mut() {
-                    lines.push(line);
-                }
-            }
+/// The function of the shell that asks a program for one of several answers in one output: a line with its title, and the answer.
+pub const ASK: &str = r#"ask() { echo "==> $* <=="; "$@" 2>/dev/null; }"#;
+
+/// The answers in an output, in their order: each is behind `==> TITLE <==`, a line which head(1) also writes above files.
+pub fn sections(text: &str) -> Vec<(&str, &str)> {
+    let (mut sections, mut open, mut at) = (Vec::new(), None, 0);
+    for line in text.split_inclusive('\n') {
+        let title = line.trim_end().strip_prefix("==> ").and_then(|l| l.strip_suffix(" <=="));
+        if let Some(title) = title {
+            let before = open.replace((title, at + line.len()));
+            sections.extend(before.map(|(title, from)| (title, &text[from..at])));
         }
+        at += line.len();
     }
+    sections.extend(open.map(|(title, from)| (title, &text[from..])));
     sections
 }
 

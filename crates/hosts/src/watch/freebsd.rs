@@ -1,14 +1,14 @@
 //! FreeBSD: the commands that print a sample, and their output.
 
+use super::Answers;
 use super::queues::Layout;
-use super::{fine_time, sections};
 use crate::cpus::CpuTimes;
-use crate::systems::bsd::link_rows;
-use crate::systems::text::{lines, number, pairs, shown, statistics, sysctls};
+use crate::systems::bsd::{self, link_rows};
+use crate::systems::text::{lines, pairs, shown, statistics, sysctls};
 use crate::systems::{Kernel, MOST_ENTRIES};
 use linerate_measure::collector::Counters;
 use linerate_measure::record::RuleCount;
-use linerate_measure::watch::{Interface, Interrupt, Sample, Side, Softnet, Table};
+use linerate_measure::watch::{Interface, Interrupt, Sample, Side, Table};
 use std::collections::BTreeMap;
 
 /// Commands that run once: the names of the drivers' counters. Some of a driver's other values read registers whose reading has effects, or
@@ -22,22 +22,11 @@ for i in $(ifconfig -l); do
 done
 "#;
 
-/// Commands that run for each sample.
-pub const EACH: &str = r#"
-echo '@@ time'; date +%s.%N
-echo '@@ cpus'; sysctl -n kern.cp_times
-echo '@@ netstat'; netstat -ibdnW
-[ "$oids" ] && { echo '@@ dev'; date +%s.%N; sysctl -q $oids; }
-echo '@@ interrupts'; vmstat -ia
-echo '@@ netisr'; netstat -Q
-echo '@@ ip'; netstat -s -p ip; netstat -s -p ip6
-echo '@@ pf'; pfctl -si 2>/dev/null && { echo '@@ pflimits'; pfctl -sm; }
-echo '@@ dyn'; sysctl -q net.inet.ip.fw.dyn_count net.inet.ip.fw.dyn_max"#;
+/// Commands that ask for those counters.
+pub const CARDS: &str = r#"[ "$oids" ] && { echo '==> dev <=='; date +%s.%N; sysctl -q $oids; }"#;
 
 /// Commands that run for some samples: rules.
-pub const RULES: &str = r#"
-echo '@@ pfrules'; pfctl -vsr 2>/dev/null
-echo '@@ ipfw'; ipfw -a list 2>/dev/null"#;
+pub const RULES: &str = "ask pfctl -vsr\nask ipfw -a list";
 
 /// Words of counters of IP that mean a lost packet.
 const LOST: [&str; 8] = [
@@ -63,29 +52,34 @@ const PF_LOST: [&str; 9] = [
     "map-failed",
 ];
 
-/// A sample of the sections that a host has printed; `here_ns`: when they arrived, which counts if the host's clock is too coarse.
+/// A sample of what a host has printed; `here_ns`: when it arrived, which counts if the host's clock is too coarse.
 pub fn sample(text: &str, here_ns: u64) -> Sample {
-    let sections = sections(text);
-    let section = |name: &str| sections.get(name).copied().unwrap_or_default();
-    let at_ns = fine_time(section("time"));
-    let mut sample = Sample { at_ns: at_ns.unwrap_or(here_ns), ..Sample::default() };
-    sample.cpus = CpuTimes::of(Kernel::FreeBsd, section("cpus")).ticks();
-    let driver_at_ns = fine_time(section("dev")).filter(|_| at_ns.is_some()).unwrap_or(0);
-    sample.interfaces = interfaces(section("netstat"), section("dev"));
+    let answers = Answers::of(text);
+    let mut sample = answers.begin(here_ns);
+    sample.cpus = CpuTimes::of(Kernel::FreeBsd, answers.to("sysctl -n kern.cp_times")).ticks();
+    let drivers = answers.to("dev");
+    let driver_at_ns = answers.read_at(drivers);
+    sample.interfaces = interfaces(answers.to("netstat -ibdnW"), drivers);
     sample.interfaces.values_mut().for_each(|interface| interface.driver_at_ns = driver_at_ns);
-    sample.interrupts = interrupts(section("interrupts"));
-    sample.softnet = netisr(section("netisr"));
-    sample.counters = lost(section("ip"), section("pf"));
-    sample.states = states(&section, &mut sample.missing);
-    if sections.contains_key("ipfw") {
-        let mut rules = pf_rules(section("pfrules"));
-        rules.extend(ipfw_rules(section("ipfw")));
-        sample.rules = Some(rules);
+    let interrupts = bsd::interrupts(answers.to("vmstat -ia"));
+    sample.interrupts = interrupts.map(|(name, total)| Interrupt { name, counts: vec![total] }).collect();
+    for (cpu, _, numbers) in bsd::workstreams(answers.to("netstat -Q")) {
+        let sum = sample.softnet.entry(cpu).or_default();
+        let column = |at: usize| numbers.get(at).copied().unwrap_or(0);
+        // A drop is a packet that found its queue full.
+        sum.processed = sum.processed.saturating_add(column(4));
+        sum.dropped = sum.dropped.saturating_add(column(2));
     }
-    if at_ns.is_none() {
-        sample.missing.push(
-            "the host's clock shows whole seconds: rates are by the time at which samples arrived".into(),
-        );
+    sample.counters = lost(&answers);
+    sample.states = states(&answers);
+    if sample.states.is_none() {
+        let why = "states and rules: neither pf nor ipfw is on, or it answers only root (--sudo)";
+        sample.missing.push(why.into());
+    }
+    if answers.0.contains_key("ipfw -a list") {
+        let mut rules = pf_rules(answers.to("pfctl -vsr"));
+        rules.extend(ipfw_rules(answers.to("ipfw -a list")));
+        sample.rules = Some(rules);
     }
     if sample.interfaces.values().all(|interface| interface.queues.is_empty()) {
         sample.missing.push("queues: no driver counts the frames of its queues (sysctl dev)".into());
@@ -143,68 +137,27 @@ fn is_stacked(name: &str) -> bool {
     kinds.contains(&kind) || name.contains('.')
 }
 
-/// `vmstat -i`: a name, a total and a rate; names contain blanks.
-fn interrupts(text: &str) -> Vec<Interrupt> {
-    let row = |line: &str| {
-        let (rest, _) = line.trim_end().rsplit_once(char::is_whitespace)?;
-        let (name, total) = rest.trim_end().rsplit_once(char::is_whitespace)?;
-        let name = shown(name.trim());
-        let total = total.parse().ok().filter(|_| !matches!(name.as_str(), "Total" | ""))?;
-        Some(Interrupt { name, counts: vec![total] })
+/// Counters of IP and of pf that mean a lost packet.
+fn lost(answers: &Answers<'_>) -> Counters {
+    let ip = ["netstat -s -p ip", "netstat -s -p ip6"].map(|title| statistics(answers.to(title)));
+    let is_lost = |name: &str| match name.strip_prefix("pf: ") {
+        Some(of_pf) => PF_LOST.contains(&of_pf),
+        None => LOST.iter().any(|word| name.contains(word)),
     };
-    lines(text).filter_map(row).take(MOST_ENTRIES).collect()
-}
-
-/// The workstreams of `netstat -Q` by CPU: a drop is a packet that found its queue full.
-fn netisr(text: &str) -> BTreeMap<u32, Softnet> {
-    let mut rows = lines(text).map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
-    let Some(header) = rows.find(|words| words.first() == Some(&"WSID")) else { return BTreeMap::new() };
-    let column = |words: &[&str], name: &str| -> Option<u64> {
-        words.get(header.iter().position(|column| *column == name)?)?.parse().ok()
-    };
-    let mut all: BTreeMap<u32, Softnet> = BTreeMap::new();
-    for words in rows.take(MOST_ENTRIES) {
-        let Some(cpu) = column(&words, "CPU").and_then(|cpu| u32::try_from(cpu).ok()) else { continue };
-        let sum = all.entry(cpu).or_default();
-        sum.processed = sum.processed.saturating_add(column(&words, "Handled").unwrap_or(0));
-        sum.dropped = sum.dropped.saturating_add(column(&words, "QDrops").unwrap_or(0));
-    }
-    all
-}
-
-/// Counters of `netstat -s` and `pfctl -si` that mean a lost packet.
-fn lost(ip: &str, pf: &str) -> Counters {
-    let is_lost = |name: &String| LOST.iter().any(|word| name.contains(word));
-    let mut all: Counters = statistics(ip).into_iter().filter(|(name, n)| *n > 0 && is_lost(name)).collect();
-    let of_pf = lines(pf).filter_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let name = words.next().filter(|name| PF_LOST.contains(name))?;
-        Some((format!("pf: {name}"), words.next()?.parse().ok().filter(|n| *n > 0)?))
-    });
-    all.extend(of_pf);
-    all
+    let all = ip.into_iter().flatten().chain(bsd::pf(answers.to("pfctl -s info")));
+    all.filter(|(name, n)| *n > 0 && is_lost(name)).collect()
 }
 
 /// States of pf, or dynamic rules of ipfw.
-fn states<'a>(section: &impl Fn(&str) -> &'a str, missing: &mut Vec<String>) -> Option<Table> {
-    let is_on = section("pf").lines().any(|line| line.trim_start().starts_with("Status: Enabled"));
-    let after = |text: &'a str, key: &str| {
-        lines(text)
-            .find_map(|line| number(line.trim().strip_prefix(key)?.split_ascii_whitespace().next_back()?))
-    };
-    if is_on {
-        let entries = section("pf").lines().find_map(|line| {
-            line.trim().strip_prefix("current entries")?.split_ascii_whitespace().next()?.parse().ok()
-        })?;
-        return Some(Table { entries, limit: after(section("pflimits"), "states").unwrap_or(0) });
+fn states(answers: &Answers<'_>) -> Option<Table> {
+    if let Some(entries) = bsd::pf_states(answers.to("pfctl -s info")) {
+        let limit = bsd::most_pf_states(answers.to("pfctl -s memory")).unwrap_or(0);
+        return Some(Table { entries, limit });
     }
-    let dynamic = sysctls(section("dyn"));
+    let dynamic = sysctls(answers.to("sysctl -q net.inet.ip.fw.dyn_count net.inet.ip.fw.dyn_max"));
     let value = |name: &str| dynamic.get(name)?.parse().ok();
-    if let (Some(entries), limit) = (value("net.inet.ip.fw.dyn_count"), value("net.inet.ip.fw.dyn_max")) {
-        return Some(Table { entries, limit: limit.unwrap_or(0) });
-    }
-    missing.push("states and rules: neither pf nor ipfw is on, or it answers only root (--sudo)".into());
-    None
+    let limit = value("net.inet.ip.fw.dyn_max").unwrap_or(0);
+    value("net.inet.ip.fw.dyn_count").map(|entries| Table { entries, limit })
 }
 
 /// `pfctl -vsr`: a rule, and a line `[ Evaluations: 13  Packets: 237 …`.

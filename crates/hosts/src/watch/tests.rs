@@ -145,19 +145,20 @@ fn other_numbers_are_no_queues() {
 
 #[test]
 fn sections_have_names() {
-    let all = sections("Welcome!\n@@ a\n1\n2\n@@ b c\n@@ end\n");
-    assert_eq!(all.into_iter().collect::<Vec<_>>(), [("a", "1\n2"), ("b c", ""), ("end", "")]);
-    assert_eq!(sections("").len() + sections("@@").len(), 2);
+    let all = sections("Welcome!\n==> a <==\n1\n2\n==> b c <==\n==> end <==\n");
+    assert_eq!(all, [("a", "1\n2\n"), ("b c", ""), ("end", "")]);
+    assert_eq!(sections("").len() + sections("==>").len() + sections("==> <==").len(), 0);
+    assert_eq!(Answers::of("==> a <==\n1\n==> a <==\n2").to("a"), "2");
     assert_eq!(fine_time("1700000000.123456789\n"), Some(1_700_000_000_123_456_789));
     assert_eq!(fine_time("1700000000.N\n"), None);
 }
 
 #[test]
 fn a_busy_router_of_freebsd() {
-    let text = "@@ time\n1700000000.500000000\n@@ netstat\nName Mtu Network Address Ipkts Ierrs Idrop Ibytes Opkts Oerrs Obytes Coll Drop\n\
+    let text = "==> date +%s.%N <==\n1700000000.500000000\n==> netstat -ibdnW <==\nName Mtu Network Address Ipkts Ierrs Idrop Ibytes Opkts Oerrs Obytes Coll Drop\n\
         cxl0 1500 <Link#1> 00:07:43:2e:e4:70 14000 1 7900 836000 5800 2 353000 3 4\ncxl0.7 1500 <Link#9> 00:07:43:2e:e4:70 1 0 0 1 1 0 1 0 0\n\
-        @@ dev\ndev.cxl.0.rxq.0.rxcsum: 856\ndev.cxl.0.rxq.1.rxcsum: 862\ndev.cxl.0.stats.rx_ovflow0: 7301719197\ndev.cxl.0.stats.rx_frames_64: 12522860904\n\
-        @@ interrupts\ninterrupt total rate\ncpu0:timer 749022 583\nirq284: t5nex0:0a0 608689 474\nTotal 11978149 9318\n@@ dyn\nnet.inet.ip.fw.dyn_count: 3\nnet.inet.ip.fw.dyn_max: 16384\n";
+        ==> dev <==\ndev.cxl.0.rxq.0.rxcsum: 856\ndev.cxl.0.rxq.1.rxcsum: 862\ndev.cxl.0.stats.rx_ovflow0: 7301719197\ndev.cxl.0.stats.rx_frames_64: 12522860904\n\
+        ==> vmstat -ia <==\ninterrupt total rate\ncpu0:timer 749022 583\nirq284: t5nex0:0a0 608689 474\nTotal 11978149 9318\n==> sysctl -q net.inet.ip.fw.dyn_count net.inet.ip.fw.dyn_max <==\nnet.inet.ip.fw.dyn_count: 3\nnet.inet.ip.fw.dyn_max: 16384\n";
     let sample = freebsd::sample(text, 1);
     let cxl = &sample.interfaces["cxl0"];
     assert_eq!((cxl.rx.drops, cxl.rx.errors, cxl.tx.drops, cxl.collisions), (7900, 1, 4, 3));
@@ -181,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn no_output_makes_it_panic(text in "(@@ (time|cpus|netstat|dev|interrupts|netisr|ip|pf|pflimits|pfrules|ipfw|dyn)\n|\\PC{0,20}\n|WSID CPU QDrops\n|Name Address Ipkts\n|[0-9 ]{1,30}\n|e <Link#1> a 1\n|current entries\n|\\[ Packets: \n){0,24}") {
+    fn no_output_makes_it_panic(text in "(==> (date \\+%s.%N|sysctl -n kern.cp_times|netstat -ibdnW|dev|vmstat -ia|netstat -Q|netstat -s -p ip|pfctl -s info|pfctl -s memory|pfctl -vsr|ipfw -a list) <==\n|\\PC{0,20}\n|WSID CPU QDrops\n|Name Address Ipkts\n|[0-9 ]{1,30}\n|e <Link#1> a 1\n|current entries\n|\\[ Packets: \n){0,24}") {
         freebsd::sample(&text, 1);
     }
 }

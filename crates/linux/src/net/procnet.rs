@@ -1,6 +1,8 @@
 //! The counters of a namespace, by name; and those among them that mean "a packet was lost here".
 
-use linerate_hosts::systems::procnet::{OF_ALL_NAMESPACES, OF_NAMESPACE, of_file};
+use linerate_hosts::counters::files;
+use linerate_hosts::systems::procnet::Read;
+pub use linerate_hosts::systems::procnet::is_drop;
 pub use linerate_measure::collector::{Counters, grown};
 use std::fs;
 use std::io;
@@ -11,12 +13,6 @@ use super::ethtool::Ethtool;
 use super::netlink::{LinkInfo, Route};
 use crate::error::{Doing, Error};
 
-/// Counters of IP, in both versions, that mean a lost packet.
-const IP_DROPS: &str = "InHdrErrors InTooBigErrors InNoRoutes InAddrErrors InUnknownProtos InTruncatedPkts InDiscards \
-                        OutDiscards OutNoRoutes ReasmFails FragFails";
-/// Such counters of connection tracking. `invalid` is a packet that it did not accept: lost if the rule set drops such packets.
-const CONNTRACK_DROPS: [&str; 4] = ["drop", "early_drop", "insert_failed", "invalid"];
-
 /// Endings of drivers' counters that mean a lost packet. An XDP program that drops on purpose counts as well.
 const DRIVER_DROPS: [&str; 4] = ["_drops", "_xdp_drops", "_xmit_errors", "xdp_tx_errors"];
 
@@ -25,10 +21,10 @@ const DRIVER_DROPS: [&str; 4] = ["_drops", "_xdp_drops", "_xmit_errors", "xdp_tx
 pub fn counters(ns: &Netns) -> Result<Counters, Error> {
     ns.run(|| {
         let mut all = Counters::new();
-        for file in OF_NAMESPACE {
+        for (file, parse) in files(true) {
             let path = format!("/proc/thread-self/{file}");
             match fs::read_to_string(&path) {
-                Ok(text) => all.append(&mut of_file(file, &text)),
+                Ok(text) => all.append(&mut parse(&text)),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 failed => drop(failed.doing(format_args!("read {path} in namespace {}", ns.label()))?),
             }
@@ -39,8 +35,9 @@ pub fn counters(ns: &Netns) -> Result<Counters, Error> {
 
 /// The counters of the machine, by the files below `root`. Files that the kernel does not have are left out.
 pub fn of_machine(root: &Path) -> Counters {
-    let read = |file: &&str| Some(of_file(file, &fs::read_to_string(root.join("proc").join(file)).ok()?));
-    OF_ALL_NAMESPACES.iter().filter_map(read).flatten().collect()
+    let read =
+        |(file, parse): (_, Read)| Some(parse(&fs::read_to_string(root.join("proc").join(file)).ok()?));
+    files(false).filter_map(read).flatten().collect()
 }
 
 /// Every counter of the namespace that means a lost packet, to be compared with a later reading: see [`is_drop`].
@@ -62,24 +59,6 @@ pub fn all(ns: &Netns) -> Result<Counters, Error> {
     }
     Ok(all)
 }
-
-/// Whether a counter of [`all`] means a lost packet: `Ip.InDiscards`, `Conntrack.drop`, `g0.rx_dropped`,
-/// `g0.ethtool.rx_queue_0_drops`. One loss may be counted in several places, so they say where, and do not add up.
-pub fn is_drop(name: &str) -> bool {
-    let Some((group, counter)) = name.split_once('.') else { return false };
-    if counter.starts_with("ethtool.") || LINK_DROPS.contains(&counter) {
-        return true;
-    }
-    match group {
-        "Ip" | "IpExt" | "Ip6" => IP_DROPS.split(' ').any(|known| known == counter),
-        "TcpExt" => counter == "IPReversePathFilter",
-        "Conntrack" => CONNTRACK_DROPS.contains(&counter),
-        _ => false,
-    }
-}
-
-/// Counters of a link that mean a lost packet.
-const LINK_DROPS: [&str; 5] = ["rx_dropped", "tx_dropped", "rx_errors", "tx_errors", "rx_missed"];
 
 fn of_link(link: &LinkInfo) -> [(String, u64); 9] {
     let stats = &link.stats;
