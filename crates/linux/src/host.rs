@@ -16,21 +16,20 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Kernel settings that bear on forwarding: name and file.
-const SETTINGS: [(&str, &str); 12] = [
-    ("net.core.bpf_jit_enable", "proc/sys/net/core/bpf_jit_enable"),
-    ("net.core.bpf_jit_harden", "proc/sys/net/core/bpf_jit_harden"),
-    ("net.core.netdev_budget", "proc/sys/net/core/netdev_budget"),
-    ("net.core.netdev_budget_usecs", "proc/sys/net/core/netdev_budget_usecs"),
-    ("net.core.netdev_max_backlog", "proc/sys/net/core/netdev_max_backlog"),
-    ("net.core.dev_weight", "proc/sys/net/core/dev_weight"),
-    ("net.core.default_qdisc", "proc/sys/net/core/default_qdisc"),
-    ("kernel.perf_event_paranoid", "proc/sys/kernel/perf_event_paranoid"),
-    ("kernel.sched_rt_runtime_us", "proc/sys/kernel/sched_rt_runtime_us"),
-    ("cpu.smt.active", "sys/devices/system/cpu/smt/active"),
-    ("cpu.isolated", "sys/devices/system/cpu/isolated"),
-    ("cpu.nohz_full", "sys/devices/system/cpu/nohz_full"),
+/// Kernel settings that bear on forwarding.
+const SYSCTLS: [&str; 9] = [
+    "net.core.bpf_jit_enable",
+    "net.core.bpf_jit_harden",
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.netdev_max_backlog",
+    "net.core.dev_weight",
+    "net.core.default_qdisc",
+    "kernel.perf_event_paranoid",
+    "kernel.sched_rt_runtime_us",
 ];
+/// Settings of the CPUs, of files in their folder.
+const OF_CPUS: [&str; 3] = ["smt/active", "isolated", "nohz_full"];
 const CLOCK_SOURCE: &str = "sys/devices/system/clocksource/clocksource0";
 const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
 const INTERFACES: &str = "sys/class/net";
@@ -48,6 +47,11 @@ pub fn facts(root: &Path) -> HostFacts {
         let state = root.line_or_reason(&format!("{VULNERABILITIES}/{name}"));
         (name, state)
     };
+    let sysctls =
+        SYSCTLS.map(|name| (name.into(), root.setting(&format!("proc/sys/{}", name.replace('.', "/")))));
+    let of_cpus = OF_CPUS.map(|file| {
+        (format!("cpu.{}", file.replace('/', ".")), root.setting(&format!("sys/devices/system/cpu/{file}")))
+    });
     HostFacts {
         version: VERSION,
         kernel: root.kernel(),
@@ -68,7 +72,7 @@ pub fn facts(root: &Path) -> HostFacts {
             ("linerate".into(), env!("CARGO_PKG_VERSION").into()),
             ("nft".into(), version_of("nft")),
         ]),
-        settings: SETTINGS.iter().map(|(name, path)| (name.to_string(), root.setting(path))).collect(),
+        settings: sysctls.into_iter().chain(of_cpus).collect(),
         priority: None,
     }
 }
