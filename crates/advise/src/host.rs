@@ -2,7 +2,7 @@
 
 use crate::item::Role;
 use linerate_hosts::configuration::{Card, Configuration};
-use linerate_hosts::systems::Kernel;
+use linerate_hosts::systems::{Kernel, question::forwarding};
 
 /// The wishes of a person.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,10 +48,7 @@ impl<'a> Host<'a> {
 
     /// The role that the facts show.
     fn seems(&self) -> Role {
-        let forwarding = match self.kernel {
-            Kernel::Linux => ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"],
-            _ => ["net.inet.ip.forwarding", "net.inet6.ip6.forwarding"],
-        };
+        let forwarding = forwarding(self.kernel);
         let gateway = ["gateway_enable", "ipv6_gateway_enable"];
         let on = |name: &&str| self.value(name).is_some_and(|value| value == "1");
         if forwarding.iter().any(on) || gateway.iter().any(|name| self.is_yes(name)) {

@@ -10,7 +10,7 @@ use crate::systems::procnet::{
 };
 use crate::systems::question::device;
 use crate::systems::text::{ASK, bounded, lines, sections, shown, statistics, sysctls};
-use crate::systems::{Facts, Kernel, MOST_ENTRIES, Question, bsd};
+use crate::systems::{BSD, FREEBSD, Facts, Kernel, LINUX, MOST_ENTRIES, OPENBSD, Question, bsd};
 use linerate_measure::collector::Counters;
 use std::collections::BTreeMap;
 
@@ -42,11 +42,6 @@ enum When {
 /// The systems, when they are asked, the line for the shell, and the reader of the answer.
 type Source = (&'static [Kernel], When, &'static str, Reader);
 
-const LINUX: &[Kernel] = &[Kernel::Linux];
-const FREEBSD: &[Kernel] = &[Kernel::FreeBsd];
-const OTHER_BSD: &[Kernel] = &[Kernel::OpenBsd, Kernel::NetBsd];
-const BSD: &[Kernel] = &[Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd];
-
 /// Everything that is counted. A line begins with a function of [`ASKING`]; the command behind it is the title of its answer.
 const SOURCES: &[Source] = {
     use Reader::{Card, Cards, Frames, Host, Watched};
@@ -77,7 +72,7 @@ const SOURCES: &[Source] = {
         (&[Kernel::OpenBsd], Load, "ask netstat -ind", Frames),
         (&[Kernel::OpenBsd], Load, "ask netstat -ine", Frames),
         (&[Kernel::NetBsd], Load, "ask netstat -ibdn", Frames),
-        (OTHER_BSD, Load, "ask kstat", Cards(kstats)),
+        (OPENBSD, Load, "ask kstat", Cards(kstats)),
         (BSD, Load, "inside netstat -s", Host(statistics)),
         (FREEBSD, Sample, "ask netstat -s -p ip", Watched),
         (FREEBSD, Sample, "ask netstat -s -p ip6", Watched),
@@ -88,7 +83,7 @@ const SOURCES: &[Source] = {
         (FREEBSD, Load, "ask vmstat -z", Host(zones)),
         (FREEBSD, Load, "ask sysctl -i kern.cp_times", Host(ticks)),
         (FREEBSD, Load, "each ask sysctl -i", Card(numbers)),
-        (OTHER_BSD, Load, "ask sysctl net.inet.ip.ifq net.inet6.ip6.ifq kern.netlivelocks", Host(numbers)),
+        (OPENBSD, Load, "ask sysctl net.inet.ip.ifq net.inet6.ip6.ifq kern.netlivelocks", Host(numbers)),
         (BSD, Both, "ask pfctl -s info", Host(bsd::pf)),
         (FREEBSD, Sample, "ask pfctl -s memory", Watched),
         (FREEBSD, Sample, "ask sysctl -q net.inet.ip.fw.dyn_count net.inet.ip.fw.dyn_max", Watched),

@@ -280,13 +280,13 @@ impl Configured {
 
 /// Settings that the machine has once for all network namespaces, and does not show in them.
 pub(crate) fn sysctls_of_machine() -> Collected {
-    let read = |name: &&str| {
+    let read = |name: &str| {
         let value = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
         Some(format!("{name} = {}\n", value.trim_end()))
     };
     Collected {
         command: "sysctl of the machine".into(),
-        output: Ok(OF_MACHINE.iter().filter_map(read).collect()),
+        output: Ok(OF_MACHINE.split_ascii_whitespace().filter_map(read).collect()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a host is configured: its interfaces, then the questions of `linerate_hosts::configuration`. Nothing is changed there.
 
 use crate::collectors::sysctls_of_machine;
-use crate::{ExecutionTarget, Fault, Interrupt, Order, RemoteError, Result, survey, watch};
+use crate::{ExecutionTarget, Fault, Interrupt, Order, RemoteError, Result, survey};
 use linerate_hosts::configuration::{MOST_BYTES, interfaces, listing, questions};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::record::{SlotFacts, VERSION};
@@ -19,7 +19,7 @@ pub fn facts(
     let refuse = |said: String| RemoteError::new(target.name(), Fault::Command, said);
     let uname = target.run(&Order::new("uname -s"), interrupted)?;
     let said = uname.text();
-    let kernel = watch::kernel(&said).ok_or_else(|| {
+    let kernel = Kernel::said(&said).ok_or_else(|| {
         refuse(format!("uname says {:?}: only Linux and the BSD systems are known", said.trim()))
     })?;
     let listed = survey::collect(target, sudo, &[listing(kernel)], usize::MAX, interrupted)?;

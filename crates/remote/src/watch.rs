@@ -31,7 +31,7 @@ pub fn follow(
     let uname = target.run(&Order::new("uname -s"), Some(end))?;
     let refuse = |said: String| Err(RemoteError::new(target.name(), Fault::Command, said));
     let said = uname.text();
-    let watching = match kernel(&said).and_then(Watching::of) {
+    let watching = match Kernel::said(&said).and_then(Watching::of) {
         Some(watching) => watching,
         None if uname.outcome == Outcome::Interrupted => return Ok(()),
         None => {
@@ -59,17 +59,6 @@ pub fn follow(
             refuse(format!("its counters end ({outcome:?}): {}", String::from_utf8_lossy(&complaint).trim()))
         }
     }
-}
-
-/// The kernel in the answer of uname, behind what a login may print.
-pub(crate) fn kernel(said: &str) -> Option<Kernel> {
-    said.lines().rev().find_map(|line| match line.trim() {
-        "OpenBSD" => Some(Kernel::OpenBsd),
-        "NetBSD" => Some(Kernel::NetBsd),
-        "FreeBSD" => Some(Kernel::FreeBsd),
-        "Linux" => Some(Kernel::Linux),
-        _ => None,
-    })
 }
 
 fn script(Watching { before, each, rules, .. }: &Watching, interval: Duration) -> String {
@@ -123,8 +112,8 @@ mod tests {
 
     #[test]
     fn the_kernel_is_found_behind_a_greeting() {
-        assert_eq!(kernel("Welcome\nFreeBSD\n"), Some(Kernel::FreeBsd));
-        assert_eq!((kernel("Linux"), kernel("SunOS")), (Some(Kernel::Linux), None));
+        assert_eq!(Kernel::said("Welcome\nFreeBSD\n"), Some(Kernel::FreeBsd));
+        assert_eq!((Kernel::said("Linux"), Kernel::said("SunOS")), (Some(Kernel::Linux), None));
     }
 
     #[test]

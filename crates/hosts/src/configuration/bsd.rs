@@ -1,6 +1,6 @@
 //! The answers of FreeBSD, and those of OpenBSD and NetBSD that are alike: sysctl(8), ifconfig(8), pciconf(8), vmstat(8), pf and ipfw.
 
-use super::{Bounded, Card, Configuration, ConnectionTable, Cpu, Interrupt, Link, rule_sets};
+use super::{Bounded, Card, Configuration, ConnectionTable, Cpu, Interrupt, Link};
 use crate::systems::question::device;
 use crate::systems::text::{cpu_list, lines, pairs, shown, sysctls};
 use crate::systems::{MOST_ENTRIES, bsd};
@@ -28,64 +28,50 @@ const MITIGATIONS: [&str; 6] = [
 ];
 
 impl Configuration {
-    /// Enters an answer of a BSD host.
-    pub(super) fn bsd(&mut self, question: &str, answer: &str) {
-        let words: Vec<&str> = question.split(' ').collect();
-        match words.as_slice() {
-            ["sysctl", "-i", name] if name.starts_with("dev.") => self.device(name, answer),
-            ["sysctl", ..] => self.settings(answer),
-            ["ifconfig", ..] => self.ifconfig(answer),
-            ["pciconf", ..] => self.pciconf(answer),
-            ["vmstat", "-i"] => self.vmstat(answer),
-            ["cpusets"] => self.cpusets(answer),
-            ["routes"] => {
-                let families = [("Internet", "IPv4"), ("Internet6", "IPv6")];
-                let known = |(theirs, ours): (&str, &str)| {
-                    let (_, n) = pairs(answer, ':').find(|(name, _)| *name == theirs)?;
-                    Some((ours.to_string(), n.parse().ok()?))
-                };
-                self.routes = families.into_iter().filter_map(known).collect();
-            }
-            ["neighbours"] => self.neighbours = super::counts(answer),
-            ["kldstat"] => {
-                let name = |line: &str| {
-                    line.split_ascii_whitespace().nth(4).filter(|word| *word != "Name").map(shown)
-                };
-                self.modules = lines(answer).filter_map(name).take(MOST_ENTRIES).collect();
-            }
-            ["dmesg"] => self.messages(answer),
-            ["ipfstat", "-s"] => {
-                // Version 4 prints `12 active`.
-                let active = |line: &str| {
-                    let (n, what) = line.trim().split_once(char::is_whitespace)?;
-                    ["active", "active state table entries"].contains(&what.trim()).then(|| n.parse().ok())?
-                };
-                // `state_max  min 0x1  max 0x7fffffff  current 4013`
-                let current = |name: &str| {
-                    let line =
-                        lines(answer).find(|line| line.split_ascii_whitespace().next() == Some(name))?;
-                    line.split_ascii_whitespace().next_back()?.parse().ok()
-                };
-                let table = self.table();
-                table.entries = table.entries.or(lines(answer).find_map(active));
-                table.most = table.most.or(current("state_max"));
-                table.buckets = table.buckets.or(current("state_size"));
-            }
-            ["ipfstat", ..] => self.rule_sets.extend(rule_sets::ipf(answer)),
-            ["pfctl", "-sr" | "-vsr"] | ["pfctl", "-s", "rules"] => {
-                self.rule_sets.extend(rule_sets::pf(answer))
-            }
-            ["pfctl", "-si"] | ["pfctl", "-s", "info"] if answer.contains("Status: Enabled") => {
-                self.table().entries = bsd::pf_states(answer);
-            }
-            ["pfctl", "-sm"] | ["pfctl", "-s", "memory"] => self.table().most = bsd::most_pf_states(answer),
-            ["ipfw", ..] => self.rule_sets.extend(rule_sets::ipfw(answer)),
-            _ => {}
+    pub(super) fn bsd_routes(&mut self, answer: &str) {
+        let families = [("Internet", "IPv4"), ("Internet6", "IPv6")];
+        let known = |(theirs, ours): (&str, &str)| {
+            let (_, n) = pairs(answer, ':').find(|(name, _)| *name == theirs)?;
+            Some((ours.to_string(), n.parse().ok()?))
+        };
+        self.routes = families.into_iter().filter_map(known).collect();
+    }
+
+    pub(super) fn kldstat(&mut self, answer: &str) {
+        let name =
+            |line: &str| line.split_ascii_whitespace().nth(4).filter(|word| *word != "Name").map(shown);
+        self.modules = lines(answer).filter_map(name).take(MOST_ENTRIES).collect();
+    }
+
+    pub(super) fn ipf_states(&mut self, answer: &str) {
+        // Version 4 prints `12 active`.
+        let active = |line: &str| {
+            let (n, what) = line.trim().split_once(char::is_whitespace)?;
+            ["active", "active state table entries"].contains(&what.trim()).then(|| n.parse().ok())?
+        };
+        // `state_max  min 0x1  max 0x7fffffff  current 4013`
+        let current = |name: &str| {
+            let line = lines(answer).find(|line| line.split_ascii_whitespace().next() == Some(name))?;
+            line.split_ascii_whitespace().next_back()?.parse().ok()
+        };
+        let table = self.table();
+        table.entries = table.entries.or(lines(answer).find_map(active));
+        table.most = table.most.or(current("state_max"));
+        table.buckets = table.buckets.or(current("state_size"));
+    }
+
+    pub(super) fn pf_state(&mut self, answer: &str) {
+        if answer.contains("Status: Enabled") {
+            self.table().entries = bsd::pf_states(answer);
         }
     }
 
+    pub(super) fn pf_limits(&mut self, answer: &str) {
+        self.table().most = bsd::most_pf_states(answer);
+    }
+
     /// Boot messages: `FreeBSD/SMP: 2 package(s) x 12 core(s) x 2 hardware threads`, `t5nex0: <Chelsio T520-CR> … numa-domain 1 on pci14`.
-    fn messages(&mut self, answer: &str) {
+    pub(super) fn messages(&mut self, answer: &str) {
         for line in lines(answer) {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             let number = |unit: &str| {
@@ -139,7 +125,7 @@ impl Configuration {
         self.connections.get_or_insert_default()
     }
 
-    fn settings(&mut self, answer: &str) {
+    pub(super) fn settings(&mut self, answer: &str) {
         let mut found = sysctls(answer);
         // OpenBSD has it in `kern.clockrate=tick = 10000, hz = 100, profhz = 1000, stathz = 100` alone.
         if let Some(rates) = found.get("kern.clockrate")
@@ -193,7 +179,7 @@ impl Configuration {
     }
 
     /// Settings of a card: `dev.em.0.fc: 0`.
-    fn device(&mut self, node: &str, answer: &str) {
+    pub(super) fn device(&mut self, node: &str, answer: &str) {
         let Some(card) = self.cards.iter_mut().find(|card| device(&card.name).as_deref() == Some(node))
         else {
             return;
@@ -259,7 +245,7 @@ impl Configuration {
         }
     }
 
-    fn ifconfig(&mut self, answer: &str) {
+    pub(super) fn ifconfig(&mut self, answer: &str) {
         for interface in bsd::interfaces(answer) {
             if let Some(card) = self.card_mut(&interface.name) {
                 card.found = true;
@@ -336,7 +322,7 @@ impl Configuration {
     }
 
     /// `em0@pci0:0:4:0: class=…`, and below it `link x8(x8) speed 5.0(8.0)`.
-    fn pciconf(&mut self, answer: &str) {
+    pub(super) fn pciconf(&mut self, answer: &str) {
         let mut name = "";
         for line in lines(answer) {
             if !line.starts_with([' ', '\t']) {
@@ -375,7 +361,7 @@ impl Configuration {
     }
 
     /// `irq11: em0:irq0`, `irq264: ix0:que 0`; of OpenBSD `irq65/em1`, `irq65/vio0:1`.
-    fn vmstat(&mut self, answer: &str) {
+    pub(super) fn vmstat(&mut self, answer: &str) {
         for (interrupt, _) in bsd::interrupts(answer) {
             let rest = interrupt.strip_prefix("irq");
             let Some((number, name)) =
@@ -398,7 +384,7 @@ impl Configuration {
     }
 
     /// `irq 264 mask: 0, 1`.
-    fn cpusets(&mut self, answer: &str) {
+    pub(super) fn cpusets(&mut self, answer: &str) {
         for (key, cpus) in pairs(answer, ':') {
             let number =
                 key.strip_prefix("irq ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());

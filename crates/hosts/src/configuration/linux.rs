@@ -1,35 +1,21 @@
 //! The answers of Linux: files as grep(1) prints them, `ip -d -j addr`, `tc -j`, ethtool(8), rule sets.
 
-use super::{Card, Configuration, ConnectionTable, Interrupt, Link, Pci, Qdisc, Xdp, ethtool, rule_sets};
+use super::{Card, Configuration, ConnectionTable, Interrupt, Link, Pci, Qdisc, Xdp, ethtool};
 use crate::systems::linux::{Signs, entries};
 use crate::systems::text::{self, cpu_list, lines, sections, shown};
-use crate::systems::{self, MOST_ENTRIES};
+use crate::systems::{self, Interface, MOST_ENTRIES};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 impl Configuration {
-    /// Enters an answer of a Linux host.
-    pub(super) fn linux(&mut self, question: &str, answer: &str) {
-        match question.split(' ').next().unwrap_or_default() {
-            "cpus" => self.cpu_files(answer),
-            "interfaces" => self.interface_files(answer),
-            "sysctl" => self.sysctl(answer),
-            "ip" => self.links(answer),
-            "tc" => self.queueing(answer),
-            "neighbours" => self.neighbours = super::counts(answer),
-            "nft" => self.rule_sets.extend(rule_sets::nftables(answer)),
-            "iptables" => self.rule_sets.extend(rule_sets::of_iptables(&sections(answer))),
-            "ethtool" => self.ethtool(question, answer),
-            "session" => {
-                let names = lines(answer).map(|name| shown(name.trim())).filter(|name| !name.is_empty());
-                self.session = names.take(2).collect();
-            }
-            _ => {}
-        }
+    /// The names of the interfaces of an ssh session.
+    pub(super) fn session(&mut self, answer: &str) {
+        let names = lines(answer).map(|name| shown(name.trim())).filter(|name| !name.is_empty());
+        self.session = names.take(2).collect();
     }
 
-    fn cpu_files(&mut self, answer: &str) {
+    pub(super) fn cpu_files(&mut self, answer: &str) {
         let machine = &mut self.machine;
         let mut signs = Signs::default();
         for (path, value) in files(answer) {
@@ -91,7 +77,7 @@ impl Configuration {
         machine.virtual_machine = signs.hypervisor();
     }
 
-    fn interface_files(&mut self, answer: &str) {
+    pub(super) fn interface_files(&mut self, answer: &str) {
         let mut interrupts: BTreeMap<u32, (Vec<String>, Interrupt)> = BTreeMap::new();
         let mut of: BTreeMap<&str, Vectors> = BTreeMap::new();
         let (mut sockets, mut in_local) = (Vec::new(), false);
@@ -167,7 +153,7 @@ impl Configuration {
         }
     }
 
-    fn sysctl(&mut self, answer: &str) {
+    pub(super) fn sysctl(&mut self, answer: &str) {
         self.sysctls.extend(text::sysctls(answer));
         let number = |name: &str| self.sysctls.get(name).and_then(|value| value.parse().ok());
         let table = ConnectionTable {
@@ -178,19 +164,15 @@ impl Configuration {
         self.connections = (table != ConnectionTable::default()).then_some(table);
     }
 
-    fn links(&mut self, answer: &str) {
-        let plain = systems::linux::interfaces(answer.as_bytes());
-        let all: Vec<LinkEntry> = entries(answer.as_bytes());
-        let kinds: BTreeMap<String, String> =
-            all.iter().map(|e| (e.ifname.clone(), e.linkinfo.info_kind.clone())).collect();
-        for entry in all {
-            let interface = plain.iter().find(|i| i.name == entry.ifname);
-            let mtu = interface.and_then(|i| i.mtu);
+    pub(super) fn links(&mut self, answer: &str) {
+        let kinds: BTreeMap<String, String> = kinds(answer).into_iter().collect();
+        for entry in entries::<systems::linux::Link>(answer.as_bytes()) {
+            let Interface { mtu, addresses, .. } = entry.interface();
             let kind = Some(shown(&entry.linkinfo.info_kind)).filter(|kind| !kind.is_empty());
             if let Some(card) = self.card_mut(&entry.ifname) {
                 card.found = true;
                 (card.kind, card.mtu) = (kind, mtu);
-                card.addresses = interface.map(|i| i.addresses.clone()).unwrap_or_default();
+                card.addresses = addresses;
                 card.settings.extend(entry.txqlen.map(|n| ("txqueuelen".to_string(), n.to_string())));
                 card.master_kind =
                     entry.master.as_ref().and_then(|master| kinds.get(master)).map(|kind| shown(kind));
@@ -227,7 +209,7 @@ impl Configuration {
         }
     }
 
-    fn queueing(&mut self, answer: &str) {
+    pub(super) fn queueing(&mut self, answer: &str) {
         for (title, text) in sections(answer) {
             if title == "qdisc" {
                 for entry in entries::<QdiscEntry>(text.as_bytes()) {
@@ -246,8 +228,7 @@ impl Configuration {
         }
     }
 
-    fn ethtool(&mut self, question: &str, answer: &str) {
-        let Some(name) = question.split(' ').nth(1) else { return };
+    pub(super) fn ethtool(&mut self, name: &str, answer: &str) {
         for (title, text) in sections(answer) {
             let mut words = title.split(' ');
             let (option, flow) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
@@ -288,7 +269,7 @@ impl Vectors {
 const MOST_CPUS: u32 = 8192;
 /// Interfaces with their kinds, of `ip -d -j addr show`.
 pub fn kinds(answer: &str) -> Vec<(String, String)> {
-    let all: Vec<LinkEntry> = entries(answer.as_bytes());
+    let all: Vec<systems::linux::Link> = entries(answer.as_bytes());
     all.into_iter().map(|entry| (entry.ifname, entry.linkinfo.info_kind)).collect()
 }
 
@@ -348,39 +329,6 @@ pub fn mask(text: &str) -> Vec<u32> {
 fn socket(line: &str) -> Option<u32> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     (words.get(3) == Some(&"0003")).then(|| words.get(4)?.parse().ok())?
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct LinkEntry {
-    ifname: String,
-    link: Option<String>,
-    master: Option<String>,
-    txqlen: Option<u32>,
-    linkinfo: LinkInfo,
-    xdp: Option<XdpEntry>,
-    parentbus: Option<String>,
-    parentdev: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct LinkInfo {
-    info_kind: String,
-    info_data: serde_json::Map<String, Value>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct XdpEntry {
-    mode: u32,
-    prog: XdpProgram,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct XdpProgram {
-    name: Option<String>,
 }
 
 #[derive(Deserialize, Default)]

@@ -5,6 +5,7 @@
 //! [`systems`](crate::systems), any bytes may come: parsers keep the parts that they recognise, and no more than
 //! [`MOST_BYTES`] of an answer is kept.
 
+mod boot;
 mod bsd;
 pub mod ethtool;
 mod interrupts;
@@ -12,12 +13,14 @@ mod linux;
 mod questions;
 mod rule_sets;
 mod saved;
+mod settings;
 
 pub(crate) use linux::mask as mask_of;
 pub(crate) use questions::{INTERFACES, script, valid};
-pub use questions::{OF_MACHINE, label, listing, questions};
+pub use questions::{label, listing, questions};
 pub use rule_sets::{Chain, RuleSet};
 pub use saved::{is_wanted, of_saved};
+pub use settings::OF_MACHINE;
 
 use crate::systems::text::{lines, sections, shown};
 use crate::systems::{Kernel, Pause};
@@ -320,12 +323,7 @@ impl Configuration {
             if command.starts_with("sysctl") && crate::systems::text::sysctls(text).is_empty() {
                 found.lacks(command, text.lines().next_back().unwrap_or("it printed nothing"));
             }
-            match (kernel, command.as_str()) {
-                (_, "system") => found.system(text),
-                (_, "boot") => found.boot(text),
-                (Kernel::Linux, _) => found.linux(command, text),
-                (Kernel::FreeBsd | Kernel::OpenBsd | Kernel::NetBsd, _) => found.bsd(command, text),
-            }
+            found.enter(kernel, command, text);
         }
         found.as_written();
         found
@@ -387,44 +385,6 @@ impl Configuration {
         }
     }
 
-    /// Lines `name=value` of files, in their sections; the kernel's command line, and `options MODULE name=value`.
-    fn boot(&mut self, answer: &str) {
-        for (file, text) in sections(answer) {
-            let setting = |line: &str| {
-                let line = line
-                    .split(" #")
-                    .next()
-                    .unwrap_or_default()
-                    .split("\t#")
-                    .next()
-                    .unwrap_or_default()
-                    .trim();
-                if line.starts_with('#') || is_secret(line) {
-                    return None;
-                }
-                let words: Vec<&str> = line.split_ascii_whitespace().collect();
-                let (name, value) = match words.as_slice() {
-                    ["options", _, ..] | ["set", ..] => line.rsplit_once(['=', ' '])?,
-                    _ => line.split_once('=').unwrap_or((line, "")),
-                };
-                let name = name.trim().trim_start_matches('-');
-                // Slashes stand for dots in sysctl.d, unless there is a dot before.
-                let name = if file.contains("sysctl") && !name.split('/').next()?.contains('.') {
-                    name.replace('/', ".")
-                } else {
-                    name.into()
-                };
-                Some((shown(&name), shown(value.trim().trim_matches(['"', '\'', '{', '}']))))
-            };
-            let lines = lines(text).flat_map(limits);
-            let settings: BTreeMap<_, _> =
-                lines.filter_map(|line| setting(&line)).take(crate::systems::MOST_ENTRIES).collect();
-            if !settings.is_empty() {
-                self.boot.entry(shown(file)).or_default().extend(settings);
-            }
-        }
-    }
-
     /// Adds what files say of a system that was not asked: the offloads of rc.conf.
     fn as_written(&mut self) {
         if self.system.release.is_none() {
@@ -444,6 +404,15 @@ impl Configuration {
                 line.split_ascii_whitespace().filter_map(|word| bsd::offload(&word.to_ascii_uppercase()));
             card.features.extend(on.map(|ours| (ours.to_string(), true)));
         }
+    }
+
+    /// Lines `12 STALE`.
+    fn neighbours(&mut self, answer: &str) {
+        let line = |line: &str| {
+            let (number, name) = line.trim().split_once(' ')?;
+            Some((shown(name), number.parse().ok()?))
+        };
+        self.neighbours = lines(answer).filter_map(line).take(64).collect();
     }
 
     fn card_mut(&mut self, name: &str) -> Option<&mut Card> {
@@ -523,30 +492,6 @@ pub fn interfaces(kernel: Kernel, answer: &str) -> Vec<String> {
 
 /// Interfaces that are asked for.
 const MOST_CARDS: usize = 64;
-
-/// A line of a file of settings; limits in braces, `set limit { states 10000, src-nodes 2000 }`, as a line each.
-fn limits(line: &str) -> Vec<String> {
-    let inner = line.trim().strip_prefix("set").and_then(|rest| rest.trim_start().strip_prefix("limit"));
-    let inner = inner.and_then(|rest| rest.trim_start().strip_prefix('{')?.split('}').next());
-    let Some(inner) = inner else { return vec![line.into()] };
-    let words: Vec<&str> = inner.split([' ', '\t', ',']).filter(|word| !word.is_empty()).collect();
-    words.chunks_exact(2).map(|pair| format!("set limit {} {}", pair[0], pair[1])).collect()
-}
-
-/// Whether a line of a configuration file may hold a password or a key.
-fn is_secret(line: &str) -> bool {
-    let line = line.to_ascii_lowercase();
-    ["pass", "secret", "psk", "key", "token", "communit", "credential"].iter().any(|word| line.contains(word))
-}
-
-/// Lines `12 STALE`.
-fn counts(answer: &str) -> BTreeMap<String, u64> {
-    let line = |line: &str| {
-        let (number, name) = line.trim().split_once(' ')?;
-        Some((shown(name), number.parse().ok()?))
-    };
-    lines(answer).filter_map(line).take(64).collect()
-}
 
 /// An answer as records keep it: its first bytes, [`MOST_BYTES`] as a rule, in whole lines.
 pub fn kept(mut output: String, most: usize) -> String {

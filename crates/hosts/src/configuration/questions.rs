@@ -1,103 +1,226 @@
-//! The commands. They read files and settings, and change nothing. A script gathers small commands of a kind, because a process
-//! costs more than its answer.
+//! The list of all questions about a configuration: the systems that each is for, its command, the reader of its answer, and the names
+//! by which a saved folder has it. No command changes anything. A script gathers small commands of a kind, because a process costs more
+//! than its answer.
 
+use super::saved::{Convert, arp, cpuinfo, listed, lscpu, meminfo, netstat, plain, section, text, uname};
+use super::{Configuration, RuleSet, boot, rule_sets, settings};
 use crate::systems::question::device;
-use crate::systems::{Kernel, is_name};
+use crate::systems::{ALL, BSD, FILES, FREEBSD, Kernel, LINUX, OPENBSD, is_name};
 
-/// Settings that bear on forwarding, without those of [`OF_MACHINE`].
-const SYSCTLS: &[&str] = &[
-    "net.ipv4.ip_forward",
-    "net.ipv6.conf.all.forwarding",
-    "net.ipv4.ip_early_demux",
-    "net.ipv4.tcp_early_demux",
-    "net.ipv4.udp_early_demux",
-    "net.ipv4.ip_default_ttl",
-    "net.ipv4.icmp_ratelimit",
-    "net.ipv4.fib_multipath_hash_policy",
-    "net.ipv6.fib_multipath_hash_policy",
-    "net.ipv6.route.gc_thresh",
-    "net.ipv6.route.max_size",
-    "net.netfilter.nf_conntrack_max",
-    "net.netfilter.nf_conntrack_buckets",
-    "net.netfilter.nf_conntrack_count",
-    "net.netfilter.nf_conntrack_acct",
-    "net.netfilter.nf_conntrack_timestamp",
-    "net.netfilter.nf_conntrack_events",
-    "net.netfilter.nf_conntrack_checksum",
-    "net.netfilter.nf_conntrack_tcp_loose",
-    "net.netfilter.nf_conntrack_tcp_be_liberal",
-    "net.netfilter.nf_conntrack_udp_timeout",
-    "net.netfilter.nf_conntrack_udp_timeout_stream",
-    "net.netfilter.nf_conntrack_tcp_timeout_established",
-    "net.bridge.bridge-nf-call-iptables",
-    "net.bridge.bridge-nf-call-ip6tables",
-    "net.bridge.bridge-nf-call-arptables",
-    "kernel.numa_balancing",
-    "kernel.nmi_watchdog",
-    "kernel.timer_migration",
-    "kernel.bpf_stats_enabled",
-    "kernel.randomize_va_space",
-    "kernel.printk",
-    "net.ipv4.conf.all.accept_source_route",
-    "net.ipv4.conf.all.secure_redirects",
-    "net.ipv6.conf.all.accept_source_route",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.ip_no_pmtu_disc",
-    "net.ipv4.tcp_adv_win_scale",
-    "net.ipv4.tcp_available_congestion_control",
-    "net.ipv4.tcp_base_mss",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_ecn",
-    "net.ipv4.tcp_no_metrics_save",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_tw_reuse",
-    "net.ipv4.tcp_wmem",
-    "net.ipv4.tcp_mtu_probing",
-    "net.ipv4.tcp_moderate_rcvbuf",
-    "net.ipv4.tcp_window_scaling",
+/// A question: the systems that it is for; its name, behind which there may be names of interfaces; how it is put; the reader of its answer;
+/// and the outputs and files of a saved folder that become an answer. See [`glob`](super::saved::glob).
+pub(super) type Asked = (&'static [Kernel], &'static str, Command, Read, &'static [(&'static str, Convert)]);
+
+/// How a question is put.
+pub(super) enum Command {
+    /// Its name is a program with arguments.
+    Line,
+    /// A script.
+    Script(&'static str),
+    /// A script that gets the names of all interfaces.
+    OfInterfaces(&'static str),
+    /// A script for each interface.
+    EachInterface(&'static str),
+    /// Settings of the system.
+    Settings,
+    /// Settings of each interface's device.
+    EachDevice,
+    /// Settings of the next boot.
+    Boot,
+}
+
+/// Who reads an answer.
+pub(super) enum Read {
+    Host(fn(&mut Configuration, &str)),
+    /// Gets the name of the interface or device, too.
+    Card(fn(&mut Configuration, &str, &str)),
+    Rules(fn(&str) -> Option<RuleSet>),
+}
+
+impl Configuration {
+    const QUESTIONS: &[Asked] = {
+        use Command::{Boot, EachDevice, EachInterface, Line, OfInterfaces, Script, Settings};
+        use Read::{Card, Host, Rules};
+        &[
+            (
+                ALL,
+                "system",
+                Script(SYSTEM),
+                Host(Self::system),
+                &[("uname-*", uname), ("etc/os-release", section)],
+            ),
+            (
+                LINUX,
+                "cpus",
+                Script(CPUS),
+                Host(Self::cpu_files),
+                &[
+                    ("lscpu-*", lscpu),
+                    ("cpuinfo-* proc/cpuinfo", cpuinfo),
+                    ("meminfo-* proc/meminfo", meminfo),
+                    ("sys/devices/system/* sys/class/dmi/id/* sys/hypervisor/type", listed),
+                ],
+            ),
+            (
+                LINUX,
+                "interfaces",
+                OfInterfaces(INTERFACES),
+                Host(Self::interface_files),
+                &[(
+                    "proc/irq/* proc/net/packet proc/net/fib_triestat proc/net/rt6_stats sys/class/net/*",
+                    listed,
+                )],
+            ),
+            (LINUX, "sysctl", Settings, Host(Self::sysctl), &[]),
+            (LINUX, "ip -d -j addr show", Line, Host(Self::links), &[("ip-*link*", text)]),
+            (
+                LINUX,
+                "tc",
+                OfInterfaces(QUEUEING),
+                Host(Self::queueing),
+                &[("tc-*qdisc*", |_, text| section("qdisc", text))],
+            ),
+            (LINUX, "neighbours", Script(NEIGHBOURS), Host(Self::neighbours), &[("arp-*", arp)]),
+            (LINUX, "nft", Script(NFT), Rules(rule_sets::nftables), &[("nft-*", text)]),
+            (
+                LINUX,
+                "iptables",
+                Script(IPTABLES),
+                Rules(rule_sets::of_iptables),
+                &[("iptables-save", |_, text| section("ip", text))],
+            ),
+            (LINUX, "session", Script(SESSION), Host(Self::session), &[]),
+            (LINUX, "ethtool", EachInterface(ETHTOOL), Card(Self::ethtool), &[]),
+            (BSD, "sysctl", Settings, Host(Self::settings), &[]),
+            (FREEBSD, "sysctl -i dev", EachDevice, Card(Self::device), &[]),
+            // hwfeatures leaves IPv6 addresses out.
+            (OPENBSD, "ifconfig -a hwfeatures", Line, Host(Self::ifconfig), &[]),
+            (BSD, "ifconfig -a", Line, Host(Self::ifconfig), &[("ifconfig-*", plain)]),
+            (FREEBSD, "pciconf -lvc", Line, Host(Self::pciconf), &[("pciconf-*", text)]),
+            (BSD, "vmstat -i", Line, Host(Self::vmstat), &[("vmstat-i*", text)]),
+            (FREEBSD, "kldstat", Line, Host(Self::kldstat), &[("kldstat-*", text)]),
+            (
+                BSD,
+                "pfctl -s info",
+                Line,
+                Host(Self::pf_state),
+                &[("pfctl-sa pfctl-si pfctl-sinfo pfctl-vsi", text)],
+            ),
+            (
+                BSD,
+                "pfctl -s memory",
+                Line,
+                Host(Self::pf_limits),
+                &[("pfctl-sa pfctl-sm pfctl-smemory", text)],
+            ),
+            (
+                BSD,
+                "pfctl -s rules",
+                Line,
+                Rules(rule_sets::pf),
+                &[("pfctl-sa pfctl-sr pfctl-v*sr pfctl-srules", text)],
+            ),
+            (FREEBSD, "ipfw list", Line, Rules(rule_sets::ipfw), &[("ipfw-*show ipfw-*list", text)]),
+            (FREEBSD, "ipfstat -io", Line, Rules(rule_sets::ipf), &[("ipfstat-io", text)]),
+            // Behind vmstat, which names the interrupts.
+            (FREEBSD, "cpusets", Script(CPUSETS), Host(Self::cpusets), &[("cpuset-*", text)]),
+            (
+                FREEBSD,
+                "ipfstat -s",
+                Script(IPF_STATES),
+                Host(Self::ipf_states),
+                &[("ipfstat-s ipf-T*", text)],
+            ),
+            (BSD, "routes", Script(ROUTES), Host(Self::bsd_routes), &[("netstat-*r*", netstat)]),
+            (BSD, "neighbours", Script(BSD_NEIGHBOURS), Host(Self::neighbours), &[("arp-*", arp)]),
+            (FREEBSD, "dmesg", Script(MESSAGES), Host(Self::messages), &[("dmesg-*", plain)]),
+            (ALL, "boot", Boot, Host(Self::boot), &[]),
+        ]
+    };
+
+    /// Enters the answer to a question, if it is known here.
+    pub(super) fn enter(&mut self, kernel: Kernel, asked: &str, answer: &str) {
+        let earlier = EARLIER.iter().find(|(earlier, _)| *earlier == asked);
+        let asked = earlier.map_or(asked, |(_, now)| *now);
+        let is_asked = |(_, name, ..): &&Asked| {
+            asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '.']))
+        };
+        match of_family(kernel).filter(is_asked).max_by_key(|(_, name, ..)| name.len()) {
+            Some((.., Read::Host(read), _)) => read(self, answer),
+            Some((.., Read::Card(read), _)) => {
+                read(self, asked.rsplit(' ').next().unwrap_or_default(), answer)
+            }
+            Some((.., Read::Rules(read), _)) => self.rule_sets.extend(read(answer)),
+            None => {}
+        }
+    }
+}
+
+/// Questions as earlier versions put them, whose records are read.
+const EARLIER: [(&str, &str); 5] = [
+    ("ip -d -j link show", "ip -d -j addr show"),
+    ("pfctl -si", "pfctl -s info"),
+    ("pfctl -sm", "pfctl -s memory"),
+    ("pfctl -sr", "pfctl -s rules"),
+    ("pfctl -vsr", "pfctl -s rules"),
 ];
 
-/// Settings that bear on forwarding and that a network namespace does not show: the machine has them once.
-pub const OF_MACHINE: [&str; 23] = [
-    "net.ipv4.neigh.default.gc_thresh1",
-    "net.ipv4.neigh.default.gc_thresh2",
-    "net.ipv4.neigh.default.gc_thresh3",
-    "net.ipv6.neigh.default.gc_thresh1",
-    "net.ipv6.neigh.default.gc_thresh2",
-    "net.ipv6.neigh.default.gc_thresh3",
-    "net.core.netdev_budget",
-    "net.core.netdev_budget_usecs",
-    "net.core.netdev_max_backlog",
-    "net.core.dev_weight",
-    "net.core.dev_weight_rx_bias",
-    "net.core.dev_weight_tx_bias",
-    "net.core.netdev_tstamp_prequeue",
-    "net.core.rps_sock_flow_entries",
-    "net.core.flow_limit_cpu_bitmap",
-    "net.core.gro_normal_batch",
-    "net.core.default_qdisc",
-    "net.core.rmem_max",
-    "net.core.wmem_max",
-    "net.core.busy_poll",
-    "net.core.busy_read",
-    "net.core.bpf_jit_enable",
-    "net.core.bpf_jit_harden",
-];
+/// The questions whose answers may be of a host with this kernel: BSD systems have programs of each other.
+pub(super) fn of_family(kernel: Kernel) -> impl Iterator<Item = &'static Asked> {
+    let is_linux = kernel == Kernel::Linux;
+    Configuration::QUESTIONS
+        .iter()
+        .filter(move |asked| asked.0.iter().any(|of| (*of == Kernel::Linux) == is_linux))
+}
 
-/// Settings of each interface: the kernel combines them with those of `all` in ways of their own. With slashes, the dot of a name
-/// is one.
-const OF_INTERFACES: [&str; 6] = [
-    "net/ipv4/conf/*/rp_filter",
-    "net/ipv4/conf/*/log_martians",
-    "net/ipv4/conf/*/send_redirects",
-    "net/ipv4/conf/*/accept_redirects",
-    "net/ipv4/conf/*/forwarding",
-    "net/ipv6/conf/*/accept_redirects",
-];
+/// The commands of a question, with these interfaces.
+fn commands((_, name, command, ..): &Asked, kernel: Kernel, names: &[&str]) -> Vec<Vec<String>> {
+    match command {
+        Command::Line => vec![name.split(' ').map(String::from).collect()],
+        Command::Script(text) => vec![script(&text.replace("FILES", &FILES.join(" ")), name, &[])],
+        Command::OfInterfaces(text) => vec![script(text, name, names)],
+        Command::EachInterface(text) => names.iter().map(|one| script(text, name, &[one])).collect(),
+        Command::Settings => vec![settings::command(&settings::of(kernel))],
+        Command::EachDevice => {
+            let devices = names.iter().filter_map(|name| device(name));
+            devices.map(|device| settings::command(&["-i", &device])).collect()
+        }
+        Command::Boot => vec![script(&boot::script(kernel), name, &[])],
+    }
+}
+
+/// The commands for a host's configuration, with these interfaces of it.
+pub fn questions(kernel: Kernel, interfaces: &[String]) -> Vec<Vec<String>> {
+    let names = valid(interfaces);
+    let asked = Configuration::QUESTIONS.iter().filter(|asked| asked.0.contains(&kernel));
+    asked.flat_map(|asked| commands(asked, kernel, &names)).collect()
+}
+
+/// The name of a question: its command line, or the name of a script with its arguments.
+pub fn label(argv: &[String]) -> String {
+    match argv {
+        [sh, c, _, name @ ..] if sh == "sh" && c == "-c" => name.join(" "),
+        words => words.join(" "),
+    }
+}
+
+/// The command that lists a host's interfaces: [`interfaces`](super::interfaces) reads its answer.
+pub fn listing(kernel: Kernel) -> Vec<String> {
+    let line = if kernel == Kernel::Linux { "ip -d -j link show" } else { "ifconfig -a" };
+    line.split(' ').map(String::from).collect()
+}
+
+/// Names that neither a shell nor a program takes for anything else.
+pub(crate) fn valid(interfaces: &[String]) -> Vec<&str> {
+    let plain = |name: &&str| is_name(name) && !name.starts_with(['-', '.']);
+    interfaces.iter().map(String::as_str).filter(plain).collect()
+}
+
+/// A script of that name, which may have words of its own, with these arguments.
+pub(crate) fn script(text: &str, name: &str, args: &[&str]) -> Vec<String> {
+    let words = ["sh", "-c", text].into_iter().chain(name.split(' ')).chain(args.iter().copied());
+    words.map(String::from).collect()
+}
 
 /// Files of the CPUs, as grep(1) prints them: `PATH:LINE`.
 const CPUS: &str = r#"c=/sys/devices/system/cpu
@@ -185,57 +308,9 @@ done 2>/dev/null; :"#;
 /// The system, as [`systems::detect`](crate::systems) reads it.
 const SYSTEM: &str = r#"echo '==> uname <=='
 uname -a
-head -n 40 /etc/os-release /etc/version /etc/platform /etc/product_name /etc/nanobsd.conf /usr/local/opnsense/version/core 2>/dev/null
+head -n 40 FILES 2>/dev/null
 echo '==> mount <=='
 mount | grep ' on / '; :"#;
-
-/// Settings of Linux that are written down for the next boot.
-const LINUX_BOOT: &str = r#"for f in /etc/sysctl.conf /etc/sysctl.d/*.conf; do
-[ -r "$f" ] && echo "==> $f <==" && grep -E '^[[:space:]]*-?(net|kernel|vm|fs)[./]' "$f" | grep -viE 'pass|secret|psk|key|token'
-done
-for f in /etc/modprobe.d/*.conf; do
-[ -r "$f" ] && echo "==> $f <==" && grep -E '^[[:space:]]*options[[:space:]]+nf_conntrack[[:space:]]' "$f"
-done
-echo '==> /proc/cmdline <=='
-tr ' ' '\n' </proc/cmdline | grep -E '^(mitigations|nosmt|isolcpus|nohz_full|rcu_nocbs|intel_idle\.|processor\.|idle|maxcpus|nopti|pti|iommu|intel_iommu|amd_iommu|intel_pstate)'
-:"#;
-
-/// The commands for a host's configuration, with these interfaces of it.
-pub fn questions(kernel: Kernel, interfaces: &[String]) -> Vec<Vec<String>> {
-    match kernel {
-        Kernel::Linux => linux(interfaces),
-        Kernel::FreeBsd => freebsd(interfaces),
-        Kernel::OpenBsd | Kernel::NetBsd => openbsd(),
-    }
-}
-
-/// The name of a question: its command line, or the name of a script with its arguments.
-pub fn label(argv: &[String]) -> String {
-    match argv {
-        [sh, c, _, name @ ..] if sh == "sh" && c == "-c" => name.join(" "),
-        words => words.join(" "),
-    }
-}
-
-fn linux(interfaces: &[String]) -> Vec<Vec<String>> {
-    let names: Vec<&str> = valid(interfaces);
-    let sysctl = ["-e"].iter().chain(SYSCTLS).chain(&OF_MACHINE).chain(&OF_INTERFACES);
-    let mut all = vec![
-        script(SYSTEM, "system", &[]),
-        script(CPUS, "cpus", &[]),
-        script(INTERFACES, "interfaces", &names),
-        sysctls(sysctl.map(|word| (*word).into()).collect()),
-        ["ip", "-d", "-j", "addr", "show"].map(String::from).into(),
-        script(QUEUEING, "tc", &names),
-        script(NEIGHBOURS, "neighbours", &[]),
-        script(NFT, "nft", &[]),
-        script(IPTABLES, "iptables", &[]),
-        script(SESSION, "session", &[]),
-        script(LINUX_BOOT, "boot", &[]),
-    ];
-    all.extend(names.iter().map(|name| script(ETHTOOL, "ethtool", &[name])));
-    all
-}
 
 /// Routes by address family: those below `Internet:`, without the title of the columns.
 const ROUTES: &str = r#"netstat -rn | awk '/^Internet/ {f = $1; next} NF > 3 && f && $1 != "Destination" && $3 !~ /[Llbmc]/ {n[f]++} END {for (f in n) print f, n[f]}'"#;
@@ -251,190 +326,41 @@ const IPF_STATES: &str = "ipfstat -s && ipf -T state_max,state_size";
 const CPUSETS: &str =
     r#"for i in $(vmstat -i | sed -n 's/^irq\([0-9]*\):.*/\1/p'); do cpuset -g -x $i; done; :"#;
 
-/// Settings of the next boot that bear on the network. Other lines may hold secrets, and are not asked for.
-const BOOT: &str = r#"for f in /boot/loader.conf /boot/loader.conf.local /etc/sysctl.conf /etc/sysctl.conf.local; do
-[ -r $f ] && echo "==> $f <==" &&
-grep -E '^[[:space:]]*((hw|net|machdep|dev|ddb|compat|vm\.pmap|vm\.swapencrypt|kern\.(hz|ipc|random|sched|eventtimer|timecounter|bufcachepercent|maxclusters))\.?|kern\.hz|[a-z0-9_]*_load=)' $f | grep -viE 'pass|secret|psk|key|token'
-done
-for f in /etc/rc.conf /etc/rc.conf.local; do
-[ -r $f ] && echo "==> $f <==" &&
-grep -E '^(gateway_enable|ipv6_gateway_enable|harvest_mask|powerd_enable|powerd_flags|pf_enable|ipfilter_enable|firewall_enable|firewall_type|firewall_script|firewall_logging|cloned_interfaces|cpu_microcode_enable|performance_cx_lowest|performance_cpu_freq|jail_enable|disablelrotso_enable|vlans_[a-z0-9]*|ifconfig_[a-z]*[0-9]+)=' $f | grep -viE 'pass|secret|psk|key|token'
-done
-[ -r /etc/pf.conf ] && echo '==> /etc/pf.conf <==' && grep -E '^[[:space:]]*set[[:space:]]+(limit|optimization|skip)' /etc/pf.conf
-:"#;
-
 /// The parts of the boot messages that describe CPUs, and where cards are.
 const MESSAGES: &str = r#"f=/var/run/dmesg.boot
 [ -r $f ] || exit 1
 grep -E '^(CPU: |FreeBSD/SMP: |real memory)|numa-domain|RSS table size' $f; :"#;
 
-/// FreeBSD's settings that bear on forwarding; a name stands for all that begin with it.
-const FREEBSD: &str = "-i hw.model hw.ncpu hw.physmem hw.clockrate hw.ibrs_disable hw.ibrs_active hw.mds_disable \
-    hw.mds_disable_state hw.spec_store_bypass_disable hw.spec_store_bypass_disable_active hw.intrbalance hw.pci.honor_msi_blacklist \
-    hw.em hw.igb hw.ix hw.ixl hw.ice hw.cxgbe hw.mlx5 hw.vtnet hw.intr_storm_threshold kern.ident kern.osrelease kern.hz kern.vm_guest kern.smp \
-    kern.sched.name kern.sched.topology_spec kern.timecounter.hardware kern.eventtimer.timer kern.eventtimer.periodic \
-    kern.eventtimer.idletick kern.random.harvest kern.ipc.nmbclusters kern.ipc.nmbjumbop kern.ipc.nmbufs kern.ipc.maxsockbuf kern.ipc.soacceptqueue \
-    machdep.hyperthreading_allowed machdep.hyperthreading_intr_allowed machdep.mitigations machdep.syscall_ret_flush_l1d \
-    machdep.idle vm.pmap.pti dev.cpu.0.freq dev.cpu.0.freq_levels dev.cpu.0.cx_lowest net.isr net.inet.ip net.inet.icmp \
-    net.inet.tcp net.inet.udp net.inet6.ip6 net.link.bridge net.link.ifqmaxlen net.link.ether.inet net.link.lagg net.pf net.inet.ipf net.route \
-    net.fibs net.bpf.optimize_writers net.bpf.bufsize net.add_addr_allfibs";
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Settings of OpenBSD and NetBSD that bear on forwarding.
-const OPENBSD: &str = "hw.model hw.ncpu hw.ncpuonline hw.physmem hw.vendor hw.smt hw.cpuspeed hw.setperf hw.perfpolicy \
-    kern.osrelease kern.clockrate kern.timecounter kern.netlivelocks kern.pool_debug machdep.lidaction net.inet.ip net.inet6.ip6 \
-    net.inet.icmp net.inet.tcp net.inet.udp net.inet.carp net.inet.ipcomp net.bpf.bufsize net.pipex kern.bufcachepercent \
-    kern.maxclusters ddb.panic machdep.allowaperture machdep.kbdreset vm.swapencrypt";
-
-fn freebsd(interfaces: &[String]) -> Vec<Vec<String>> {
-    let words = |line: &str| line.split_ascii_whitespace().map(String::from).collect::<Vec<_>>();
-    let names = valid(interfaces);
-    let devices = names.iter().filter_map(|name| device(name));
-    let mut all = vec![script(SYSTEM, "system", &[]), sysctls(words(FREEBSD))];
-    all.extend(devices.map(|device| sysctls(vec!["-i".into(), device])));
-    let plain = [
-        "ifconfig -a",
-        "pciconf -lvc",
-        "vmstat -i",
-        "kldstat",
-        "pfctl -s info",
-        "pfctl -s memory",
-        "pfctl -s rules",
-        "ipfw list",
-        "ipfstat -io",
-    ];
-    all.extend(plain.map(words));
-    all.extend([
-        // After vmstat, which names the interrupts.
-        script(CPUSETS, "cpusets", &[]),
-        script(IPF_STATES, "ipfstat", &["-s"]),
-        script(ROUTES, "routes", &[]),
-        script(BSD_NEIGHBOURS, "neighbours", &[]),
-        script(BOOT, "boot", &[]),
-        script(MESSAGES, "dmesg", &[]),
-    ]);
-    all
-}
-
-fn openbsd() -> Vec<Vec<String>> {
-    let words = |line: &str| line.split_ascii_whitespace().map(String::from).collect::<Vec<_>>();
-    // hwfeatures leaves IPv6 addresses out.
-    let plain = [
-        "ifconfig -a hwfeatures",
-        "ifconfig -a",
-        "vmstat -i",
-        "pfctl -s info",
-        "pfctl -s memory",
-        "pfctl -s rules",
-    ];
-    let scripts =
-        [script(ROUTES, "routes", &[]), script(BSD_NEIGHBOURS, "neighbours", &[]), script(BOOT, "boot", &[])];
-    [script(SYSTEM, "system", &[]), sysctls(words(OPENBSD))]
-        .into_iter()
-        .chain(plain.map(words))
-        .chain(scripts)
-        .collect()
-}
-
-/// The command that lists a host's interfaces: [`interfaces`](super::interfaces) reads its answer.
-pub fn listing(kernel: Kernel) -> Vec<String> {
-    let line = if kernel == Kernel::Linux { "ip -d -j link show" } else { "ifconfig -a" };
-    line.split(' ').map(String::from).collect()
-}
-
-/// Variables of rc.conf that are asked for: `*` stands for any rest.
-const RC: &[&str] = &[
-    "gateway_enable",
-    "ipv6_gateway_enable",
-    "harvest_mask",
-    "powerd_*",
-    "pf_enable",
-    "ipfilter_enable",
-    "firewall_enable",
-    "firewall_type",
-    "firewall_script",
-    "firewall_logging",
-    "cloned_interfaces",
-    "cpu_microcode_enable",
-    "performance_*",
-    "jail_enable",
-    "disablelrotso_enable",
-    "vlans_*",
-    "ifconfig_*",
-];
-
-/// Whether a line of a file for the next boot is one that is asked for.
-pub(super) fn asked_at_boot(file: &str, line: &str) -> bool {
-    let name = line.trim().trim_start_matches('-').split(['=', ' ']).next().unwrap_or_default();
-    let fits = |pattern: &str| match pattern.strip_suffix('*') {
-        Some(prefix) => name.starts_with(prefix),
-        None => name == pattern,
-    };
-    match file {
-        _ if file.starts_with("/etc/rc.conf") => {
-            RC.iter().any(|pattern| fits(pattern)) && !name.starts_with("ifconfig_wlan")
-        }
-        "/etc/pf.conf" => name == "set",
-        "/proc/cmdline" => CMDLINE.iter().any(|pattern| fits(pattern)),
-        _ if file.contains("modprobe") => line.trim().starts_with("options nf_conntrack"),
-        _ => {
-            let root = name.split(['.', '/']).next().unwrap_or_default();
-            name.ends_with("_load")
-                || ["hw", "net", "machdep", "dev", "ddb", "compat", "kern", "kernel", "vm", "fs"]
-                    .contains(&root)
+    #[test]
+    fn every_answer_has_its_reader_and_a_name_of_its_own() {
+        for kernel in ALL.iter().copied() {
+            let labels: Vec<String> =
+                questions(kernel, &["em0".into()]).iter().map(|argv| label(argv)).collect();
+            assert_eq!(
+                labels.iter().collect::<std::collections::BTreeSet<_>>().len(),
+                labels.len(),
+                "{labels:?}"
+            );
+            for (_, name, .., saved) in
+                Configuration::QUESTIONS.iter().filter(|asked| asked.0.contains(&kernel))
+            {
+                assert!(labels.iter().any(|label| label.starts_with(name)), "{name}");
+                saved.iter().for_each(|(forms, _)| assert!(!forms.starts_with('*'), "{forms}"));
+            }
         }
     }
-}
 
-/// Words of Linux' command line that are asked for.
-const CMDLINE: &[&str] = &[
-    "mitigations*",
-    "nosmt*",
-    "isolcpus",
-    "nohz_full",
-    "rcu_nocbs",
-    "intel_idle.*",
-    "processor.*",
-    "idle",
-    "maxcpus",
-    "nopti",
-    "pti",
-    "iommu*",
-    "intel_iommu",
-    "amd_iommu",
-    "intel_pstate",
-];
-
-/// Whether a setting of a BSD system is one that is asked for.
-pub(super) fn asked(name: &str) -> bool {
-    let all = FREEBSD.split_ascii_whitespace().chain(OPENBSD.split_ascii_whitespace());
-    let whole = |rest: &str| rest.is_empty() || rest.starts_with('.');
-    all.filter(|prefix| prefix.contains('.')).any(|prefix| name.strip_prefix(prefix).is_some_and(whole))
-}
-
-/// Whether a setting of Linux is one that is asked for.
-pub(super) fn asked_of_linux(name: &str) -> bool {
-    let of_interface = |pattern: &&str| {
-        let (before, after) = pattern.split_once('*').unwrap_or_default();
-        name.strip_prefix(&before.replace('/', "."))
-            .is_some_and(|rest| rest.ends_with(&after.replace('/', ".")))
-    };
-    SYSCTLS.contains(&name) || OF_MACHINE.contains(&name) || OF_INTERFACES.iter().any(of_interface)
-}
-
-/// Settings. sysctl(8) fails if one of them is not there, or is for root alone; the others are answers all the same. The shell
-/// expands patterns.
-fn sysctls(arguments: Vec<String>) -> Vec<String> {
-    const ALL: &str = "command -v sysctl >/dev/null || exit 127\ncd /proc/sys 2>/dev/null\nsysctl $@; :";
-    let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    script(ALL, "sysctl", &names)
-}
-
-/// Names that neither a shell nor a program takes for anything else.
-pub(crate) fn valid(interfaces: &[String]) -> Vec<&str> {
-    let plain = |name: &&str| is_name(name) && !name.starts_with(['-', '.']);
-    interfaces.iter().map(String::as_str).filter(plain).collect()
-}
-
-pub(crate) fn script(text: &str, name: &str, args: &[&str]) -> Vec<String> {
-    ["sh", "-c", text, name].iter().chain(args).map(|word| (*word).to_string()).collect()
+    #[test]
+    fn the_shell_reads_the_questions() {
+        for argv in
+            ALL.iter().flat_map(|kernel| questions(*kernel, &["em0".into()])).filter(|argv| argv[0] == "sh")
+        {
+            let read = std::process::Command::new("/bin/sh").args(["-n", "-c", &argv[2]]).output().unwrap();
+            assert!(read.status.success() && read.stderr.is_empty(), "{read:?}\n{argv:?}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The rules of packet filters, counted: `nft list ruleset`, `iptables-save`, `pfctl -sr`, `ipfw list`.
 
-use crate::systems::text::shown;
+use crate::systems::text::{sections, shown};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -320,8 +320,8 @@ fn iptables(found: &mut RuleSet, family: &str, text: &str) {
 }
 
 /// The rules of both families, if there are any.
-pub fn of_iptables(sections: &[(&str, &str)]) -> Option<RuleSet> {
+pub fn of_iptables(answer: &str) -> Option<RuleSet> {
     let mut found = RuleSet::default();
-    sections.iter().for_each(|(family, text)| iptables(&mut found, family, text));
+    sections(answer).into_iter().for_each(|(family, text)| iptables(&mut found, family, text));
     found.some()
 }

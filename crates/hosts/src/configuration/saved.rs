@@ -1,77 +1,54 @@
 //! A saved directory as answers: outputs of commands in files that are named after them (`sysctl-a.txt`, `pfctl-si.txt`), or a
 //! file system tree (`etc/sysctl.conf`, `boot/loader.conf`, `proc/sys/…`, `sys/class/net/…`).
 
-use super::questions::{asked, asked_at_boot, asked_of_linux};
-use super::{MOST_BYTES, VERSION, interfaces, is_secret, kept};
-use crate::systems::text::{self, lines, sections};
-use crate::systems::{Kernel, is_name, question::device};
+use super::boot::{self, is_secret};
+use super::questions::{Asked, of_family};
+use super::{MOST_BYTES, VERSION, interfaces, kept, settings};
+use crate::systems::text::{lines, pairs, sections};
+use crate::systems::{ALL, Kernel, is_name, question::device};
 use linerate_measure::record::{Collected, SlotFacts};
 use std::collections::BTreeMap;
 
-/// Files with settings of the next boot: the end of the saved name, and the system's path.
-const BOOT_FILES: [(&str, &str); 8] = [
-    ("boot/loader.conf", "/boot/loader.conf"),
-    ("loader.conf.local", "/boot/loader.conf.local"),
-    ("loader.conf", "/boot/loader.conf"),
-    ("rc.conf.local", "/etc/rc.conf.local"),
-    ("rc.conf", "/etc/rc.conf"),
-    ("sysctl.conf.local", "/etc/sysctl.conf.local"),
-    ("sysctl.conf", "/etc/sysctl.conf"),
-    ("pf.conf", "/etc/pf.conf"),
-];
+/// Makes an answer of a saved output or file, by its name.
+pub(super) type Convert = fn(&str, &str) -> String;
 
-/// Beginnings of paths in a tree that [`of_saved`] reads.
-const TREE: [&str; 15] = [
-    "etc/sysctl.d/",
-    "etc/modprobe.d/",
-    "etc/os-release",
-    "proc/cpuinfo",
-    "proc/meminfo",
-    "proc/cmdline",
-    "proc/irq/",
-    "proc/net/packet",
-    "proc/net/fib_triestat",
-    "proc/net/rt6_stats",
-    "proc/sys/",
-    "sys/class/net/",
-    "sys/class/dmi/id/",
-    "sys/devices/system/",
-    "sys/hypervisor/type",
-];
-
-/// Programs whose outputs are read.
-const PROGRAMS: [&str; 22] = [
-    "ipf", "sysctl", "ifconfig", "pciconf", "vmstat", "kldstat", "dmesg", "uname", "cpuset", "netstat",
-    "arp", "pfctl", "ipfw", "ipfstat", "ip", "ethtool", "nft", "iptables", "lscpu", "cpuinfo", "meminfo",
-    "tc",
-];
+/// Whether a name is of a form: `*` stands for any text. The name of an output is its program, a dash and the arguments without blanks.
+pub(super) fn glob(form: &str, name: &str) -> bool {
+    let mut parts = form.split('*');
+    let (first, last) = (parts.next().unwrap_or_default(), parts.next_back());
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    last.map_or(rest.is_empty(), |last| rest.ends_with(last))
+}
 
 /// Whether a file of a saved directory is of use, by its path in it.
 pub fn is_wanted(path: &str) -> bool {
-    boot_file(path).is_some()
-        || TREE.iter().any(|wanted| path.starts_with(wanted))
-        || !path.contains('/') && PROGRAMS.contains(&words(path).first().copied().unwrap_or_default())
+    boot::path_of(path).is_some()
+        || path.starts_with("proc/sys/")
+        || !path.contains('/') && ["sysctl", "ethtool"].contains(&words(path).0)
+        || ALL.iter().flat_map(|kernel| of_family(*kernel)).any(|asked| convert(asked, path).is_some())
 }
 
-fn boot_file(path: &str) -> Option<&'static str> {
-    let path = path.strip_suffix(".txt").unwrap_or(path);
-    let ends = |name: &str| {
-        path.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with(['/', '-', '_']))
-    };
-    BOOT_FILES.iter().find(|(name, _)| ends(name)).map(|(_, path)| *path)
+/// How a file of a saved directory becomes an answer to a question, if it does.
+fn convert((.., saved): &Asked, path: &str) -> Option<Convert> {
+    let (program, arguments) = words(path);
+    let name = if path.contains('/') { path.into() } else { format!("{program}-{}", arguments.concat()) };
+    let is_so = |(forms, _): &&(&str, Convert)| forms.split(' ').any(|form| glob(form, &name));
+    saved.iter().find(is_so).map(|(_, convert)| *convert)
 }
 
-/// `pfctl-si.txt` -> `pfctl`, `si`; `sysctl-dev-em.txt` -> `sysctl`, `dev`, `em`.
-fn words(path: &str) -> Vec<&str> {
+/// The program and its arguments: `pfctl-si.txt` -> `pfctl`, `si`; `sysctl-dev-em.txt` -> `sysctl`, `dev`, `em`.
+fn words(path: &str) -> (&str, Vec<&str>) {
     let name = path.rsplit('/').next().unwrap_or_default();
-    let name =
-        [".txt", ".out", ".log", ".json"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    let mut words: Vec<&str> = name.split(['-', '_', ' ']).filter(|word| !word.is_empty()).collect();
+    let ends = [".txt", ".out", ".log", ".json"];
+    let name = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let mut words = name.split(['-', '_', ' ']).filter(|word| !word.is_empty());
     // `dmesg.boot`, `sysctl.all`.
-    if let Some(first) = words.first_mut() {
-        *first = first.split('.').next().unwrap_or_default();
-    }
-    words
+    let program = words.next().and_then(|word| word.split('.').next()).unwrap_or_default();
+    (program, words.collect())
 }
 
 /// The answers of a saved directory, by the paths and texts of its files. Only answers to the [`questions`](super::questions) are
@@ -83,7 +60,7 @@ pub fn of_saved(files: &BTreeMap<String, String>) -> Result<SlotFacts, String> {
     let kernel = kernel(files).ok_or(
         "no file in it shows the system: save uname-a.txt, sysctl-a.txt, boot/loader.conf, etc/rc.conf, proc/sys or etc/os-release",
     )?;
-    let mut saved = Saved { kernel, ..Saved::default() };
+    let mut saved = Saved { kernel, answers: Vec::new(), settings: String::new() };
     for (path, text) in files {
         saved.file(path, text);
     }
@@ -91,44 +68,31 @@ pub fn of_saved(files: &BTreeMap<String, String>) -> Result<SlotFacts, String> {
 }
 
 fn kernel(files: &BTreeMap<String, String>) -> Option<Kernel> {
-    let of_word = |word: &str| match word {
-        "FreeBSD" => Some(Kernel::FreeBsd),
-        "OpenBSD" => Some(Kernel::OpenBsd),
-        "NetBSD" => Some(Kernel::NetBsd),
-        "Linux" => Some(Kernel::Linux),
-        _ => None,
-    };
-    let said = files.iter().find_map(|(path, text)| match words(path).first().copied() {
-        Some("uname") => of_word(text.split_ascii_whitespace().next()?),
-        Some("sysctl") if boot_file(path).is_none() => lines(text).find_map(|line| {
-            let value = line.strip_prefix("kern.ostype")?.trim_start_matches([':', '=', ' ']);
-            of_word(value.trim())
+    let said = files.iter().find_map(|(path, text)| match words(path).0 {
+        "uname" => Kernel::said(text),
+        "sysctl" if boot::path_of(path).is_none() => lines(text).find_map(|line| {
+            Kernel::said(line.strip_prefix("kern.ostype")?.trim_start_matches([':', '=', ' ']))
         }),
         _ => None,
     });
-    let has = |prefix: &str| files.keys().any(|path| path.starts_with(prefix));
-    let sysctl = |name: &str| {
-        let of = |(path, text): (&String, &String)| {
-            words(path).first() == Some(&"sysctl") && text.lines().any(|line| line.starts_with(name))
-        };
-        files.iter().any(of)
+    let any = |is: &dyn Fn(&str, &str) -> bool| files.iter().any(|(path, text)| is(path, text));
+    let has = |begins: &[&str]| any(&|path, _| begins.iter().any(|begin| path.starts_with(begin)));
+    let sets = |names: &[&str]| {
+        let set = |line: &str| names.iter().any(|name| line.starts_with(name));
+        any(&|path, text| words(path).0 == "sysctl" && text.lines().any(set))
     };
-    let mut by_file = files.keys().filter_map(|path| boot_file(path));
-    said.or_else(|| {
-        (has("proc/") || has("sys/") || has("etc/os-release") || has("ethtool") || has("nft") || has("lscpu"))
-            .then_some(Kernel::Linux)
-    })
-    .or_else(|| {
-        by_file
-            .any(|path| path.starts_with("/boot/") || path.starts_with("/etc/rc.conf"))
-            .then_some(Kernel::FreeBsd)
-    })
-    .or_else(|| (sysctl("net.ipv4.") || sysctl("net.core.")).then_some(Kernel::Linux))
-    .or_else(|| (sysctl("kern.random.harvest") || sysctl("dev.")).then_some(Kernel::FreeBsd))
-    .or_else(|| {
-        let said = |(path, text): (&String, &String)| path.starts_with("dmesg") && text.contains("FreeBSD");
-        (has("pciconf") || files.iter().any(said)).then_some(Kernel::FreeBsd)
-    })
+    let boots = |path: &str, _: &str| {
+        boot::path_of(path).is_some_and(|of| of.starts_with("/boot/") || of.starts_with("/etc/rc.conf"))
+    };
+    let signs = [
+        (Kernel::Linux, has(&["proc/", "sys/", "etc/os-release", "ethtool", "nft", "lscpu"])),
+        (Kernel::FreeBsd, any(&boots)),
+        (Kernel::Linux, sets(&["net.ipv4.", "net.core."])),
+        (Kernel::FreeBsd, sets(&["kern.random.harvest", "dev."])),
+        (Kernel::FreeBsd, any(&|path, text| path.starts_with("dmesg") && text.contains("FreeBSD"))),
+        (Kernel::FreeBsd, has(&["pciconf"])),
+    ];
+    said.or_else(|| signs.into_iter().find_map(|(kernel, shows)| shows.then_some(kernel)))
 }
 
 struct Saved {
@@ -137,12 +101,6 @@ struct Saved {
     answers: Vec<(String, String)>,
     /// All settings together: each answer replaces the one before it.
     settings: String,
-}
-
-impl Default for Saved {
-    fn default() -> Self {
-        Saved { kernel: Kernel::Linux, answers: Vec::new(), settings: String::new() }
-    }
 }
 
 impl Saved {
@@ -155,104 +113,36 @@ impl Saved {
     }
 
     fn file(&mut self, path: &str, text: &str) {
-        if let Some(name) = boot_file(path) {
-            let plain: Vec<&str> = lines(text).collect();
-            self.section("boot", name, &plain);
-            return;
+        if let Some(file) = boot::path_of(path) {
+            let text = if file.starts_with("/proc/") { &text.replace(' ', "\n") } else { text };
+            let asked = lines(text).filter(|line| boot::is_asked(self.kernel, &file, line));
+            return self.add("boot", &section(&file, &asked.collect::<Vec<_>>().join("\n")));
         }
-        if path.contains('/') || path == "etc/os-release" {
-            return self.tree(path, text);
+        if let Some(name) = path.strip_prefix("proc/sys/") {
+            return self.settings.push_str(&format!("{} = {}\n", name.replace('/', "."), text.trim()));
         }
-        let words = words(path);
-        let rest = words[1..].join("");
-        match (words[0], rest.as_str()) {
+        for asked in of_family(self.kernel) {
+            if let Some(convert) = convert(asked, path) {
+                self.add(asked.1, &convert(path, text));
+            }
+        }
+        match words(path) {
+            _ if path.contains('/') => {}
             ("sysctl", _) => self.settings.push_str(&format!("{text}\n")),
-            ("uname", _) => self.add("system", &format!("==> uname <==\n{}\n", text.trim())),
-            ("ifconfig", _) => self.add("ifconfig -a", &plain(text)),
-            ("pciconf", _) => self.add("pciconf -lvc", text),
-            ("vmstat", rest) if rest.starts_with('i') => self.add("vmstat -i", text),
-            ("kldstat", _) => self.add("kldstat", text),
-            ("dmesg", _) => self.add("dmesg", &plain(text)),
-            ("cpuset", _) => self.add("cpusets", text),
-            ("arp", _) => self.add("neighbours", &neighbours(text)),
-            ("netstat", rest) if rest.contains('r') && text.contains("Destination") => {
-                self.add("routes", &routes(text))
-            }
-            ("pfctl", "sa") => {
-                ["pfctl -s info", "pfctl -s memory", "pfctl -s rules"].iter().for_each(|q| self.add(q, text))
-            }
-            ("pfctl", "si" | "sinfo" | "vsi") => self.add("pfctl -s info", text),
-            ("pfctl", "sm" | "smemory") => self.add("pfctl -s memory", text),
-            ("pfctl", "sr" | "vsr" | "vvsr" | "srules") => self.add("pfctl -s rules", text),
-            ("ipfw", "show" | "list" | "ashow" | "alist") => self.add("ipfw list", text),
-            ("ipfstat", "io") => self.add("ipfstat -io", text),
-            ("ipfstat", "s") => self.add("ipfstat -s", text),
-            ("ipf", rest) if rest.starts_with('T') => self.add("ipfstat -s", text),
-            ("ip", rest) if rest.contains("link") => self.add("ip -d -j link show", text),
-            ("lscpu", _) => self.add("cpus", &lscpu(text)),
-            ("cpuinfo" | "meminfo", _) => self.tree(&format!("proc/{}", words[0]), text),
-            ("tc", rest) if rest.contains("qdisc") => self.add("tc", &format!("==> qdisc <==\n{text}\n")),
-            ("nft", _) => self.add("nft", text),
-            ("iptables", "save") => self.add("iptables", &format!("==> ip <==\n{text}\n")),
-            ("ethtool", _) => {
+            ("ethtool", words) => {
                 // ethtool-k-eth0, ethtool-eth0-k, ethtool-n-eth0-rx-flow-hash-udp4: one interface, one letter.
-                let letter = words[1..].iter().find(|word| word.len() == 1);
-                let name =
-                    words[1..].iter().find(|word| word.len() > 1 && word.chars().any(|c| c.is_ascii_digit()));
-                if let (Some(letter), Some(name)) = (letter, name.filter(|name| is_name(name))) {
-                    let last = words.last().unwrap_or(&"");
-                    self.add(
-                        &format!("ethtool {name}"),
-                        &format!("==> -{letter} {name} {last} <==\n{text}\n"),
-                    );
+                let is_name = |word: &&&str| {
+                    word.len() > 1 && word.contains(|c: char| c.is_ascii_digit()) && is_name(word)
+                };
+                let letter = words.iter().find(|word| word.len() == 1);
+                if let (Some(letter), Some(name), Some(last)) =
+                    (letter, words.iter().find(is_name), words.last())
+                {
+                    self.add(&format!("ethtool {name}"), &section(&format!("-{letter} {name} {last}"), text));
                 }
             }
             _ => {}
         }
-    }
-
-    /// Files of /proc and /sys, as grep(1) prints them.
-    fn tree(&mut self, path: &str, text: &str) {
-        let listed = |keep: &dyn Fn(&str) -> bool| -> String {
-            lines(text).filter(|line| keep(line)).map(|line| format!("/{path}:{line}\n")).collect()
-        };
-        if let Some(name) = path.strip_prefix("proc/sys/") {
-            let name = name.replace('/', ".");
-            self.settings.push_str(&format!("{name} = {}\n", text.trim()));
-        } else if path.starts_with("etc/sysctl.d/") || path.starts_with("etc/modprobe.d/") {
-            let plain: Vec<&str> = lines(text).collect();
-            self.section("boot", &format!("/{path}"), &plain);
-        } else if path == "proc/cmdline" {
-            let words: Vec<&str> = text.split_ascii_whitespace().collect();
-            self.section("boot", "/proc/cmdline", &words);
-        } else if path == "etc/os-release" {
-            self.add("system", &format!("==> /{path} <==\n{text}\n"));
-        } else if path == "proc/cpuinfo" {
-            // Two lines of a machine with a thousand CPUs.
-            let of = |key: &str| {
-                lines(text).find(|line| line.starts_with(key)).map(|line| format!("/{path}:{line}\n"))
-            };
-            let said: String = ["model name", "flags"].into_iter().filter_map(of).collect();
-            self.add("cpus", &said);
-        } else if path == "proc/meminfo" {
-            self.add("cpus", &listed(&|line| line.starts_with("MemTotal")));
-        } else if path.starts_with("sys/devices/")
-            || path.starts_with("sys/class/dmi/")
-            || path.starts_with("sys/hypervisor/")
-        {
-            self.add("cpus", &listed(&|_| true));
-        } else {
-            self.add("interfaces", &listed(&|line| !line.is_empty()));
-        }
-    }
-
-    fn section(&mut self, question: &str, title: &str, lines: &[&str]) {
-        let plain: String = lines
-            .iter()
-            .filter(|line| asked_at_boot(title, line) && !is_secret(line))
-            .map(|line| format!("{line}\n"))
-            .collect();
-        self.add(question, &format!("==> {title} <==\n{plain}"));
     }
 
     fn facts(mut self) -> SlotFacts {
@@ -260,24 +150,17 @@ impl Saved {
         let devices: Vec<(String, String)> =
             found.iter().filter_map(|name| Some((name.clone(), device(name)?))).collect();
         let settings = std::mem::take(&mut self.settings);
-        match self.kernel {
-            Kernel::Linux => {
-                let osrelease = |name: &str| asked_of_linux(name) || name == "kernel.osrelease";
-                self.add("sysctl", &chosen(&settings, osrelease));
-            }
-            kernel => {
-                let osrelease = |name: &str| asked(name) || name == "kern.osrelease";
-                // Before the cards, which correct it.
-                self.answers.insert(0, ("sysctl".into(), chosen(&settings, osrelease)));
-                if kernel == Kernel::FreeBsd {
-                    for (_, device) in devices {
-                        let prefix = format!("{device}.");
-                        self.add(
-                            &format!("sysctl -i {device}"),
-                            &chosen(&settings, |name| name.starts_with(&prefix)),
-                        );
-                    }
-                }
+        let kernel = self.kernel;
+        let is_wanted = |name: &str| {
+            settings::is_asked(kernel, name) || ["kernel.osrelease", "kern.osrelease"].contains(&name)
+        };
+        // Before the cards, which correct it.
+        self.answers.insert(0, ("sysctl".into(), chosen(&settings, is_wanted)));
+        if kernel == Kernel::FreeBsd {
+            for (_, device) in devices {
+                let prefix = format!("{device}.");
+                let own = chosen(&settings, |name| name.starts_with(&prefix));
+                self.add(&format!("sysctl -i {device}"), &own);
             }
         }
         let answers = self.answers.into_iter().filter(|(_, text)| !text.trim().is_empty());
@@ -297,7 +180,10 @@ impl Saved {
         let answer = |question: &str| {
             self.answers.iter().find(|(known, _)| known == question).map_or("", |(_, text)| text.as_str())
         };
-        let listed = interfaces(self.kernel, answer(&super::listing(self.kernel).join(" ")));
+        let listed = interfaces(
+            self.kernel,
+            answer(if self.kernel == Kernel::Linux { "ip -d -j addr show" } else { "ifconfig -a" }),
+        );
         if !listed.is_empty() {
             return listed;
         }
@@ -376,14 +262,45 @@ fn chosen(settings: &str, wanted: impl Fn(&str) -> bool) -> String {
     out
 }
 
+/// The output as it is.
+pub(super) fn text(_: &str, text: &str) -> String {
+    text.into()
+}
+
 /// Without lines that may hold a key or a password.
-fn plain(text: &str) -> String {
+pub(super) fn plain(_: &str, text: &str) -> String {
     lines(text).filter(|line| !is_secret(line)).map(|line| format!("{line}\n")).collect()
 }
 
+/// Under the path as its title.
+pub(super) fn section(path: &str, text: &str) -> String {
+    let root = if path.starts_with("etc/") { "/" } else { "" };
+    format!("==> {root}{path} <==\n{}\n", text.trim_end())
+}
+
+pub(super) fn uname(_: &str, text: &str) -> String {
+    section("uname", text.trim())
+}
+
+/// As grep(1) prints lines of files.
+pub(super) fn listed(path: &str, text: &str) -> String {
+    lines(text).filter(|line| !line.is_empty()).map(|line| format!("/{path}:{line}\n")).collect()
+}
+
+/// Two lines of a machine that may have a thousand CPUs.
+pub(super) fn cpuinfo(_: &str, text: &str) -> String {
+    let of = |key: &str| lines(text).find(|line| line.starts_with(key));
+    listed("proc/cpuinfo", &["model name", "flags"].map(|key| of(key).unwrap_or_default()).join("\n"))
+}
+
+pub(super) fn meminfo(_: &str, text: &str) -> String {
+    let total = lines(text).find(|line| line.starts_with("MemTotal"));
+    listed("proc/meminfo", total.unwrap_or_default())
+}
+
 /// The output of lscpu(1) as files of the kernel.
-fn lscpu(text: &str) -> String {
-    let value = |key: &str| text::pairs(text, ':').find(|(name, _)| *name == key).map(|(_, value)| value);
+pub(super) fn lscpu(_: &str, text: &str) -> String {
+    let value = |key: &str| pairs(text, ':').find(|(name, _)| *name == key).map(|(_, value)| value);
     let number =
         |key: &str| value(key).and_then(|n| n.parse::<u32>().ok()).filter(|n| (1..=8192).contains(n));
     let mut out: String =
@@ -414,7 +331,7 @@ fn lscpu(text: &str) -> String {
 }
 
 /// How many routes `netstat -rn` lists, by family.
-fn routes(text: &str) -> String {
+pub(super) fn netstat(_: &str, text: &str) -> String {
     let (mut family, mut counts) = ("", BTreeMap::<&str, u64>::new());
     for line in lines(text) {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -430,7 +347,7 @@ fn routes(text: &str) -> String {
 }
 
 /// How many neighbours `arp -an` lists, by state.
-fn neighbours(text: &str) -> String {
+pub(super) fn arp(_: &str, text: &str) -> String {
     let mut counts = BTreeMap::<&str, u64>::new();
     for line in lines(text).filter(|line| line.contains(" at ")) {
         let state = ["incomplete", "permanent"].into_iter().find(|state| line.contains(state));

@@ -291,7 +291,7 @@ proptest! {
         Just("\t\tjump c"), Just("type filter hook forward priority 0; policy accept;"), Just("[{\"ifname\":\"eth0\"}]"),
         Just("\""), Just("*filter"), Just(":A B [0:0]"), Just("-A A -j A"), Just("é\u{0}"), Just(": :"),
     ], 0..40), command in 0usize..9) {
-        let commands = ["cpus", "interfaces eth0", "sysctl", "ip", "tc", "neighbours", "nft", "iptables", "ethtool eth0"];
+        let commands = ["cpus", "interfaces eth0", "sysctl", "ip -d -j addr show", "tc", "neighbours", "nft", "iptables", "ethtool eth0"];
         let found = of(&[(commands[command], &parts.concat())]);
         found.rule_sets.iter().for_each(|set| assert!(set.longest().is_none_or(|chain| chain.rules < 100)));
         prop_assert!(found.machine.cpus.len() <= 8193);

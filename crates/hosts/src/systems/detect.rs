@@ -1,5 +1,6 @@
 //! Which system a host runs: by uname(1) and the files that appliances have.
 
+use super::ALL;
 use super::text::{bounded, lines, pairs, sections, shown};
 use linerate_plan::lab::OperatingSystem;
 
@@ -27,8 +28,13 @@ impl Kernel {
 
     /// The kernel of that name.
     pub fn named(name: &str) -> Option<Kernel> {
-        let all = [Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd, Kernel::Linux];
-        all.into_iter().find(|kernel| kernel.name() == name)
+        ALL.iter().copied().find(|kernel| kernel.name() == name)
+    }
+
+    /// The kernel that uname(1) names with the first word of a line; a login may print other lines, too.
+    pub fn said(text: &str) -> Option<Kernel> {
+        let of = |line: &str| Kernel::named(&line.split_ascii_whitespace().next()?.to_ascii_lowercase());
+        lines(text).filter_map(of).last()
     }
 
     /// The kernel under a system.
@@ -89,10 +95,10 @@ pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
     // The output of a login may stand before it.
     let words: Vec<&str> = lines(&uname).find_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        kernel(words.first()?).filter(|_| words.len() >= 3)?;
+        Kernel::said(line).filter(|_| words.len() >= 3)?;
         Some(words)
     })?;
-    let kernel = kernel(words[0])?;
+    let kernel = Kernel::said(words[0])?;
     let files = bounded(files);
     let mount = bounded(mount);
     let said = Said { uname: &uname, files: sections(&files), mount: &mount };
@@ -103,16 +109,6 @@ pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
     };
     let product = product.map(|p| shown(&p)).filter(|p| !p.is_empty());
     Some(System { system, kernel: shown(words[2]), product })
-}
-
-fn kernel(word: &str) -> Option<Kernel> {
-    Some(match word {
-        "FreeBSD" => Kernel::FreeBsd,
-        "OpenBSD" => Kernel::OpenBsd,
-        "NetBSD" => Kernel::NetBsd,
-        "Linux" => Kernel::Linux,
-        _ => return None,
-    })
 }
 
 struct Said<'a> {

@@ -6,6 +6,7 @@ use super::{COUNTERS, Interface, MOST_BYTES, MOST_ENTRIES, Neighbour, Pause, Way
 use linerate_measure::collector::Counters;
 use linerate_plan::lab::HostAddress;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -43,22 +44,44 @@ impl Signs {
     }
 }
 
+/// An interface of `ip -d -j addr show`, or of `ip -d -j link show`.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Address {
-    ifname: String,
+pub struct Link {
+    pub ifname: String,
     flags: Vec<String>,
     mtu: Option<f64>,
     operstate: String,
     address: String,
     addr_info: Vec<AddressInfo>,
-    linkinfo: LinkInfo,
+    /// The interface below it.
+    pub link: Option<String>,
+    pub master: Option<String>,
+    pub txqlen: Option<u32>,
+    pub linkinfo: LinkInfo,
+    pub xdp: Option<Xdp>,
+    pub parentbus: Option<String>,
+    pub parentdev: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct LinkInfo {
-    info_kind: String,
+pub struct LinkInfo {
+    pub info_kind: String,
+    pub info_data: Map<String, Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct Xdp {
+    pub mode: u32,
+    pub prog: XdpProgram,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct XdpProgram {
+    pub name: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -105,37 +128,38 @@ const NO_MEDIUM: [&str; 2] = ["veth", "tun"];
 
 /// All interfaces of `ip -d -j addr show`.
 pub fn interfaces(output: &[u8]) -> Vec<Interface> {
-    let entries: Vec<Address> = entries(output);
-    entries
-        .into_iter()
-        .filter(|entry| is_name(&entry.ifname))
-        .map(|entry| {
-            let has = |flag: &str| entry.flags.iter().any(|f| f == flag);
-            let link = match entry.operstate.as_str() {
-                "UP" => Some(true),
-                "DOWN" | "LOWERLAYERDOWN" | "NOTPRESENT" => Some(false),
-                _ if has("NO-CARRIER") => Some(false),
-                _ if has("LOWER_UP") => Some(true),
-                _ => None,
-            };
-            let addresses = entry.addr_info.iter().filter_map(|info| {
-                let address: IpAddr = info.local.parse().ok()?;
-                let longest = if address.is_ipv4() { 32.0 } else { 128.0 };
-                let length = info.prefixlen.filter(|l| (0.0..=longest).contains(l)).map(|l| l as u8);
-                Some(HostAddress { address, length })
-            });
-            Interface {
-                up: has("UP"),
-                link,
-                mtu: entry.mtu.filter(|m| (0.0..=65_536.0).contains(m)).map(|m| m as u32),
-                mac: mac(&entry.address),
-                addresses: addresses.collect(),
-                media: Some(entry.linkinfo.info_kind).filter(|kind| NO_MEDIUM.contains(&kind.as_str())),
-                name: entry.ifname,
-                ..Interface::default()
-            }
-        })
-        .collect()
+    let links: Vec<Link> = entries(output);
+    links.iter().filter(|link| is_name(&link.ifname)).map(Link::interface).collect()
+}
+
+impl Link {
+    pub fn interface(&self) -> Interface {
+        let has = |flag: &str| self.flags.iter().any(|f| f == flag);
+        let link = match self.operstate.as_str() {
+            "UP" => Some(true),
+            "DOWN" | "LOWERLAYERDOWN" | "NOTPRESENT" => Some(false),
+            _ if has("NO-CARRIER") => Some(false),
+            _ if has("LOWER_UP") => Some(true),
+            _ => None,
+        };
+        let addresses = self.addr_info.iter().filter_map(|info| {
+            let address: IpAddr = info.local.parse().ok()?;
+            let longest = if address.is_ipv4() { 32.0 } else { 128.0 };
+            let length = info.prefixlen.filter(|l| (0.0..=longest).contains(l)).map(|l| l as u8);
+            Some(HostAddress { address, length })
+        });
+        let kind = &self.linkinfo.info_kind;
+        Interface {
+            up: has("UP"),
+            link,
+            mtu: self.mtu.filter(|m| (0.0..=65_536.0).contains(m)).map(|m| m as u32),
+            mac: mac(&self.address),
+            addresses: addresses.collect(),
+            media: NO_MEDIUM.contains(&kind.as_str()).then(|| kind.clone()),
+            name: self.ifname.clone(),
+            ..Interface::default()
+        }
+    }
 }
 
 /// Speed, duplex and link of `ethtool IF`.

@@ -23,6 +23,13 @@ pub use text::cpu_list;
 pub(crate) use text::is_name;
 pub use text::shown;
 
+/// Every kernel that is known here, and some.
+pub(crate) const ALL: &[Kernel] = &[Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd];
+pub(crate) const LINUX: &[Kernel] = &[Kernel::Linux];
+pub(crate) const FREEBSD: &[Kernel] = &[Kernel::FreeBsd];
+pub(crate) const OPENBSD: &[Kernel] = &[Kernel::OpenBsd, Kernel::NetBsd];
+pub(crate) const BSD: &[Kernel] = &[Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd];
+
 /// Counters of an interface: see [`Facts::counters`].
 const COUNTERS: [&str; 4] = ["rx_packets", "rx_missed", "tx_packets", "tx_dropped"];
 /// Bytes of an answer that are looked at.
