@@ -410,12 +410,12 @@ fn the_document_of_the_schema_has_each_column() {
     let rows: Vec<&str> =
         document.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
     use linerate_report::export::{Rows, columns};
-    let all: HashSet<&str> =
+    let all: HashSet<String> =
         [Rows::Trials, Rows::Cells].into_iter().flat_map(columns).map(|(name, _)| name).collect();
     for (name, about) in [Rows::Trials, Rows::Cells].into_iter().flat_map(columns) {
-        assert!(document.contains(&format!("| `{name}` |")) && document.contains(about), "{name}: {about}");
+        assert!(document.contains(&format!("| `{name}` |")) && document.contains(&about), "{name}: {about}");
     }
-    assert!(rows.iter().all(|name| all.contains(name)), "{rows:?}");
+    assert!(rows.iter().all(|name| all.contains(*name)), "{rows:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 pub mod chart;
 pub mod document;
 pub mod export;
+mod figures;
 pub mod format;
 pub mod pages;
 pub mod watch;

@@ -1,9 +1,10 @@
 //! The text format of Prometheus, for the textfile directory of a node exporter.
 
+use crate::figures::{CELL, Of};
 use crate::pages::Records;
 use linerate_measure::calendar;
 use linerate_measure::experiment::Judgement;
-use linerate_measure::record::{Campaign, Row, Stopped, Summary, TrialRecord};
+use linerate_measure::record::{Campaign, Row, Stopped, Summary};
 use std::fmt::Write;
 
 /// The verdict of a campaign as metrics.
@@ -17,10 +18,23 @@ pub struct Metrics {
 /// A metric with its samples: labels, already in the form of the text, and value.
 #[derive(Debug, Clone)]
 struct Family {
-    name: &'static str,
-    help: &'static str,
+    name: String,
+    help: String,
     samples: Vec<(String, f64)>,
 }
+
+/// The figures of cells that are metrics.
+const FIGURES: [&str; 9] = [
+    "trials",
+    "offered",
+    "received",
+    "received_low",
+    "received_high",
+    "loss_ratio",
+    "goodput",
+    "latency_min",
+    "delay_variation",
+];
 
 const JUDGEMENTS: [(&str, Option<Judgement>); 4] = [
     ("met", Some(Judgement::Met)),
@@ -31,7 +45,7 @@ const JUDGEMENTS: [(&str, Option<Judgement>); 4] = [
 
 impl Metrics {
     pub fn of(records: &Records<'_>) -> Self {
-        let Records { campaign, host, summary, trials, .. } = *records;
+        let Records { campaign, host, summary, .. } = *records;
         let lab = campaign.asked.lab.to_string();
         let common = labels([("campaign", &campaign.name), ("lab", &lab)]);
         let mut all = Metrics { common, families: Vec::new() };
@@ -50,52 +64,39 @@ impl Metrics {
         let whole = !matches!(summary.stopped, Stopped::Interrupted | Stopped::Failed);
         let help = "Whether the campaign came to its end.";
         all.add("campaign_complete", help, [(String::new(), f64::from(u8::from(whole)))]);
-        all.cells(summary, trials);
+        all.cells(records);
+        all.percentiles(summary);
         all.searches(campaign, summary);
         all.expectations(summary);
         all
     }
 
-    fn cells(&mut self, summary: &Summary, trials: &[TrialRecord]) {
-        type Figure = fn(&Row) -> Option<f64>;
-        let figures: [(&str, &str, Figure); 7] = [
-            ("trials", "Trials of the cell.", |r| Some(r.trials as f64)),
-            ("offered_frames_per_second", "Median offered load.", |r| measured(r).then_some(r.offered)),
-            ("received_frames_per_second", "Forwarding rate: the median of the valid trials.", |r| {
-                measured(r).then_some(r.received.median)
-            }),
-            ("received_low_frames_per_second", "Lower end of its 95 % interval.", |r| r.received.low),
-            ("received_high_frames_per_second", "Upper end of its 95 % interval.", |r| r.received.high),
-            ("loss_ratio", "Lost frames by sent frames, over all valid trials.", |r| {
-                (r.valid_trials > 0).then_some(r.loss_ratio)
-            }),
-            ("goodput_bits_per_second", "Payload that TCP carried: the median of the valid trials.", |r| {
-                r.tcp.as_ref().map(|tcp| tcp.bits.median)
-            }),
-        ];
-        let named = |row: &Row| labels([("cell", &row.name)]);
-        for (name, help, of) in figures {
-            self.add(name, help, summary.rows.iter().filter_map(|row| Some((named(row), of(row)?))));
+    /// The figures of cells that stand by themselves.
+    fn cells(&mut self, records: &Records<'_>) {
+        let Records { summary, trials, .. } = *records;
+        let cells: Vec<(String, Of<'_>)> =
+            summary.rows.iter().filter_map(|row| Some((named(row), Of::cell(records, row)?))).collect();
+        for figure in CELL.iter().filter(|figure| FIGURES.contains(&figure.name)) {
+            let (name, help) = figure.metric();
+            let values = cells.iter().filter_map(|(cell, of)| Some((cell.clone(), figure.measured(of)?)));
+            self.add(&name, &help, values);
         }
         let invalid =
             |row: &Row| trials.iter().filter(|t| t.slot == row.slot && !t.audit.valid).count() as f64;
         let help = "Trials of the cell that failed their audit, and are in no figure.";
         self.add("invalid_trials", help, summary.rows.iter().map(|row| (named(row), invalid(row))));
-        let latency = |row: &Row, wanted: fn(&str) -> Option<&str>| -> Vec<(String, f64)> {
-            let known =
-                row.latency_ns.iter().filter_map(|(name, ns)| Some((wanted(name)?, *ns as f64 / 1e9)));
-            let of = |percent: &str| match percent {
-                "" => named(row),
-                _ => labels([("cell", row.name.as_str()), ("percentile", percent)]),
-            };
-            known.map(|(percent, seconds)| (of(percent), seconds)).collect()
+    }
+
+    /// Latencies, of as many percentiles as each cell has.
+    fn percentiles(&mut self, summary: &Summary) {
+        let of = |row: &Row| {
+            let all = row.latency_ns.iter().filter_map(|(name, ns)| Some((name.strip_prefix('p')?, ns)));
+            let all = all.filter(|(percent, _)| *percent != "dv");
+            let label = |percent| labels([("cell", row.name.as_str()), ("percentile", percent)]);
+            all.map(|(percent, ns)| (label(percent), *ns as f64 / 1e9)).collect::<Vec<_>>()
         };
-        let all = |wanted| summary.rows.iter().flat_map(move |row| latency(row, wanted)).collect::<Vec<_>>();
         let help = "Latency of stamped frames, by percentile.";
-        self.add("latency_seconds", help, all(|name| name.strip_prefix('p').filter(|p| *p != "dv")));
-        self.add("latency_min_seconds", "Least latency.", all(|name| (name == "min").then_some("")));
-        let help = "Delay variation (RFC 5481, PDV): 99.9 % of the frames vary by no more.";
-        self.add("delay_variation_seconds", help, all(|name| (name == "pdv").then_some("")));
+        self.add("latency_seconds", help, summary.rows.iter().flat_map(of));
     }
 
     fn searches(&mut self, campaign: &Campaign, summary: &Summary) {
@@ -121,22 +122,17 @@ impl Metrics {
         self.add("expectations", help, all.filter(|_| !summary.expectations.is_empty()));
     }
 
-    fn add(
-        &mut self,
-        name: &'static str,
-        help: &'static str,
-        samples: impl IntoIterator<Item = (String, f64)>,
-    ) {
+    fn add(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = (String, f64)>) {
         let common = &self.common;
         let all = |own: String| if own.is_empty() { common.clone() } else { format!("{common},{own}") };
         let finite = samples.into_iter().filter(|(_, value)| value.is_finite());
         let samples = finite.map(|(own, value)| (all(own), value)).collect();
-        self.families.push(Family { name, help, samples });
+        self.families.push(Family { name: name.into(), help: help.into(), samples });
     }
 }
 
-fn measured(row: &Row) -> bool {
-    row.received.n > 0
+fn named(row: &Row) -> String {
+    labels([("cell", &row.name)])
 }
 
 /// Labels as the text has them, without braces.
@@ -151,14 +147,15 @@ fn labels<'a, S: AsRef<str> + 'a + ?Sized>(all: impl IntoIterator<Item = (&'a st
 
 /// The metrics of campaigns of different names as one file: the samples of a metric stand together.
 pub fn prometheus(campaigns: &[Metrics]) -> String {
-    let mut names: Vec<(&str, &str)> = Vec::new();
+    let mut names: Vec<[&str; 2]> = Vec::new();
     for family in campaigns.iter().flat_map(|campaign| &campaign.families) {
-        if !family.samples.is_empty() && !names.contains(&(family.name, family.help)) {
-            names.push((family.name, family.help));
+        let name = [family.name.as_str(), &family.help];
+        if !family.samples.is_empty() && !names.contains(&name) {
+            names.push(name);
         }
     }
     let mut text = String::new();
-    for (name, help) in names {
+    for [name, help] in names {
         let _ = writeln!(text, "# HELP linerate_{name} {help}\n# TYPE linerate_{name} gauge");
         let families = campaigns.iter().flat_map(|campaign| &campaign.families);
         for (labels, value) in families.filter(|f| f.name == name).flat_map(|f| &f.samples) {
@@ -166,4 +163,20 @@ pub fn prometheus(campaigns: &[Metrics]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_is_in_the_catalogue_and_in_the_documents() {
+        let document = include_str!("../../../../docs/forms.md");
+        for name in FIGURES {
+            let figure = CELL.iter().find(|figure| figure.name == name).expect(name);
+            let (metric, _) = figure.metric();
+            let short = format!("`{name}_\u{2026}`");
+            assert!(document.contains(&format!("`{metric}`")) || document.contains(&short), "{metric}");
+        }
+    }
 }

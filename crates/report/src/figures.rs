@@ -1,0 +1,423 @@
+//! The catalogue of figures: the name of each, its unit, its place in the records and its meaning stand here alone. Parquet has all
+//! of them, Prometheus some; tests hold the documents against it.
+
+use crate::pages::Records;
+use linerate_measure::calendar;
+use linerate_measure::record::{Campaign, HostFacts, Row, Slot, TrialRecord};
+use serde_json::Value;
+
+/// The unit of a figure, which each form names in its own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Text,
+    /// Yes or no.
+    Flag,
+    /// Milliseconds since 1970.
+    Time,
+    /// A number of things.
+    Count,
+    /// The number of a cell, from 1; records count slots from 0.
+    Cell,
+    Nanoseconds,
+    FramesPerSecond,
+    BitsPerSecond,
+    /// A ratio, or a number whose name says its unit.
+    Plain,
+}
+
+impl Unit {
+    /// The ends of a column's name in archives, of its meaning, and of a metric's name.
+    fn ends(self) -> [&'static str; 3] {
+        match self {
+            Unit::Nanoseconds => ["_ns", ", ns", "_seconds"],
+            Unit::FramesPerSecond => ["_fps", ", frames/s", "_frames_per_second"],
+            Unit::BitsPerSecond => ["_bps", ", bit/s", "_bits_per_second"],
+            _ => [""; 3],
+        }
+    }
+}
+
+/// A figure.
+#[derive(Debug)]
+pub struct Figure {
+    /// Its name, without the unit.
+    pub name: &'static str,
+    pub unit: Unit,
+    /// Its meaning, without the unit.
+    about: &'static str,
+    pub source: Source,
+}
+
+/// Where a figure comes from; there is no value where it is not known, or does not apply.
+#[derive(Debug, Clone, Copy)]
+pub enum Source {
+    /// A place in a row of the summary.
+    Row(&'static str),
+    Found(fn(&Of<'_>) -> Option<Value>),
+}
+
+/// A trial or a cell, with all that it belongs to.
+pub struct Of<'a> {
+    /// Where its campaign is.
+    pub folder: &'a str,
+    pub campaign: &'a Campaign,
+    pub host: &'a HostFacts,
+    pub slot: &'a Slot,
+    pub trial: Option<&'a TrialRecord>,
+    /// The row of a cell, and the row as its record has it.
+    pub cell: Option<(&'a Row, Value)>,
+}
+
+impl<'a> Of<'a> {
+    /// A cell of a campaign.
+    pub fn cell(records: &Records<'a>, row: &'a Row) -> Option<Of<'a>> {
+        let Records { campaign, host, .. } = *records;
+        let (slot, record) = (campaign.slots.get(row.slot)?, serde_json::to_value(row).ok()?);
+        Some(Of { folder: "", campaign, host, slot, trial: None, cell: Some((row, record)) })
+    }
+
+    /// A trial of a campaign.
+    pub fn trial(records: &Records<'a>, trial: &'a TrialRecord) -> Option<Of<'a>> {
+        let Records { campaign, host, .. } = *records;
+        let slot = campaign.slots.get(trial.slot)?;
+        Some(Of { folder: "", campaign, host, slot, trial: Some(trial), cell: None })
+    }
+
+    /// The row of a cell that has a rate.
+    fn measured(&self) -> Option<&'a Row> {
+        self.cell.as_ref().map(|(row, _)| *row).filter(|row| row.received.n > 0)
+    }
+
+    fn latency(&self, quantile: f64) -> Option<Value> {
+        let trial = self.trial?;
+        let shift = trial.clocks.map_or(0, |clocks| clocks.shift_ns);
+        trial.receiver.latency.beyond(shift).quantile(quantile).map(Value::from)
+    }
+}
+
+impl Figure {
+    /// Its name and its meaning in archives.
+    pub fn column(&self) -> (String, String) {
+        let [name, about, _] = self.unit.ends();
+        (format!("{}{name}", self.name), format!("{}{about}", self.about))
+    }
+
+    /// Its name and its meaning among metrics.
+    pub fn metric(&self) -> (String, String) {
+        let (first, rest) = self.about.split_at(1);
+        (format!("{}{}", self.name, self.unit.ends()[2]), format!("{}{rest}.", first.to_uppercase()))
+    }
+
+    pub fn value(&self, of: &Of<'_>) -> Option<Value> {
+        let place = match self.source {
+            Source::Found(found) => return found(of),
+            Source::Row(place) => place,
+        };
+        // Without a rate, a row has zeros.
+        if matches!(self.unit, Unit::FramesPerSecond | Unit::Plain) {
+            of.measured()?;
+        }
+        let value = of.cell.as_ref()?.1.pointer(place).filter(|value| !value.is_null())?;
+        match self.unit {
+            Unit::Cell => Some((value.as_u64()? + 1).into()),
+            _ => Some(value.clone()),
+        }
+    }
+
+    /// Its number in the unit of its metric: times are in seconds.
+    pub fn measured(&self, of: &Of<'_>) -> Option<f64> {
+        let value = self.value(of)?.as_f64()?;
+        Some(if self.unit == Unit::Nanoseconds { value / 1e9 } else { value })
+    }
+}
+
+fn known(text: &str) -> Option<Value> {
+    (!text.is_empty()).then(|| text.into())
+}
+
+fn positive(number: f64) -> Option<Value> {
+    (number > 0.0).then(|| number.into())
+}
+
+fn lost(of: &Of<'_>) -> Option<Value> {
+    of.cell.as_ref().filter(|(row, _)| row.valid_trials > 0).map(|(row, _)| row.loss_ratio.into())
+}
+
+fn machine(of: &Of<'_>) -> Option<Value> {
+    let imported = of.campaign.imported.as_ref().and_then(|origin| origin.machine.as_deref());
+    imported.map(Value::from).or_else(|| known(&of.host.cpu_model))
+}
+
+fn levels(of: &Of<'_>) -> Option<Value> {
+    let labels = of.campaign.planned.as_ref()?.experiment.labels(&of.slot.levels);
+    let object: serde_json::Map<_, _> =
+        labels.map(|(factor, label)| (factor.name.clone(), label.into())).collect();
+    (!object.is_empty()).then(|| Value::Object(object).to_string().into())
+}
+
+fn source(of: &Of<'_>) -> Option<Value> {
+    let file = of.trial?.imported.as_ref().map(|imported| &imported.file);
+    Some(file.or_else(|| Some(&of.slot.imported.as_ref()?.set))?.as_str().into())
+}
+
+use Source::{Found, Row as At};
+use Unit::{BitsPerSecond, Cell, Count, Flag, FramesPerSecond, Nanoseconds, Plain, Text, Time};
+
+const fn figure(name: &'static str, unit: Unit, about: &'static str, source: Source) -> Figure {
+    Figure { name, unit, about, source }
+}
+
+/// What trials and cells have in common.
+pub static COMMON: [Figure; 20] = [
+    figure(
+        "folder",
+        Text,
+        "folder of the campaign below the one that was exported; its path where several were",
+        Found(|of| Some(of.folder.into())),
+    ),
+    figure("campaign", Text, "name of the campaign", Found(|of| Some(of.campaign.name.as_str().into()))),
+    figure(
+        "started",
+        Time,
+        "when the campaign began, UTC",
+        Found(|of| Some((1000 * calendar::seconds(&of.campaign.started)?).into())),
+    ),
+    figure(
+        "lab",
+        Text,
+        "where trials ran: namespaces, hosts, simulated, imported",
+        Found(|of| Some(of.campaign.asked.lab.to_string().into())),
+    ),
+    figure(
+        "machine",
+        Text,
+        "the DUT's machine: as its owner names it, or the model of its CPU",
+        Found(machine),
+    ),
+    figure("kernel", Text, "kernel of the machine that ran linerate", Found(|of| known(&of.host.kernel))),
+    figure(
+        "linerate",
+        Text,
+        "version that wrote the records",
+        Found(|of| Some(of.campaign.linerate.as_str().into())),
+    ),
+    figure(
+        "cell",
+        Count,
+        "number of the cell in its campaign, from 1 as on pages",
+        Found(|of| Some((of.slot.id as u64 + 1).into())),
+    ),
+    figure(
+        "name",
+        Text,
+        "name of the cell, unique in its campaign",
+        Found(|of| Some(of.slot.name.as_str().into())),
+    ),
+    figure(
+        "variant",
+        Text,
+        "variant without levels",
+        Found(|of| known(&of.slot.plan_variant).or(known(&of.slot.variant))),
+    ),
+    figure("levels", Text, "levels of the plan's factors, as a JSON object", Found(levels)),
+    figure("family", Text, "IPv4 or IPv6", Found(|of| known(&of.slot.family))),
+    figure("transport", Text, "UDP, TCP or ICMP echo", Found(|of| known(&of.slot.transport))),
+    figure("frame", Text, "frame length as it was asked for: 64, IMIX", Found(|of| known(&of.slot.frame))),
+    figure(
+        "frame_bytes",
+        Plain,
+        "mean frame length with FCS, bytes",
+        Found(|of| positive(of.slot.average_len_fcs())),
+    ),
+    figure(
+        "direction",
+        Text,
+        "forward, reverse or both: then figures are of both together",
+        Found(|of| Some(of.slot.direction.to_string().into())),
+    ),
+    figure(
+        "flows",
+        Count,
+        "flows",
+        Found(|of| of.slot.flows.or(Some(of.campaign.asked.flows)).filter(|n| *n > 0).map(Value::from)),
+    ),
+    figure(
+        "asked",
+        FramesPerSecond,
+        "load asked for in each direction; none: as much as possible",
+        Found(|of| of.trial.map_or(of.slot.asked_fps, |t| t.asked_fps).map(Value::from)),
+    ),
+    figure(
+        "tester_alone",
+        Flag,
+        "whether there was no DUT",
+        Found(|of| Some(of.slot.is_calibration().into())),
+    ),
+    figure("source", Text, "file of an imported figure", Found(source)),
+];
+
+/// Those of trials.
+pub static TRIAL: [Figure; 19] = [
+    figure(
+        "trial",
+        Count,
+        "number of the trial in its campaign, from 0",
+        Found(|of| Some(of.trial?.trial.into())),
+    ),
+    figure(
+        "block",
+        Count,
+        "block of the trial: trials of one block ran side by side",
+        Found(|of| Some(of.trial?.block.into())),
+    ),
+    figure(
+        "valid",
+        Flag,
+        "whether the audit held: the others are in no result",
+        Found(|of| Some(of.trial?.audit.valid.into())),
+    ),
+    figure(
+        "invalid_because",
+        Text,
+        "the first check that failed",
+        Found(|of| of.trial?.audit.failures().next().map(Value::from)),
+    ),
+    figure(
+        "test",
+        Text,
+        "test of RFC 2544 that it belongs to",
+        Found(|of| serde_json::to_value(of.trial?.benchmark?).ok()),
+    ),
+    figure(
+        "began",
+        Nanoseconds,
+        "beginning, since the campaign's first trial",
+        Found(|of| Some(of.trial?.began_ns.into())),
+    ),
+    figure(
+        "took",
+        Nanoseconds,
+        "how long it took with set-up and drain",
+        Found(|of| Some(of.trial?.took_ns).filter(|ns| *ns > 0).map(Value::from)),
+    ),
+    figure(
+        "load",
+        Nanoseconds,
+        "how long the load lasted",
+        Found(|of| Some(of.trial?.timing.load_ns().into())),
+    ),
+    figure(
+        "offered",
+        FramesPerSecond,
+        "offered load as measured",
+        Found(|of| Some(of.trial?.rates?.offered.into())),
+    ),
+    figure(
+        "received",
+        FramesPerSecond,
+        "forwarding rate as measured",
+        Found(|of| Some(of.trial?.rates?.received.into())),
+    ),
+    figure("loss_ratio", Plain, "lost frames by sent frames", Found(|of| Some(of.trial?.loss_ratio.into()))),
+    figure("sent_frames", Count, "frames sent", Found(|of| Some(of.trial?.generator.frames.into()))),
+    figure(
+        "received_frames",
+        Count,
+        "frames received at least once",
+        Found(|of| Some(of.trial?.receiver.unique().into())),
+    ),
+    figure(
+        "duplicate_frames",
+        Count,
+        "frames received once more",
+        Found(|of| Some(of.trial?.receiver.duplicates().into())),
+    ),
+    figure(
+        "reordered_frames",
+        Count,
+        "frames received out of order",
+        Found(|of| Some(of.trial?.receiver.reordered().into())),
+    ),
+    figure("latency_min", Nanoseconds, "least latency of stamped frames", Found(|of| of.latency(0.0))),
+    figure("latency_p50", Nanoseconds, "median latency", Found(|of| of.latency(0.5))),
+    figure("latency_p99", Nanoseconds, "99th percentile", Found(|of| of.latency(0.99))),
+    figure("latency_p999", Nanoseconds, "99.9th percentile", Found(|of| of.latency(0.999))),
+];
+
+/// Those of cells.
+pub static CELL: [Figure; 22] = [
+    figure("trials", Count, "trials of the cell", At("/trials")),
+    figure("valid_trials", Count, "trials that are in the figures", At("/valid_trials")),
+    figure("offered", FramesPerSecond, "median offered load", At("/offered")),
+    figure(
+        "received",
+        FramesPerSecond,
+        "forwarding rate: the median of the valid trials",
+        At("/received/median"),
+    ),
+    figure("received_low", FramesPerSecond, "lower end of its 95 % interval", At("/received/low")),
+    figure("received_high", FramesPerSecond, "upper end of its 95 % interval", At("/received/high")),
+    figure("variation", Plain, "standard deviation of the rate by its mean", At("/variation")),
+    figure("loss_ratio", Plain, "lost frames by sent frames, over all valid trials", Found(lost)),
+    figure("dropped_ratio", Plain, "frames that the DUT dropped by those that reached it", At("/dropped")),
+    figure(
+        "ns_per_frame",
+        Plain,
+        "time of a frame and CPU, ns",
+        Found(|of| positive(of.measured()?.ns_per_frame)),
+    ),
+    figure("limited_by", Text, "what limited the rate: dut, tester, offered-load, ...", At("/limit")),
+    figure(
+        "tester_ratio",
+        Plain,
+        "rate by that of the tester alone, paired by block",
+        At("/ceiling/ratio/median"),
+    ),
+    figure("baseline_cell", Cell, "number of the cell that it is compared with", At("/baseline/than")),
+    figure("baseline_ratio", Plain, "rate by that cell's, paired by block", At("/baseline/ratio/median")),
+    figure("baseline_low", Plain, "lower end of its 95 % interval", At("/baseline/ratio/low")),
+    figure("baseline_high", Plain, "upper end of its 95 % interval", At("/baseline/ratio/high")),
+    figure("latency_min", Nanoseconds, "least latency of stamped frames", At("/latency_ns/min")),
+    figure("latency_p50", Nanoseconds, "median latency", At("/latency_ns/p50")),
+    figure("latency_p99", Nanoseconds, "99th percentile", At("/latency_ns/p99")),
+    figure("latency_p999", Nanoseconds, "99.9th percentile", At("/latency_ns/p99.9")),
+    figure(
+        "delay_variation",
+        Nanoseconds,
+        "latency beyond the least of the same trial, 99.9th percentile (RFC 5481, PDV)",
+        At("/latency_ns/pdv"),
+    ),
+    figure(
+        "goodput",
+        BitsPerSecond,
+        "payload that TCP carried: the median of the valid trials",
+        At("/tcp/bits/median"),
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_measure::record::Stopped;
+    use linerate_measure::summary::summarise;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_figure_is_there_once_and_its_place_is_documented() {
+        for own in [&TRIAL[..], &CELL[..]] {
+            let names: Vec<&str> = COMMON.iter().chain(own).map(|figure| figure.name).collect();
+            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        }
+        let campaign = Campaign { slots: vec![Slot::default()], ..Campaign::default() };
+        let summary = summarise(&campaign, &[TrialRecord::default()], Stopped::Trials, 0);
+        let row = serde_json::to_value(&summary.rows[0]).unwrap();
+        let document = include_str!("../../../docs/records.md");
+        let (_, rows) = document.split_once("A **row**:").unwrap();
+        for figure in CELL.iter() {
+            let At(place) = figure.source else { continue };
+            let field = place.split('/').nth(1).unwrap();
+            assert!(row.get(field).is_some(), "{place} is no field of a row");
+            assert!(rows.contains(&format!("`{field}`")), "docs/records.md does not have {field}");
+        }
+    }
+}
