@@ -1,5 +1,6 @@
 //! Pictures of figures, independent of their format.
 
+use linerate_stats::Estimate;
 use serde::Serialize;
 use std::ops::Range;
 
@@ -72,7 +73,61 @@ pub struct Spot {
     pub trials: Vec<f64>,
 }
 
+impl Spot {
+    /// A figure alone.
+    pub fn at(x: f64, y: f64) -> Spot {
+        Spot { x, y, interval: None, trials: Vec::new() }
+    }
+
+    /// An estimate with the trials behind it, in a unit of so many.
+    pub fn of(x: f64, rate: &Estimate, trials: impl IntoIterator<Item = f64>, scale: f64) -> Spot {
+        Spot {
+            x,
+            y: rate.median / scale,
+            interval: rate.low.zip(rate.high).map(|(low, high)| [low / scale, high / scale]),
+            trials: trials.into_iter().map(|trial| trial / scale).collect(),
+        }
+    }
+}
+
+impl Series {
+    pub fn new(name: impl Into<String>, look: Look, points: impl IntoIterator<Item = Spot>) -> Series {
+        Series { name: name.into(), look, points: points.into_iter().collect() }
+    }
+}
+
+impl Axis {
+    pub fn new(label: impl Into<String>, scale: Scale) -> Axis {
+        Axis { label: label.into(), scale }
+    }
+
+    /// Lengths that are compared.
+    pub fn from_zero(label: impl Into<String>) -> Axis {
+        Axis::new(label, Scale::Linear { from_zero: true })
+    }
+}
+
+/// The least and the greatest of these values; `None` without any.
+pub(crate) fn ends(values: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
+    values
+        .into_iter()
+        .map(|value| [value; 2])
+        .reduce(|[low, high], [value, _]| [low.min(value), high.max(value)])
+}
+
+/// The meaning of most intervals.
+const OF_MEDIANS: &str = "95 % interval of the median";
+
 impl Chart {
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
+        Chart { title: title.into(), x, y, series, interval: None }
+    }
+
+    /// The chart, whose points have intervals of medians.
+    pub fn of_medians(self) -> Chart {
+        Chart { interval: Some(OF_MEDIANS.into()), ..self }
+    }
+
     /// The parts of both axes that have all points; `None` without points.
     pub(crate) fn extents(&self) -> Option<[Extent; 2]> {
         let spots = |spans: bool| {
@@ -164,11 +219,7 @@ impl Extent {
             zero |= *value == 0.0;
             value.is_finite() && (!log || *value > 0.0)
         });
-        let [low, high] =
-            values.into_iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
-        if low > high {
-            return None;
-        }
+        let [low, high] = ends(values)?;
         let range = match scale {
             Scale::Names(names) => return Some(Extent::of_names(names.clone())),
             Scale::Order(_) => low - 0.5..high + 0.5,

@@ -1,6 +1,6 @@
 //! The content of a page as blocks, independent of its format.
 
-use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
+use crate::chart::{Axis, Chart, Look, Scale, Series, Spot, ends};
 use crate::format::{self, Format, Style};
 use serde::Serialize;
 
@@ -94,6 +94,11 @@ pub struct Document {
 }
 
 impl Document {
+    /// A page with a title.
+    pub fn titled(title: impl Into<String>) -> Document {
+        Document { title: Some(title.into()), blocks: Vec::new() }
+    }
+
     /// An empty line before the next block.
     pub fn gap(&mut self) {
         self.blocks.push(Block::Gap);
@@ -185,6 +190,10 @@ impl Document {
     /// Facts that limit how far the figures can be trusted.
     pub fn warnings<S: Into<String>>(&mut self, texts: impl IntoIterator<Item = S>) {
         self.list("Warnings", "! ", texts, Tone::Warning);
+    }
+
+    pub fn chart(&mut self, chart: Chart) {
+        self.blocks.push(Block::Chart(chart));
     }
 
     /// Lines of another program's layout, or of code.
@@ -436,40 +445,33 @@ pub struct Strip {
 impl Strip {
     /// The strip as a picture: points with outliers apart, levels, and a line at each change.
     pub fn chart(&self) -> Chart {
-        let spot = |x: f64, y: f64| Spot { x, y, interval: None, trials: Vec::new() };
         let points = |outlier: bool| {
             let points = self.points.iter().enumerate().filter(move |(_, point)| point.outlier == outlier);
-            points.map(|(at, point)| spot(at as f64, point.value)).collect::<Vec<Spot>>()
+            points.map(|(at, point)| Spot::at(at as f64, point.value)).collect::<Vec<Spot>>()
         };
         let levels = self.levels.iter().filter(|level| level.end > level.start);
-        let levels =
-            levels.flat_map(|level| [level.start, level.end].map(|at| spot(at as f64 - 0.5, level.value)));
-        let values = || self.points.iter().map(|point| point.value);
-        let ends = [f64::min, f64::max].map(|end| values().reduce(end).unwrap_or(0.0));
+        let levels = levels
+            .flat_map(|level| [level.start, level.end].map(|at| Spot::at(at as f64 - 0.5, level.value)));
+        let ends = ends(self.points.iter().map(|point| point.value)).unwrap_or_default();
         let change = |(number, at): (usize, &usize)| {
             let name = self.points.get(*at).map_or("", |point| point.name.as_str());
-            let points = ends.map(|y| spot(*at as f64 - 0.5, y)).into();
-            Series { name: format!("{} at {name}", format::letter(number)), look: Look::Limit, points }
+            let points = ends.map(|y| Spot::at(*at as f64 - 0.5, y));
+            Series::new(format!("{} at {name}", format::letter(number)), Look::Limit, points)
         };
-        let one = |name: &str, look, points| Series { name: name.into(), look, points };
         let mut series = vec![
-            one("point", Look::Marks, points(false)),
-            one("outlier", Look::Marks, points(true)),
-            one("level", Look::Limit, levels.collect()),
+            Series::new("point", Look::Marks, points(false)),
+            Series::new("outlier", Look::Marks, points(true)),
+            Series::new("level", Look::Limit, levels),
         ];
         series.extend(self.changes.iter().enumerate().map(change));
         series.retain(|series| !series.points.is_empty());
         let names = self.points.iter().map(|point| point.name.clone()).collect();
-        Chart {
-            title: match (self.points.first(), self.points.last()) {
-                (Some(first), Some(last)) => format!("{} to {}", first.name, last.name),
-                _ => String::new(),
-            },
-            x: Axis { label: "points in their order".into(), scale: Scale::Order(names) },
-            y: Axis { label: self.figure.clone(), scale: Scale::Linear { from_zero: false } },
-            series,
-            interval: None,
-        }
+        let title = match (self.points.first(), self.points.last()) {
+            (Some(first), Some(last)) => format!("{} to {}", first.name, last.name),
+            _ => String::new(),
+        };
+        let y = Axis::new(self.figure.as_str(), Scale::Linear { from_zero: false });
+        Chart::new(title, Axis::new("points in their order", Scale::Order(names)), y, series)
     }
 }
 

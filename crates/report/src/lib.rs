@@ -7,4 +7,5 @@ pub mod export;
 mod figures;
 pub mod format;
 pub mod pages;
+mod prelude;
 pub mod watch;

@@ -1,8 +1,6 @@
 //! Pages of `linerate bench` and `linerate show`: first the answer, then its figures, then the warnings.
 
 mod advice;
-#[cfg(test)]
-mod agreement;
 mod analysis;
 mod applied;
 mod archive;
@@ -30,7 +28,7 @@ pub mod site;
 mod trials;
 mod tuning;
 
-use crate::document::{Block, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};
 use std::collections::BTreeMap;
 
@@ -75,7 +73,7 @@ pub fn report(records: &Records<'_>) -> Document {
     let Records { campaign, host, summary, trials, .. } = *records;
     let planned = campaign.planned.as_ref();
     let title = planned.map_or(&campaign.name, |planned| &planned.experiment.title);
-    let mut page = Document { title: Some(title.clone()), ..Document::default() };
+    let mut page = Document::titled(title.as_str());
     warn_of_simulation(&mut page, simulated(campaign));
     match (&campaign.imported, &campaign.planned) {
         (Some(origin), _) => imported::page(&mut page, campaign, origin, host, summary, trials),
@@ -89,7 +87,7 @@ pub fn report(records: &Records<'_>) -> Document {
 
 /// Several campaigns on one page: their answers side by side, then each below its title.
 pub fn reports(pages: Vec<(String, Document)>) -> Document {
-    let mut all = Document { title: Some(format!("{} campaigns", pages.len())), ..Document::default() };
+    let mut all = Document::titled(format!("{} campaigns", pages.len()));
     let answer = |page: &Document| {
         let strong = page.flat().into_iter().find_map(|block| match block {
             Block::Text { text, tone: Tone::Strong } => Some(text.clone()),

@@ -2,6 +2,7 @@
 
 use crate::figures::{CELL, Of};
 use crate::pages::Records;
+use crate::pages::numbers::Joined;
 use linerate_measure::calendar;
 use linerate_measure::experiment::Judgement;
 use linerate_measure::record::{Campaign, Row, Stopped, Summary};
@@ -142,7 +143,7 @@ fn labels<'a, S: AsRef<str> + 'a + ?Sized>(all: impl IntoIterator<Item = (&'a st
         plain.replace('\\', "\\\\").replace('"', "\\\"")
     };
     let one = |(name, text): (&str, &S)| format!("{name}=\"{}\"", escaped(text.as_ref()));
-    all.into_iter().map(one).collect::<Vec<_>>().join(",")
+    all.into_iter().map(one).joined(",")
 }
 
 /// The metrics of campaigns of different names as one file: the samples of a metric stand together.

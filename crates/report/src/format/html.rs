@@ -5,6 +5,7 @@ pub(crate) mod svg;
 use super::{Format, Style};
 use crate::chart::{Axis, Chart, Scale};
 use crate::document::{Bars, Block, Cell, Column, Document, Link, Table, Tone};
+use crate::pages::numbers::Joined;
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -249,9 +250,9 @@ fn csv(chart: &Chart) -> String {
         for spot in &series.points {
             let [low, high] =
                 spot.interval.map_or(["".into(), "".into()], |ends| ends.map(|end| end.to_string()));
-            let trials: Vec<String> = spot.trials.iter().map(f64::to_string).collect();
+            let trials = spot.trials.iter().map(f64::to_string).joined(" ");
             let x = quoted(&number(spot.x, &chart.x));
-            text += &format!("{},{x},{},{low},{high},{}\r\n", quoted(&series.name), spot.y, trials.join(" "));
+            text += &format!("{},{x},{},{low},{high},{}\r\n", quoted(&series.name), spot.y, trials);
         }
     }
     text

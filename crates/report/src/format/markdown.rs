@@ -2,6 +2,7 @@
 
 use super::{Format, Style, plots};
 use crate::document::{Block, Cell, Document, Link, Table, Tone};
+use crate::pages::numbers::Joined;
 
 #[derive(Debug)]
 pub struct Markdown;
@@ -35,8 +36,7 @@ impl Format for Markdown {
             })),
             _ => blocks.iter().map(|each| block(each)).collect(),
         });
-        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
-        parts.join("\n")
+        parts.filter(|part| !part.is_empty()).joined("\n")
     }
 }
 
@@ -52,7 +52,7 @@ fn block(block: &Block) -> String {
             lines if lines.is_empty() => String::new(),
             lines => fenced(lines),
         },
-        Block::Links { links } => format!("{}\n", links.iter().map(link).collect::<Vec<_>>().join(" ")),
+        Block::Links { links } => format!("{}\n", links.iter().map(link).joined(" ")),
         Block::Code { .. } | Block::Drawing(_) | Block::Search { .. } | Block::Gap => String::new(),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Format, Style, plots};
 use crate::document::{Block, Cell, Column, Document, Table, Tone};
+use crate::pages::numbers::Joined;
 
 #[derive(Debug)]
 pub struct Text;
@@ -107,8 +108,8 @@ impl Page {
             Block::Strip(strip) => self.plot(plots::strip(strip, self.width)),
             Block::Chart(chart) => self.plot(plots::chart(chart, self.width)),
             Block::Links { links } => {
-                let names: Vec<&str> = links.iter().map(|link| link.text.as_str()).collect();
-                self.item("", &names.join(" "), Tone::Note);
+                let names = links.iter().map(|link| link.text.as_str()).joined(" ");
+                self.item("", &names, Tone::Note);
             }
             Block::Drawing(_) | Block::Search { .. } => {}
             Block::Gap => self.gap(),
@@ -133,8 +134,8 @@ impl Page {
     }
 
     fn verbatim(&mut self, text: &str, tone: Tone) {
-        let parts: Vec<String> = text.split('\t').map(ascii).collect();
-        self.line(&parts.join("\t"), tone);
+        let parts = text.split('\t').map(ascii).joined("\t");
+        self.line(&parts, tone);
     }
 
     fn plot(&mut self, lines: Vec<String>) {

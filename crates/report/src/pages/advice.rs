@@ -1,7 +1,7 @@
 //! Recommendations for a host.
 
 use super::facts::named;
-use crate::document::{Document, Tone};
+use crate::prelude::*;
 use linerate_advise::{Advice, Basis, Item, Runtime, Setting, State};
 
 /// Measured effects of an item that are shown. The JSON has all.
@@ -126,10 +126,10 @@ fn changed(setting: &Setting) -> String {
 }
 
 fn done(item: &Item) -> String {
-    let values: Vec<String> = item
+    let values = item
         .settings
         .iter()
         .map(|setting| format!("{} {}", setting.name, setting.now.as_deref().unwrap_or_default()))
-        .collect();
-    format!("{}: {} ({})", item.id, item.title, values.join(", "))
+        .joined(", ");
+    format!("{}: {} ({})", item.id, item.title, values)
 }

@@ -1,7 +1,6 @@
 //! The page of `linerate stat --full`: verdicts, the figures of each set and comparison, and warnings.
 
-use super::numbers::{count, decimals, grouped, together};
-use crate::document::{Cell, Document, Rows, Table, Tone};
+use crate::prelude::*;
 use linerate_stats::Estimate;
 use linerate_stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
 

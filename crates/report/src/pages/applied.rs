@@ -1,7 +1,6 @@
 //! Changes of a host's settings: before they are made, and after they were taken back.
 
-use super::numbers::counted;
-use crate::document::{Document, Table, Tone};
+use crate::prelude::*;
 use linerate_advise::Item;
 use serde::Serialize;
 

@@ -1,7 +1,6 @@
 //! The page of `linerate import netbenches`: files read, medians that agree, differences, and broken files.
 
-use super::numbers::{bytes, count, grouped, significant};
-use crate::document::{Document, Table, Tone};
+use crate::prelude::*;
 use linerate_import::netbenches::{Archive, FileProblem, Rule, Run, Set};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The page of `linerate import benchlab`: files made, the new place of each setting, settings left out, and next steps.
 
 use super::plan::{diagnostics, plan_line};
-use crate::document::{Document, Tone};
+use crate::prelude::*;
 use linerate_import::benchlab::{Imported, LAB_FILE, Note};
 use linerate_plan::Plan;
 use linerate_plan::lab::{Lab, Role};
@@ -58,7 +58,7 @@ fn lab_line(file: &str, lab: &Lab) -> String {
         let names: Vec<&str> = hosts.map(|host| host.name.as_str()).collect();
         (!names.is_empty()).then(|| format!("{} {}", role.key(), names.join(", ")))
     };
-    format!("{file}: no faults; {}", Role::all().filter_map(host).collect::<Vec<_>>().join("; "))
+    format!("{file}: no faults; {}", Role::all().filter_map(host).joined("; "))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The page of a calculation.
 
-use super::numbers::{grouped, significant};
-use crate::document::{Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_calc::{Amount, Calculation, Quantity, Unit};
 
 /// The answer, the numbers that it comes from, all results, and how they follow.
@@ -10,7 +9,7 @@ pub fn calculation(calculation: &Calculation) -> Document {
     page.answer(&calculation.answer);
     if !calculation.given.is_empty() {
         let given = |q: &Quantity| format!("{} {}", q.name, q.amount);
-        page.fact("given", calculation.given.iter().map(given).collect::<Vec<_>>().join("; "));
+        page.fact("given", calculation.given.iter().map(given).joined("; "));
     }
     let (settings, figures): (Vec<&Quantity>, Vec<&Quantity>) =
         calculation.results.iter().partition(|result| matches!(result.amount, Amount::Text { .. }));

@@ -1,8 +1,7 @@
 //! The page of `linerate compare`: a verdict in words for each comparison, then the figures, ministat's rows, and warnings.
 
-use super::numbers::{counted, percent, rate, rate_unit, share, significant, together};
 use super::results::changes::{change, change_interval};
-use crate::document::{Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
 use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
 

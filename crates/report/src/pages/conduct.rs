@@ -1,7 +1,6 @@
 //! The steps of a Conductor test and the results of its trials: host by host, phase by phase.
 
-use super::numbers::counted;
-use crate::document::{Document, Tone};
+use crate::prelude::*;
 use linerate_hosts::phases::{Phase, Undone};
 use linerate_import::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, phase_name};
 
@@ -11,9 +10,9 @@ const SHOWN: usize = 8;
 /// A test for a person to read. Commands appear as the shell gets them, line by line.
 pub fn conduct(test: &Test, phases: &[Phase]) -> Document {
     let mut page = Document::default();
-    let names: Vec<&str> = phases.iter().map(|phase| phase_name(*phase)).collect();
+    let names = phases.iter().map(|phase| phase_name(*phase)).joined(", ");
     let (trials, workers) = (counted(test.trials as usize, "trial"), counted(test.workers.len(), "worker"));
-    page.answer(format!("{}: {trials}, {workers}, {}", test.name, names.join(", ")));
+    page.answer(format!("{}: {trials}, {workers}, {}", test.name, names));
     for worker in &test.workers {
         page.heading(format!("{} on {} ({})", worker.name, worker.host, worker.file));
         for phase in phases {

@@ -1,7 +1,6 @@
 //! Which requirements of the RFCs a campaign met.
 
-use super::numbers::counted;
-use crate::document::{Document, Tone};
+use crate::prelude::*;
 use linerate_standards::{Compliance, Conformance, Judged, Level, Status};
 
 /// The claims, the rows that stand against them, and all rows with their evidence.
@@ -14,8 +13,8 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
     }
     let of = |status: Status| found.rows.iter().filter(|row| row.status == status).count();
     let statuses = [Status::Met, Status::Deviation, Status::Violated, Status::NotApplicable, Status::NotRun];
-    let counts: Vec<String> = statuses.iter().map(|status| format!("{} {status}", of(*status))).collect();
-    page.note(format!("{}: {}.", counted(found.rows.len(), "row"), counts.join(", ")));
+    let counts = statuses.iter().map(|status| format!("{} {status}", of(*status))).joined(", ");
+    page.note(format!("{}: {}.", counted(found.rows.len(), "row"), counts));
     let level = |row: &Judged| match row.level {
         Level::Must => "M",
         Level::Should => "S",
@@ -47,5 +46,5 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
 /// 32 octets in a line.
 fn wrapped(octets: &str) -> String {
     let octets: Vec<&str> = octets.split(' ').collect();
-    octets.chunks(32).map(|line| line.join(" ")).collect::<Vec<_>>().join("\n")
+    octets.chunks(32).map(|line| line.join(" ")).joined("\n")
 }

@@ -1,6 +1,6 @@
 //! The counters of `linerate send` and `linerate receive`.
 
-use crate::document::{Document, Tone};
+use crate::prelude::*;
 use linerate_measure::counters::{PortCounters, StreamCounters};
 use linerate_stats::histogram::Histogram;
 use linerate_wire::FCS_LEN;
@@ -145,7 +145,7 @@ pub fn received(record: &Received) -> Document {
     if !record.unsigned {
         text += &format!(
             "{}: {} lost (by sequence numbers), {} duplicates, {} reordered, {} too late to judge\n",
-            super::numbers::counted(counters.streams.len(), "stream"),
+            counted(counters.streams.len(), "stream"),
             record.lost_by_sequence,
             record.duplicates,
             record.reordered,
@@ -175,12 +175,12 @@ pub fn received(record: &Received) -> Document {
         text += &format!("  CPU {} queue {}: {} frames\n", queue.cpu, queue.queue, queue.frames);
     }
     if !record.foreign.is_empty() {
-        let kinds: Vec<String> = record.foreign.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
-        text += &format!("Other frames: {}\n", kinds.join(", "));
+        let kinds = record.foreign.iter().map(|(kind, n)| format!("{n} {kind}")).joined(", ");
+        text += &format!("Other frames: {}\n", kinds);
     }
     if let Some(bytes) = &record.sample {
-        let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        text += &format!("  the first of them begins {}\n", hex.join(" "));
+        let hex = bytes.iter().map(|byte| format!("{byte:02x}")).joined(" ");
+        text += &format!("  the first of them begins {}\n", hex);
     }
     page.code(&text, Tone::Plain);
     page

@@ -1,8 +1,7 @@
 //! Where the extra time of a slower variant goes.
 
 use super::kernel::events;
-use super::numbers::{fixed, significant};
-use crate::document::{Cell, Document, Table};
+use crate::prelude::*;
 use linerate_explain::{Difference, Part};
 use linerate_stats::{Estimate, analysis::places};
 

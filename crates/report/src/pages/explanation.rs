@@ -1,7 +1,6 @@
 //! Why slots forward no more frames: findings, the limit, and where the time of a frame goes.
 
-use super::numbers::{counted, listed, rate_with_unit, significant, together};
-use crate::document::{Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
     Campaign, Change, Explanation, Finding, HostFacts, LabKind, Limit, NotExamined, Proof, Row, SlotProfile,
@@ -174,8 +173,8 @@ fn known(strength: Strength) -> &'static str {
 
 /// All that is known of a finding beside its statement.
 fn facts(page: &mut Document, campaign: &Campaign, finding: &Finding, slots: &[usize]) {
-    let names: Vec<&str> = slots.iter().map(|slot| campaign.name_of(*slot)).collect();
-    page.fact("cause", format!("{} ({}), in {}", finding.cause, known(finding.strength), names.join("; ")));
+    let names = slots.iter().map(|slot| campaign.name_of(*slot)).joined("; ");
+    page.fact("cause", format!("{} ({}), in {}", finding.cause, known(finding.strength), names));
     finding.evidence.iter().for_each(|evidence| page.fact("evidence", evidence));
     page.fact("why", &finding.mechanism);
     for change in changes(campaign, finding) {
@@ -296,8 +295,8 @@ fn not_examined(page: &mut Document, explanations: &[Explanation]) {
     for (reason, mut causes) in together(all) {
         causes.sort_unstable();
         causes.dedup();
-        let causes: Vec<&str> = causes.into_iter().map(String::as_str).collect();
-        page.note(format!("Not examined: {}, because {reason}.", causes.join(", ")));
+        let causes = causes.into_iter().map(String::as_str).joined(", ");
+        page.note(format!("Not examined: {}, because {reason}.", causes));
     }
 }
 

@@ -1,7 +1,6 @@
 //! Parts of a host's configuration that matter for forwarding.
 
-use super::numbers::{bytes, counted};
-use crate::document::{Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_hosts::configuration::{Bounded, Card, Configuration};
 
 /// Settings of the next boot that are shown. The JSON has all.
@@ -46,11 +45,7 @@ pub fn facts(name: &str, found: &Configuration) -> Document {
         for (what, words) in lines {
             let words: Vec<String> = words;
             if !words.is_empty() {
-                page.item(
-                    &format!("{} {what}: ", card.name),
-                    super::numbers::some(words, 12, ", "),
-                    Tone::Note,
-                );
+                page.item(&format!("{} {what}: ", card.name), some(words, 12, ", "), Tone::Note);
             }
         }
     }
@@ -137,12 +132,12 @@ fn forwarding(page: &mut Document, found: &Configuration) {
     }
     if let Some(table) = found.connections {
         let part = |name: &str, n: Option<u64>| n.map(|n| format!("{name} {n}"));
-        let words: Vec<String> =
+        let words =
             [part("entries", table.entries), part("at most", table.most), part("buckets", table.buckets)]
                 .into_iter()
                 .flatten()
-                .collect();
-        page.fact("Table", format!("of connections: {}", words.join(", ")));
+                .joined(", ");
+        page.fact("Table", format!("of connections: {}", words));
     }
     let routes: Vec<String> = found.routes.iter().map(|(family, n)| format!("{family} {n}")).collect();
     if !routes.is_empty() {

@@ -1,7 +1,6 @@
 //! Tables of a profile's functions, and of their changes.
 
-use super::numbers::percent;
-use crate::document::{Cell, Document, Table};
+use crate::prelude::*;
 use linerate_profile::{Difference, Function};
 
 /// Callers of a function that are named.
@@ -22,7 +21,7 @@ pub fn functions(functions: &[Function], samples: u64, event: Option<&str>) -> D
         let part = |(name, count): &(String, u64)| {
             format!("{name} {} %", percent(*count as f64 / function.own.max(1) as f64))
         };
-        known.map(part).collect::<Vec<_>>().join(", ")
+        known.map(part).joined(", ")
     };
     let cell = |count: u64| Cell::number(100.0 * share(count), percent(share(count)));
     let rows = Table::of(functions)

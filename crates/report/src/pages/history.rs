@@ -4,10 +4,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::numbers::{counted, fixed, percent, rate_with_unit, significant, some};
 use super::results::changes::{change, change_interval};
-use crate::document::{Block, Cell, Document, Level, Point, Strip, Table, Tone};
+use crate::chart::ends;
+use crate::document::{Level, Point, Strip};
 use crate::format::letter;
+use crate::prelude::*;
 use linerate_measure::history::campaigns::DROPPED;
 use linerate_measure::history::facts::Cause;
 use linerate_measure::history::{Followed, Found, History, Judged};
@@ -140,7 +141,7 @@ fn strip(timeline: &Judged) -> Strip {
         outlier: timeline.outliers.iter().any(|o| o.index == i),
     };
     let levels = timeline.levels.iter().map(|l| Level { start: l.start, end: l.end, value: l.level.median });
-    let (least, greatest) = extremes(timeline);
+    let [least, greatest] = extremes(timeline);
     Strip {
         points: timeline.points.iter().enumerate().map(point).collect(),
         levels: levels.collect(),
@@ -207,7 +208,7 @@ fn at_first(timeline: &Judged, change: &Found) -> String {
     let length = end - change.index;
     if (1..=5).contains(&length) && end < points.len() {
         let values = points[change.index..end].iter().map(|p| level(timeline, p.figure.value));
-        return format!("; for {length} points: {}", values.collect::<Vec<_>>().join(", "));
+        return format!("; for {length} points: {}", values.joined(", "));
     }
     match timeline.outliers.iter().find(|o| o.index == change.index) {
         Some(first) => format!("; at first {} %", signed(first.value / change.from - 1.0)),
@@ -237,14 +238,13 @@ fn told(causes: &[Cause], points: usize) -> Option<String> {
 }
 
 fn range(timeline: &Judged) -> String {
-    let (least, greatest) = extremes(timeline);
+    let [least, greatest] = extremes(timeline);
     format!("{}..{}", level(timeline, least), level(timeline, greatest))
 }
 
 /// The least and the greatest value.
-fn extremes(timeline: &Judged) -> (f64, f64) {
-    let values = || timeline.points.iter().map(|p| p.figure.value);
-    (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max))
+fn extremes(timeline: &Judged) -> [f64; 2] {
+    ends(timeline.points.iter().map(|p| p.figure.value)).unwrap_or_default()
 }
 
 fn unchanged(page: &mut Document, history: &History) {

@@ -1,9 +1,8 @@
 //! The page of an imported campaign: figures of others, as far as they can be checked.
 
-use super::numbers::{count, counted, digits, number, rate_interval, rate_unit, significant, words};
 use super::results::has_rate;
 use super::sets::{Set, Unit, drawn, pictures};
-use crate::document::{Block, Document, Rows, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::record::{
     Campaign, HostFacts, Imported, ImportedSlot, PrintedThroughput, Row, Slot, Summary, TrialRecord,
 };
@@ -33,7 +32,7 @@ pub fn page(
     let title = [topic, origin.label.as_deref().unwrap_or_default()].join(" ");
     let charts = pictures(title.trim(), topic, &sets);
     let (shown, all) = (drawn(&charts), sets.iter().filter(|set| set.counts()).count());
-    page.blocks.extend(charts.into_iter().map(Block::Chart));
+    charts.into_iter().for_each(|chart| page.chart(chart));
     if shown > 0 && shown < all {
         page.note(format!("The picture has room for {shown} of {all} sets: the table has all."));
     }
@@ -178,7 +177,7 @@ fn settings(page: &mut Document, campaign: &Campaign) {
     page.heading("Settings that differ");
     let told = by_setting.iter().map(|((file, name), values)| {
         let values = values.iter().map(|(value, variants)| format!("{value} ({})", variants.join(", ")));
-        format!("{file}: {name}={}", values.collect::<Vec<_>>().join("; "))
+        format!("{file}: {name}={}", values.joined("; "))
     });
     page.items("- ", told, Tone::Plain, (LISTED_SETTINGS, "; campaign.json has them all"));
 }
@@ -186,7 +185,7 @@ fn settings(page: &mut Document, campaign: &Campaign) {
 fn equilibria(origin: &Imported) -> Table {
     let list = |values: &[f64]| match values.len() {
         0 => None,
-        1..=10 => Some(values.iter().map(f64::to_string).collect::<Vec<_>>().join(" ")),
+        1..=10 => Some(values.iter().map(f64::to_string).joined(" ")),
         n => Some(format!("{n} values")),
     };
     Table::of(&origin.equilibria)

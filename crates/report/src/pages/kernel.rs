@@ -1,7 +1,6 @@
 //! A kernel under load: times of frames in its stack, waits for its locks, frames that it drops.
 
-use super::numbers::{count, grouped, number, percent, significant, time};
-use crate::document::{Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::collector::Counters;
 use linerate_measure::record::{StackTimes, Step};
 use linerate_profile::{Distribution, Function, LockEvent, Observed};
@@ -151,7 +150,7 @@ pub(super) fn waiting(
         let part = |(name, ns): &(String, u64)| {
             format!("{name} {} %", percent(*ns as f64 / function.own.max(1) as f64))
         };
-        function.callers.iter().take(CALLERS).map(part).collect::<Vec<_>>().join(", ")
+        function.callers.iter().take(CALLERS).map(part).joined(", ")
     };
     let rows = functions.iter().filter(|f| f.own > 0);
     Table::of(rows)

@@ -1,7 +1,6 @@
 //! The result of `linerate lab check`: whether the lab is fit for a campaign, the problems of each host, and facts about the hosts.
 
-use super::numbers::counted;
-use crate::document::{Document, Rows, Table, Tone};
+use crate::prelude::*;
 use linerate_hosts::preflight::frames::{At, PortTried, Skipped, Tried};
 use linerate_hosts::preflight::{Port, ports, speed, tool};
 use linerate_hosts::systems::Facts;
@@ -146,9 +145,7 @@ fn hosts_table<'c>(check: &LabCheck<'c>) -> Rows<Row<'c>> {
     let of_host = |row: &Row<'c>, text: fn(&Host, &Facts) -> Option<String>| {
         row.0.map_or(String::new(), |(host, facts)| text(host, facts).unwrap_or("?".into()))
     };
-    let roles = |host: &Host, _: &Facts| {
-        Some(host.roles.iter().map(|role| role.key()).collect::<Vec<_>>().join(", "))
-    };
+    let roles = |host: &Host, _: &Facts| Some(host.roles.iter().map(|role| role.key()).joined(", "));
     let system = |_: &Host, facts: &Facts| {
         let system = facts.system.as_ref()?;
         Some(system.product.clone().unwrap_or_else(|| system.system.key().into()))

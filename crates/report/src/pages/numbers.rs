@@ -169,10 +169,30 @@ pub fn together<T: PartialEq, N>(said: impl IntoIterator<Item = (T, N)>) -> Vec<
     groups
 }
 
+/// Each of several once, in the order of first appearance.
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = Vec::new();
+    for one in all {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+    }
+    known
+}
+
+/// Things that are said in a row.
+pub trait Joined: Iterator<Item: ToString> + Sized {
+    fn joined(self, between: &str) -> String {
+        self.map(|one| one.to_string()).collect::<Vec<_>>().join(between)
+    }
+}
+
+impl<I: Iterator<Item: ToString>> Joined for I {}
+
 /// The first of these texts, and how many more there are.
 pub fn some(texts: impl IntoIterator<Item = String>, most: usize, between: &str) -> String {
     let mut texts = texts.into_iter();
-    let first = texts.by_ref().take(most).collect::<Vec<_>>().join(between);
+    let first = texts.by_ref().take(most).joined(between);
     match texts.count() {
         0 => first,
         more => format!("{first} and {more} more"),

@@ -1,10 +1,9 @@
 //! Pages of `linerate plan`: faults with their lines, plans by name, and the steps of a plan: cells, duration, changes of the system, and
 //! expectations.
 
-use super::numbers::{count, counted, grouped, lengths, percent, some, together, words};
 use super::results::terms;
-use crate::document::{Document, Table, Tone};
 use crate::format::ascii;
+use crate::prelude::*;
 use linerate_hosts::rehearsal::Part;
 use linerate_measure::experiment::{Benchmark, CURVE_STEP, Experiment, Interest, Measure, Reboot, Trials};
 use linerate_measure::record::Mode;
@@ -66,9 +65,9 @@ pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
     let mut page = Document::default();
     for (name, plan) in plans {
         let [full, quick] = [false, true].map(|quick| takes(plan, quick).unwrap_or("-".into()));
-        let systems: Vec<&str> = plan.systems.iter().map(|s| s.name()).collect();
+        let systems = plan.systems.iter().map(|s| s.name()).joined(", ");
         let lead = format!("{name:width$}  {full:>11}  {quick:>5}  ");
-        let of = if name.starts_with("lab/") { format!(" ({})", systems.join(", ")) } else { String::new() };
+        let of = if name.starts_with("lab/") { format!(" ({})", systems) } else { String::new() };
         page.item(&lead, format!("{}{of}", plan.title), Tone::Plain);
     }
     page
@@ -125,8 +124,8 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
 /// The estimate in a line, before the campaign.
 pub fn estimate_line(times: &Timetable, tests: &[Estimated]) -> String {
     let name = |test: &Estimated| test.test.map_or("the tester alone", Benchmark::name);
-    let each: Vec<String> = tests.iter().map(|test| format!("{} {}", name(test), span(test.ns))).collect();
-    format!("about {} in all: {}", span(times.set_up_ns + times.needed_ns), each.join(", "))
+    let each = tests.iter().map(|test| format!("{} {}", name(test), span(test.ns))).joined(", ");
+    format!("about {} in all: {}", span(times.set_up_ns + times.needed_ns), each)
 }
 
 /// A warning before a search, or tests, whose budget is too short.
@@ -306,7 +305,7 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     let text = format!("about {total} ({set_up} of set-up, {trials} of trials)");
     page.item("time      ", text, Tone::Strong);
     for (at, block) in blocks.iter().enumerate().take(if searched { 0 } else { 12 }) {
-        let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).collect::<Vec<_>>().join(" ");
+        let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).joined(" ");
         let more = if block.len() > 40 { " ..." } else { "" };
         let name = format!("{} {}", if randomised { "block" } else { "cell" }, at + 1);
         page.item(&format!("{name:10}"), format!("cells {shown}{more}"), Tone::Note);
@@ -327,8 +326,8 @@ fn searched_for(page: &mut Document, trials: &Trials) {
             fact(page, "loads", format!("{most}, and lower ones in steps of {step} % of it"));
         }
         Measure::Rfc2544 => {
-            let titles: Vec<&str> = trials.tests.iter().map(|test| test.title()).collect();
-            fact(page, "tests", titles.join("; "));
+            let titles = trials.tests.iter().map(|test| test.title()).joined("; ");
+            fact(page, "tests", titles);
         }
         Measure::Search => {
             for (wanted, goal) in trials.goals.iter().zip(trials.search_goals(trials.duration_ns)) {
@@ -417,9 +416,8 @@ fn needs(page: &mut Document, campaign: &Campaign) {
         }
     }
     let told = by_need.into_iter().map(|(need, who)| {
-        let who: Vec<&str> =
-            together(who.into_iter().map(|who| (who, ()))).into_iter().map(|w| w.0).collect();
-        format!("{need}: for {}", who.join(", "))
+        let who = together(who.into_iter().map(|who| (who, ()))).into_iter().map(|w| w.0).joined(", ");
+        format!("{need}: for {}", who)
     });
     page.list("What is needed (what lacks it is skipped, with the reason)", "  ", told, Tone::Plain);
 }

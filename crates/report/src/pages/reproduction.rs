@@ -1,9 +1,9 @@
 //! The page of `linerate reproduce`: number of agreements, then each illustration as a picture of the data, printed beside recomputed.
 
-use super::numbers::{rate_unit, together};
 use super::sets::{self, Set};
 use crate::chart::Chart;
-use crate::document::{Bar, Bars, Block, Document, Table, Tone};
+use crate::document::{Bar, Bars};
+use crate::prelude::*;
 use linerate_import::reproduce::{
     BlockFound, Figure, PlotFound, PlotLine, PlotPoint, PlotText, Reproduction, State,
 };
@@ -26,7 +26,7 @@ pub fn reproduction(found: &Reproduction, pictures: bool) -> Document {
         section.heading(format!("Illustration {illustration}: {caption}"));
         if pictures {
             let own = found.plots.iter().filter(|plot| plot.illustration == illustration);
-            section.blocks.extend(own.filter_map(picture).map(Block::Chart));
+            own.filter_map(picture).for_each(|chart| section.chart(chart));
         }
         let mut blocks = found.blocks.iter().filter(|b| b.illustration == illustration).peekable();
         if blocks.peek().is_none() {
@@ -41,7 +41,7 @@ pub fn reproduction(found: &Reproduction, pictures: bool) -> Document {
         section.heading(format!("Illustration {}: {}", plot.illustration, plot.caption));
         match picture(plot) {
             None => section.note("no data: not in this archive"),
-            Some(chart) if pictures => section.blocks.push(Block::Chart(chart)),
+            Some(chart) if pictures => section.chart(chart),
             Some(_) => bars(&mut section, plot),
         }
         sections.push((&plot.illustration, section));

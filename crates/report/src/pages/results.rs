@@ -22,8 +22,7 @@ pub(super) use searches::terms;
 pub(crate) use tables::decisive;
 
 use super::Records;
-use super::numbers::{listed, rate_unit, share, together};
-use crate::document::{Block, Cell, Document, Tone};
+use crate::prelude::*;
 use linerate_hosts::configuration::Configuration;
 use linerate_measure::record::{
     Campaign, HostFacts, LabKind, Mode, Planned, Row, Series, Slot, SlotFacts, Summary, TrialRecord,
@@ -65,7 +64,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl Shown<'_> {
+impl<'a> Shown<'a> {
     /// The name of a cell.
     fn name(&self, cell: usize) -> String {
         self.shortened(self.campaign.name_of(cell))
@@ -93,7 +92,7 @@ impl Shown<'_> {
     /// Disturbances that distort a cell's rate, in a few words; empty: none.
     fn spoils(&self, cell: usize) -> String {
         let warnings = self.summary.warnings.iter().filter(|w| w.slot.is_none_or(|slot| slot == cell));
-        warnings.filter_map(|w| w.spoils.as_deref()).collect::<Vec<_>>().join(", ")
+        warnings.filter_map(|w| w.spoils.as_deref()).joined(", ")
     }
 
     /// [`Shown::spoils`] beside the rate, between these marks.
@@ -107,6 +106,11 @@ impl Shown<'_> {
     /// The figures of a cell.
     fn row(&self, cell: usize) -> Option<&Row> {
         self.summary.rows.iter().find(|r| r.slot == cell)
+    }
+
+    /// The valid trials of a cell.
+    fn valid(&self, cell: usize) -> impl Iterator<Item = &'a TrialRecord> {
+        self.trials.iter().filter(move |trial| trial.slot == cell && trial.audit.valid)
     }
 
     /// The median rate of a cell that has one.
@@ -177,7 +181,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     let experiment = &shown.planned.experiment;
     match (&shown.planned.file, shown.is_whole()) {
         (None, true) if !shown.campaign.variants().is_empty() => {
-            let variants = super::numbers::some(shown.campaign.variants(), MOST_NAMED, ", ");
+            let variants = some(shown.campaign.variants(), MOST_NAMED, ", ");
             page.title = Some(format!("{}: {variants}", experiment.title));
         }
         (None, _) => {}
@@ -310,8 +314,7 @@ fn repeat(page: &mut Document, shown: &Shown<'_>) {
 fn ministat(page: &mut Document, shown: &Shown<'_>) {
     let slots = shown.measured_slots();
     let set = |row: &Row| {
-        let trials = shown.trials.iter().filter(|trial| trial.slot == row.slot && trial.audit.valid);
-        let trials = trials.filter(|trial| slots.iter().any(|slot| slot.id == trial.slot));
+        let trials = shown.valid(row.slot).filter(|trial| slots.iter().any(|slot| slot.id == trial.slot));
         let rates: Vec<f64> = trials.filter_map(|trial| Some(trial.rates?.received.round())).collect();
         (rates.len() >= 3).then(|| Dataset::new(shown.name(row.slot), rates))
     };

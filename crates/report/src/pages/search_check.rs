@@ -1,7 +1,6 @@
 //! This implementation of searches beside reference results.
 
-use super::numbers::counted;
-use crate::document::{Document, Table};
+use crate::prelude::*;
 use linerate_search::reference::Check;
 
 /// Differences, and how much was compared.

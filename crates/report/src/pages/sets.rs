@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::numbers::rate_unit;
-use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
+use crate::chart::{Axis, Chart, Look, Scale, Series, Spot, ends};
+use crate::prelude::*;
 use linerate_measure::history::revision::Revision;
 use linerate_measure::record::{Campaign, Imported, PrintedThroughput, Row, Summary, TrialRecord};
 use linerate_stats::{Estimate, median_interval};
@@ -221,7 +221,7 @@ pub fn together(title: &str, topic: &str, campaigns: &[(String, Vec<&Set>)]) -> 
     // A name without an IP version is mostly one of IPv4; years differ in one word; the last revision stands for all.
     let label_of = |set: &Set| {
         let words = set.variant.split('.').filter(|word| Revision::parse(word).is_none());
-        let name = words.collect::<Vec<_>>().join(".").replace("statefull", "stateful");
+        let name = words.joined(".").replace("statefull", "stateful");
         join([
             if name.is_empty() { "last revision" } else { &name },
             if set.family == "IPv6" { "IPv6" } else { "" },
@@ -254,7 +254,7 @@ pub fn together(title: &str, topic: &str, campaigns: &[(String, Vec<&Set>)]) -> 
 }
 
 fn join<const N: usize>(parts: [&str; N]) -> String {
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    parts.into_iter().filter(|part| !part.is_empty()).joined(" ")
 }
 
 /// Where a set stands on the axis.
@@ -443,15 +443,10 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
     let mut series: Vec<Series> = Vec::new();
     for (name, place, set) in &sets {
         let Some(x) = at(place) else { continue };
-        let spot = Spot {
-            x,
-            y: set.rate.median / scale,
-            interval: set.rate.low.zip(set.rate.high).map(|(low, high)| [low / scale, high / scale]),
-            trials: set.runs.iter().map(|rate| rate / scale).collect(),
-        };
+        let spot = Spot::of(x, &set.rate, set.runs.iter().copied(), scale);
         match series.iter_mut().find(|series| series.name == *name) {
             Some(series) => series.points.push(spot),
-            None => series.push(Series { name: name.clone(), look, points: vec![spot] }),
+            None => series.push(Series::new(name.as_str(), look, [spot])),
         }
     }
     if series.len() > MOST_SERIES {
@@ -470,13 +465,8 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
         series.extend(limits(&series, scale, None));
     }
     let known = series.iter().flat_map(|series| &series.points).any(|spot| spot.interval.is_some());
-    Some(Chart {
-        title: title.into(),
-        x: Axis { label, scale: x_scale },
-        y: Axis { label: of.axis(unit), scale: Scale::Linear { from_zero: true } },
-        series,
-        interval: known.then(|| "95 % interval of the median".into()),
-    })
+    let chart = Chart::new(title, Axis::new(label, x_scale), Axis::from_zero(of.axis(unit)), series);
+    Some(if known { chart.of_medians() } else { chart })
 }
 
 /// The line rate over the frame length, and that of simple IMIX: of a link of so many bit/s where that is known and it carries every
@@ -490,19 +480,14 @@ pub fn limits(series: &[Series], scale: f64, link: Option<f64>) -> Vec<Series> {
     let Some(bits) = speeds.find(|bits| carries(*bits)) else { return Vec::new() };
     let name = format!("{} Gbit/s", bits / 1e9);
     let own = || points().map(|spot| spot.x);
-    let [least, greatest] = [f64::min, f64::max].map(|end| own().reduce(end).unwrap_or(0.0));
+    let [least, greatest] = ends(own()).unwrap_or_default();
     // Between two lengths the line rate is no straight line.
     let between = (1..16).map(|n| least * (greatest / least).powf(f64::from(n) / 16.0).max(1.0));
     let mut lengths: Vec<f64> = own().chain(between.map(f64::round)).collect();
     lengths.sort_by(f64::total_cmp);
     lengths.dedup();
-    let limit = |name: String, rate: &dyn Fn(f64) -> f64| Series {
-        name,
-        look: Look::Limit,
-        points: lengths
-            .iter()
-            .map(|length| Spot { x: *length, y: rate(*length) / scale, interval: None, trials: Vec::new() })
-            .collect(),
+    let limit = |name: String, rate: &dyn Fn(f64) -> f64| {
+        Series::new(name, Look::Limit, lengths.iter().map(|length| Spot::at(*length, rate(*length) / scale)))
     };
     vec![
         limit(format!("line rate, {name}"), &|length| line_rate(bits, length)),

@@ -12,7 +12,7 @@ mod topic;
 mod words;
 
 use super::sets::Set;
-use crate::document::{Block, Document, Link};
+use crate::prelude::*;
 pub use index::index;
 use linerate_import::reproduce::Reproduction;
 use linerate_measure::history::History;
@@ -265,7 +265,7 @@ impl Site {
 
 /// The page of a published document.
 fn document(found: &Reproduction) -> Document {
-    let mut page = Document { title: Some(found.document.clone()), ..Document::default() };
+    let mut page = Document::titled(found.document.as_str());
     page.links(home());
     let mut found = super::reproduction(found, true);
     // The first words are the title.

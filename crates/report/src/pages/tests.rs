@@ -1,5 +1,7 @@
 //! The texts as a person sees them.
 
+mod agreement;
+
 use super::*;
 use crate::format::Style;
 use expect_test::{Expect, expect};

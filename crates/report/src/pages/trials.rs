@@ -1,7 +1,6 @@
 //! The table of all trials, for `linerate show --trials`.
 
-use super::numbers::{count, counted, fixed, rate, rate_unit, share};
-use crate::document::{Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::record::{Campaign, LabKind, TrialRecord};
 use linerate_measure::trial::Rates;
 
@@ -53,7 +52,7 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         let what = if imported { "have no figure" } else { "failed their audit" };
         page.heading(format!("{} of {} {what}", failed.len(), counted(trials.len(), "trial")));
         for trial in failed {
-            let why = trial.audit.failures().collect::<Vec<_>>().join("; ");
+            let why = trial.audit.failures().joined("; ");
             page.item(&format!("{:>5}  ", trial.trial), why, Tone::Warning);
         }
     }

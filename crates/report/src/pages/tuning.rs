@@ -1,7 +1,6 @@
 //! Which changes make a DUT faster.
 
-use super::numbers::counted;
-use crate::document::{Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::tuning::{Change, Interaction, Measured, Stage, Tuned, Verdict};
 use linerate_stats::Estimate;
 use std::cmp::Ordering;

@@ -1,6 +1,6 @@
 //! Charts as SVG, by plotters. Colours are attributes, which the page's style sheet exchanges in the dark.
 
-use crate::chart::{Chart, Extent, Look, Series};
+use crate::chart::{Chart, Extent, Look, Series, ends};
 use crate::pages::numbers::significant;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -281,9 +281,8 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
     for (number, series) in spans.chain(others) {
         let color = COLORS[number % COLORS.len()];
         if series.look == Look::Span {
-            let ends = series.points.iter().map(|spot| spot.x).filter(|x| x.is_finite());
-            let [from, to] = ends.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], x| [l.min(x), h.max(x)]);
-            if from <= to {
+            let places = series.points.iter().map(|spot| spot.x).filter(|x| x.is_finite());
+            if let Some([from, to]) = ends(places) {
                 let corners = [at(from, bounds.start), at(to, bounds.end)];
                 context.draw_series([Rectangle::new(corners, GRID.mix(0.5).filled())])?;
             }

@@ -1,13 +1,11 @@
 //! The answer in a few sentences: the rate of this DUT and its limit, the differences with their sizes, and whether they were
 //! expected.
 
-use super::super::numbers::{
-    counted, digits, in_words, interval, listed, percent, time, together, words as rate_words,
-};
+use super::super::numbers::words as rate_words;
 use super::super::simulated;
 use super::changes::{dropping, sentence};
 use super::{Shown, end_hosts, has_rate};
-use crate::document::{Document, Tone};
+use crate::prelude::*;
 use linerate_measure::experiment::{Factor, Interest, Judgement};
 use linerate_measure::record::{Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot};
 use linerate_stats::Estimate;
@@ -93,7 +91,7 @@ fn named(shown: &Shown<'_>, slot: &Slot, wanted: impl Fn(&(usize, usize), &Facto
         let factor = factors.get(level.0).filter(|f| f.levels.len() > 1 && wanted(level, f))?;
         Some(format!("{} {}", factor.name, factor.levels.get(level.1)?))
     });
-    named.collect::<Vec<_>>().join(" and ")
+    named.joined(" and ")
 }
 
 fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {

@@ -1,7 +1,7 @@
 //! The audit of the trials, and the machine: what someone who was not there needs to believe the figures.
 
 use super::Shown;
-use crate::document::{Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::record::HostFacts;
 use std::collections::BTreeMap;
 
@@ -39,8 +39,8 @@ pub fn audits(page: &mut Document, shown: &Shown<'_>) {
     );
     let failed = shown.trials.iter().filter(|trial| !trial.audit.valid);
     let told = failed.map(|trial| {
-        let why: Vec<String> = trial.audit.failures().collect();
-        format!("trial {}, {}: {}", trial.trial + 1, shown.name(trial.slot), why.join("; "))
+        let why = trial.audit.failures().joined("; ");
+        format!("trial {}, {}: {}", trial.trial + 1, shown.name(trial.slot), why)
     });
     page.items("- ", told, Tone::Plain, (MOST, "; trials.jsonl has them all"));
 }
@@ -51,7 +51,7 @@ pub fn machine(page: &mut Document, host: &HostFacts) {
         return;
     }
     page.folded("The machine", |page| {
-        let memory = super::super::numbers::bytes(host.memory);
+        let memory = bytes(host.memory);
         for (name, text) in [
             ("system", host.os.as_str()),
             ("kernel", &host.kernel),

@@ -1,6 +1,7 @@
 //! The picture of frames by receive queue, or by CPU.
 
-use crate::document::{Bar, Bars, Block, Document};
+use crate::document::{Bar, Bars};
+use crate::prelude::*;
 use linerate_measure::record::{Balance, Campaign, Explanation, Place};
 
 /// Cells that are drawn.
@@ -15,10 +16,7 @@ pub fn balance(page: &mut Document, campaign: &Campaign, explanations: &[Explana
     page.heading("Balance of received frames");
     for explanation in spread.iter().take(DRAWN) {
         let places = &explanation.balance;
-        let (kind, short) = match places[0].place {
-            Place::Queue => ("receive queue", "queue"),
-            Place::Cpu => ("CPU that entered them into its network stack", "CPU"),
-        };
+        let (kind, short) = names(places[0].place);
         page.say(format!("{}, by {kind}:", campaign.name_of(explanation.slot)));
         let percent = |place: &Balance| place.shares.map(|share| 100.0 * share);
         let bar =
@@ -33,6 +31,14 @@ pub fn balance(page: &mut Document, campaign: &Campaign, explanations: &[Explana
         false => "# to the least share of all trials, = to the median, - to the greatest",
     };
     page.note(format!("% of the frames: {shares}.{others}"));
+}
+
+/// What places are, and what stands before their numbers.
+pub fn names(place: Place) -> (&'static str, &'static str) {
+    match place {
+        Place::Queue => ("receive queue", "queue"),
+        Place::Cpu => ("CPU that entered them into its network stack", "CPU"),
+    }
 }
 
 #[cfg(test)]

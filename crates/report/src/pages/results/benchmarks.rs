@@ -1,12 +1,9 @@
 //! Results of RFC 2544's tests: the tables and graphs that the RFCs ask for, and the single figure that they allow.
 
-use super::super::numbers::{
-    count, grouped, number, percent, rate, rate_unit, seconds, share, span, time, words,
-};
 use super::measured::modifiers;
 use super::{Shown, searches};
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
-use crate::document::{Block, Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::experiment::{Benchmark, Experiment};
 use linerate_measure::record::{AtLoad, Benchmarked, Direction, EventClass, Figures, Maximum, Slot, Tested};
 
@@ -69,10 +66,7 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
 
 /// The number of frame lengths of the campaign.
 fn sizes(shown: &Shown<'_>) -> usize {
-    let mut names: Vec<&str> = shown.campaign.slots.iter().map(|slot| slot.frame.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.len()
+    distinct(shown.campaign.slots.iter().map(|slot| slot.frame.as_str())).len()
 }
 
 /// The figure that RFC 2544 allows in place of the graph: rate, frame size, theoretical limit and protocol.
@@ -361,26 +355,18 @@ fn throughput_graph(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>]
         return;
     }
     let (scale, unit) = rate_unit(points.iter().map(|point| point.3).fold(0.0, f64::max));
-    let spot = |x: f64, fps: f64| Spot { x, y: fps / scale, interval: None, trials: Vec::new() };
+    let spot = |x: f64, fps: f64| Spot::at(x, fps / scale);
     let mut limits: Vec<Spot> = points.iter().map(|(_, x, _, limit)| spot(*x, *limit)).collect();
     limits.dedup_by(|a, b| a.x == b.x);
-    let mut names: Vec<&String> = Vec::new();
-    points.iter().for_each(|(name, ..)| {
-        if !names.contains(name) {
-            names.push(name)
-        }
-    });
-    let of = |name: &&String| {
-        let own = points.iter().filter(|(variant, ..)| variant == name);
-        let points = own.map(|(_, x, fps, _)| spot(*x, *fps)).collect();
-        Series { name: shown.shortened(name), look: Look::Line, points }
+    let of = |name: &String| {
+        let own = points.iter().filter(|(variant, ..)| *variant == name);
+        Series::new(shown.shortened(name), Look::Line, own.map(|(_, x, fps, _)| spot(*x, *fps)))
     };
-    let limit = Series { name: reference(medium).into(), look: Look::Limit, points: limits };
-    let series = std::iter::once(limit).chain(names.iter().map(of)).collect();
-    let x = Axis { label: "frame size in bytes, with FCS".into(), scale: Scale::Linear { from_zero: true } };
-    let y = Axis { label: format!("throughput, {unit}"), scale: Scale::Linear { from_zero: true } };
-    let title = Benchmark::Throughput.title().into();
-    page.blocks.push(Block::Chart(Chart { title, x, y, series, interval: None }));
+    let mut series = vec![Series::new(reference(medium), Look::Limit, limits)];
+    series.extend(distinct(points.iter().map(|(name, ..)| *name)).into_iter().map(of));
+    let y = Axis::from_zero(format!("throughput, {unit}"));
+    let x = Axis::from_zero("frame size in bytes, with FCS");
+    page.chart(Chart::new(Benchmark::Throughput.title(), x, y, series));
 }
 
 fn reference(medium: bool) -> &'static str {
@@ -391,17 +377,10 @@ fn reference(medium: bool) -> &'static str {
 fn loss_graph(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], medium: bool) {
     let of = |result: &Result<'_>| {
         let Figures::FrameLoss(loads) = &result.tested.figures else { return None };
-        let spot = |at: &AtLoad| Spot {
-            x: 100.0 * at.share,
-            y: 100.0 * loss(at),
-            interval: None,
-            trials: Vec::new(),
-        };
-        let points = loads.iter().rev().map(spot).collect();
-        Some(Series { name: shown.name(result.slot.id), look: Look::Line, points })
+        let points = loads.iter().rev().map(|at| Spot::at(100.0 * at.share, 100.0 * loss(at)));
+        Some(Series::new(shown.name(result.slot.id), Look::Line, points))
     };
-    let x = Axis { label: format!("offered load, % of the {}", reference(medium)), scale: Scale::Percent };
-    let y = Axis { label: "frame loss, %".into(), scale: Scale::Percent };
-    let (title, series) = (Benchmark::FrameLoss.title().into(), found.iter().filter_map(of).collect());
-    page.blocks.push(Block::Chart(Chart { title, x, y, series, interval: None }));
+    let x = Axis::new(format!("offered load, % of the {}", reference(medium)), Scale::Percent);
+    let y = Axis::new("frame loss, %", Scale::Percent);
+    page.chart(Chart::new(Benchmark::FrameLoss.title(), x, y, found.iter().filter_map(of).collect()));
 }

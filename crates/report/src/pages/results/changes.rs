@@ -1,7 +1,6 @@
 //! Ratios as changes in percent, with as many digits as their intervals deserve.
 
-use super::super::numbers::{counted, percent};
-use crate::document::Cell;
+use crate::prelude::*;
 use linerate_measure::record::{Mode, Row};
 use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, places, ratio_claim};

@@ -1,9 +1,8 @@
 //! TCP between end hosts: throughput and latency, in the vocabulary of RFC 6349.
 
-use super::super::numbers::{counted, digits, interval, number, percent, share, significant, span, time};
 use super::Shown;
 use super::figures::limit;
-use crate::document::{Cell, Document, Table};
+use crate::prelude::*;
 use linerate_measure::record::{Goodput, Limit, PathOf, Row, Slot};
 
 /// Cells with a path and a valid trial.

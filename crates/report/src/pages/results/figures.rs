@@ -1,8 +1,7 @@
 //! The figures of the cells: load, cost and bandwidth, shares of line rate, latency, losses by place, and rules that met frames.
 
-use super::super::numbers::{digits, grouped, number, percent, rate, rate_interval, share, span};
 use super::{Shown, has_rate, pictures};
-use crate::document::{Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::record::{DirectionRow, Limit, Mode, Row};
 use linerate_stats::Estimate;
 use linerate_wire::units::LINK_SPEEDS;

@@ -1,7 +1,7 @@
 //! The lab as a drawing: hosts in the order of the frames' way, their links, and the CPUs of each role.
 
-use super::super::numbers::{some, time, words};
 use crate::document::Drawing;
+use crate::prelude::*;
 use linerate_measure::record::{Campaign, Direction, HostFacts, LabKind, Mode, Slot};
 use linerate_plan::settings::cpu_list;
 use maud::html;

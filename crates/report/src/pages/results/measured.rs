@@ -1,8 +1,7 @@
 //! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
-use super::super::numbers::{bytes, counted, grouped, listed, seconds, some, together};
 use super::{Shown, lab};
-use crate::document::{Block, Document, Tone};
+use crate::prelude::*;
 use linerate_measure::record::{Direction, HostFacts, Mode, Slot, States, Summary};
 use linerate_plan::settings::cpu_list;
 use linerate_wire::{Extensions, Selection, SourceMacs};
@@ -159,7 +158,7 @@ pub fn modifiers(slot: &Slot) -> String {
             .then(|| format!("1 broadcast frame in {}, counted apart", traffic.broadcast_every)),
         (traffic.burst > 0).then(|| format!("bursts of {}", traffic.burst)),
     ];
-    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    all.into_iter().flatten().joined(", ")
 }
 
 /// Each of several once.

@@ -1,12 +1,11 @@
 //! The pictures of a campaign: every cell with its trials, and rates over factors.
 
-use super::Shown;
-use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
-use crate::document::{Block, Document};
-use crate::pages::numbers::{counted, words};
+use super::{Shown, balance};
+use crate::chart::{Axis, Chart, Look, Scale, Series, Spot, ends};
 use crate::pages::sets::limits;
+use crate::prelude::*;
 use linerate_explain::frames_by_place;
-use linerate_measure::record::{LabKind, Place, Searched, SearchedLoad, Slot, TrialRecord};
+use linerate_measure::record::{LabKind, Searched, SearchedLoad, Slot, TrialRecord};
 use linerate_measure::trial::{Sample, Shape};
 use linerate_stats::histogram::Histogram;
 use std::collections::BTreeMap;
@@ -41,7 +40,7 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
         return;
     }
     if let Some((names, series)) = grouped(shown) {
-        let x = Axis { label: "variant".into(), scale: Scale::Names(names) };
+        let x = Axis::new("variant", Scale::Names(names));
         return draw(page, "Forwarding rate of each variant", x, shown, series);
     }
     let measured = |slot: &&Slot| shown.row(slot.id).is_some_and(|row| row.received.n > 0);
@@ -56,16 +55,16 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
     let points: Vec<Spot> = numbered().filter_map(|(at, slot)| spot(shown, at, slot.id)).collect();
     let alone = numbered().filter_map(|(at, slot)| {
         let spot = spot(shown, at, slot.ceiling?)?;
-        Some(Spot { interval: None, trials: Vec::new(), ..spot })
+        Some(Spot::at(at, spot.y))
     });
     // Where it is near, it may have been the limit; where it is far, it leaves no room for the others.
     let most = points.iter().map(|spot| spot.y).fold(0.0, f64::max);
     let alone: Vec<Spot> = alone.filter(|spot| spot.y < NEAR * most).collect();
-    let mut series = vec![Series { name: "cell".into(), look: Look::Marks, points }];
+    let mut series = vec![Series::new("cell", Look::Marks, points)];
     if !alone.is_empty() {
-        series.push(Series { name: "tester without a DUT".into(), look: Look::Marks, points: alone });
+        series.push(Series::new("tester without a DUT", Look::Marks, alone));
     }
-    let x = Axis { label: "cell".into(), scale: Scale::Names(names) };
+    let x = Axis::new("cell", Scale::Names(names));
     draw(page, "Forwarding rate of each cell", x, shown, series);
 }
 
@@ -78,7 +77,7 @@ fn grouped(shown: &Shown<'_>) -> Option<(Vec<String>, Vec<Series>)> {
             let level = factor.levels.get(*level)?;
             Some(if factor.of_frames() { level.clone() } else { format!("{} {level}", factor.name) })
         };
-        slot.levels.iter().filter_map(level).collect::<Vec<_>>().join(", ")
+        slot.levels.iter().filter_map(level).joined(", ")
     };
     let (mut names, mut series): (Vec<String>, Vec<Series>) = (Vec::new(), Vec::new());
     for slot in shown.campaign.slots.iter().filter(|slot| !slot.is_calibration()) {
@@ -90,7 +89,7 @@ fn grouped(shown: &Shown<'_>) -> Option<(Vec<String>, Vec<Series>)> {
         let name = others(slot);
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(spot),
-            None => series.push(Series { name, look: Look::Bars, points: vec![spot] }),
+            None => series.push(Series::new(name, Look::Bars, [spot])),
         }
     }
     let fits = names.len() > 1
@@ -110,8 +109,7 @@ pub fn losses(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
         interval: None,
         trials: losses_at(shown, search.slot, load.load),
     };
-    let series =
-        Series { name: "median".into(), look: Look::Line, points: search.loads.iter().map(load).collect() };
+    let series = Series::new("median", Look::Line, search.loads.iter().map(load));
     let highest = words(search.limits.max, 4);
     // RFC 2544, section 26.3: both axes of a loss curve go from 0 to 100 %.
     let curve = search.goals.is_empty();
@@ -120,17 +118,15 @@ pub fn losses(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
     } else {
         (Scale::Log, Scale::Linear { from_zero: true })
     };
-    let x = Axis { label: format!("offered load, % of {highest} frames/s"), scale: over };
-    let y = Axis { label: "loss, %".into(), scale: loss };
+    let x = Axis::new(format!("offered load, % of {highest} frames/s"), over);
     let title = format!("Loss over offered load: {}", shown.name(search.slot));
-    page.blocks.push(Block::Chart(Chart { title, x, y, series: vec![series], interval: None }));
+    page.chart(Chart::new(title, x, Axis::new("loss, %", loss), vec![series]));
 }
 
 /// Loss in per cent of the trials of a cell at a load.
 fn losses_at(shown: &Shown<'_>, cell: usize, load: f64) -> Vec<f64> {
-    let there =
-        |trial: &&TrialRecord| trial.slot == cell && trial.audit.valid && trial.asked_fps == Some(load);
-    shown.trials.iter().filter(there).map(|trial| 100.0 * trial.loss_ratio).collect()
+    let there = shown.valid(cell).filter(|trial| trial.asked_fps == Some(load));
+    there.map(|trial| 100.0 * trial.loss_ratio).collect()
 }
 
 /// The rate of every trial in the order of time. The tester's own, without a DUT, is so high that it leaves no room for others.
@@ -138,10 +134,8 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
     let (scale, unit) = shown.unit();
     let of = |slot: &Slot, valid: bool| -> Vec<Spot> {
         let here = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid == valid);
-        let spot = |trial: &TrialRecord| {
-            let (x, y) = (trial.began_ns as f64 / 1e9, trial.rates?.received / scale);
-            Some(Spot { x, y, interval: None, trials: Vec::new() })
-        };
+        let spot =
+            |trial: &TrialRecord| Some(Spot::at(trial.began_ns as f64 / 1e9, trial.rates?.received / scale));
         here.filter_map(spot).collect()
     };
     let slots = shown.measured_slots();
@@ -153,17 +147,12 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
     if !invalid.is_empty() {
         all.push(("audit failed, in no result".into(), invalid));
     }
-    let series = |(name, points)| Series { name, look: Look::Marks, points };
-    let chart = Chart {
-        title: "The trials in the order of time".into(),
-        x: Axis { label: "time since the first trial, s".into(), scale: Scale::Linear { from_zero: true } },
-        y: Axis { label: format!("received, {unit}"), scale: Scale::Linear { from_zero: true } },
-        series: all.into_iter().map(series).collect(),
-        interval: None,
-    };
-    if chart.series.iter().any(|series| series.points.len() > 1) {
+    if all.iter().any(|(_, points)| points.len() > 1) {
+        let x = Axis::from_zero("time since the first trial, s");
+        let y = Axis::from_zero(format!("received, {unit}"));
+        let series = all.into_iter().map(|(name, points)| Series::new(name, Look::Marks, points));
         page.heading("Drift");
-        page.blocks.push(Block::Chart(chart));
+        page.chart(Chart::new("The trials in the order of time", x, y, series.collect()));
         left_out(page, cells, MOST_SERIES);
     }
 }
@@ -179,8 +168,7 @@ pub fn left_out(page: &mut Document, all: usize, most: usize) {
 pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
     let of = |slot: &Slot| {
         let mut all = Histogram::default();
-        let valid = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid);
-        valid.for_each(|trial| all.merge(&trial.receiver.latency));
+        shown.valid(slot.id).for_each(|trial| all.merge(&trial.receiver.latency));
         (all.count() > 0).then(|| (shown.name(slot.id), all))
     };
     let mut all: Vec<(String, Histogram)> = shown.measured_slots().into_iter().filter_map(of).collect();
@@ -190,11 +178,8 @@ pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
         return;
     }
     let lines = |points: &dyn Fn(&Histogram) -> Vec<[f64; 2]>| -> Vec<Series> {
-        let spot = |[x, y]: [f64; 2]| Spot { x, y, interval: None, trials: Vec::new() };
-        let line = |(name, of): &(String, Histogram)| Series {
-            name: name.clone(),
-            look: Look::Line,
-            points: points(of).into_iter().map(spot).collect(),
+        let line = |(name, of): &(String, Histogram)| {
+            Series::new(name.as_str(), Look::Line, points(of).into_iter().map(|[x, y]| Spot::at(x, y)))
         };
         all.iter().map(line).collect()
     };
@@ -208,29 +193,26 @@ pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
         let some = SLOWEST.iter().filter(|one| of.count() as f64 >= **one);
         some.filter_map(|one| Some([*one, of.quantile(1.0 - 1.0 / one)? as f64 / 1e3])).collect()
     };
-    let latency = || Axis { label: "latency, us".into(), scale: Scale::Log };
-    page.blocks.push(Block::Chart(Chart {
-        title: "Latency: the share of stamped frames in each range from one power of two to the next".into(),
-        x: latency(),
-        y: Axis { label: "frames, %".into(), scale: Scale::Linear { from_zero: true } },
-        series: lines(&shares),
-        interval: None,
-    }));
-    page.blocks.push(Block::Chart(Chart {
-        title: "Latency percentiles: one frame in 2 (p50), 10 (p90), 100 (p99) and so on took longer".into(),
-        x: Axis { label: "one frame in so many".into(), scale: Scale::Log },
-        y: latency(),
-        series: lines(&slowest),
-        interval: None,
-    }));
+    let latency = || Axis::new("latency, us", Scale::Log);
+    page.chart(Chart::new(
+        "Latency: the share of stamped frames in each range from one power of two to the next",
+        latency(),
+        Axis::from_zero("frames, %"),
+        lines(&shares),
+    ));
+    page.chart(Chart::new(
+        "Latency percentiles: one frame in 2 (p50), 10 (p90), 100 (p99) and so on took longer",
+        Axis::new("one frame in so many", Scale::Log),
+        latency(),
+        lines(&slowest),
+    ));
     left_out(page, cells, MOST_SERIES);
 }
 
 /// Rates inside the trials, from sample to sample.
 pub fn loads(page: &mut Document, shown: &Shown<'_>) {
     let of = |slot: &Slot| -> Vec<&TrialRecord> {
-        let valid = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid);
-        let steady = valid.filter(|trial| trial.samples.len() >= FEWEST_SAMPLES);
+        let steady = shown.valid(slot.id).filter(|trial| trial.samples.len() >= FEWEST_SAMPLES);
         // Trials at another load, or of another length, are others.
         let mut all: Vec<&TrialRecord> = steady.collect();
         let last = all.last().map(|last| (last.asked_fps, last.timing, last.shape));
@@ -245,7 +227,7 @@ pub fn loads(page: &mut Document, shown: &Shown<'_>) {
     }
     page.heading("Inside the trials");
     for (slot, trials) in all.iter().take(MOST_LOADS) {
-        page.blocks.push(Block::Chart(inside(shown, slot, trials)));
+        page.chart(inside(shown, slot, trials));
     }
     let any = |of: fn(&TrialRecord) -> bool| all.iter().flat_map(|(_, trials)| trials).any(|trial| of(trial));
     let warm_up = match any(|trial| trial.timing.warm_up_ns > 0) {
@@ -292,12 +274,12 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
     let received = line(&grown(|sample| sample.received), true);
     let lost = |(sent, received): (&Spot, &Spot)| {
         let lost = sent.y - received.y;
-        (lost > LOSS_SHOWN * sent.y).then(|| Spot { x: sent.x, y: lost, interval: None, trials: Vec::new() })
+        (lost > LOSS_SHOWN * sent.y).then(|| Spot::at(sent.x, lost))
     };
     // In the warm-up, frames fill queues.
     let window = |(sent, _): &(&Spot, &Spot)| 1e9 * sent.x > trials[0].timing.warm_up_ns as f64;
     let lost: Vec<Spot> = sent.iter().zip(&received).filter(window).filter_map(lost).collect();
-    let at = |x: f64| Spot { x, y: 0.0, interval: None, trials: Vec::new() };
+    let at = |x: f64| Spot::at(x, 0.0);
     let seconds = |ns: u64| ns as f64 / 1e9;
     let timing = trials[0].timing;
     let warm_up = match timing.warm_up_ns {
@@ -305,10 +287,10 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
         ns => vec![at(0.0), at(seconds(ns))],
     };
     let mut series = vec![
-        Series { name: "received".into(), look: Look::Line, points: received },
-        Series { name: "lost".into(), look: Look::Marks, points: lost },
-        Series { name: "sent".into(), look: Look::Limit, points: sent },
-        Series { name: "warm-up, in no figure".into(), look: Look::Span, points: warm_up },
+        Series::new("received", Look::Line, received),
+        Series::new("lost", Look::Marks, lost),
+        Series::new("sent", Look::Limit, sent),
+        Series::new("warm-up, in no figure", Look::Span, warm_up),
     ];
     series.retain(|series| !series.points.is_empty());
     let event = match trials[0].shape {
@@ -317,17 +299,12 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
         Shape::Constant | Shape::Burst { .. } => None,
     };
     if let Some((name, after_ns)) = event {
-        let points =
-            vec![at(seconds(timing.warm_up_ns + after_ns)), at(seconds(timing.warm_up_ns + timing.run_ns))];
-        series.push(Series { name: format!("from this time on: {name}"), look: Look::Span, points });
+        let span = [after_ns, timing.run_ns].map(|ns| at(seconds(timing.warm_up_ns + ns)));
+        series.push(Series::new(format!("from this time on: {name}"), Look::Span, span));
     }
-    Chart {
-        title: format!("Inside the trials: {}, {}", shown.name(slot.id), counted(trials.len(), "trial")),
-        x: Axis { label: "time since the load began, s".into(), scale: Scale::Linear { from_zero: true } },
-        y: Axis { label: format!("frames, {unit}"), scale: Scale::Linear { from_zero: true } },
-        series,
-        interval: None,
-    }
+    let title = format!("Inside the trials: {}, {}", shown.name(slot.id), counted(trials.len(), "trial"));
+    let x = Axis::from_zero("time since the load began, s");
+    Chart::new(title, x, Axis::from_zero(format!("frames, {unit}")), series)
 }
 
 /// A map of frames by receive queue, or by CPU, over the trials of each cell whose frames come to several.
@@ -335,9 +312,8 @@ pub fn queues(page: &mut Document, shown: &Shown<'_>) {
     let spread = shown.summary.explanations.iter().filter(|explained| explained.balance.len() > 1);
     for explained in spread.take(MOST_MAPS) {
         let kind = explained.balance[0].place;
-        let of_cell = shown.trials.iter().filter(|trial| trial.slot == explained.slot && trial.audit.valid);
-        let counted: Vec<BTreeMap<u32, u64>> =
-            of_cell.map(|trial| frames_by_place(&trial.dut, kind)).filter(|by| !by.is_empty()).collect();
+        let counted = shown.valid(explained.slot).map(|trial| frames_by_place(&trial.dut, kind));
+        let counted: Vec<BTreeMap<u32, u64>> = counted.filter(|by| !by.is_empty()).collect();
         let each = counted.len().div_ceil(MOST_COLUMNS).max(1);
         let columns: Vec<&[BTreeMap<u32, u64>]> = counted.chunks(each).collect();
         if columns.len() < 2 {
@@ -348,34 +324,19 @@ pub fn queues(page: &mut Document, shown: &Shown<'_>) {
             let own: u64 = column.iter().filter_map(|by| by.get(&number)).sum();
             100.0 * own as f64 / all.max(1) as f64
         };
-        let (what, short) = match kind {
-            Place::Queue => ("receive queue", "queue"),
-            Place::Cpu => ("CPU that entered them into its network stack", "CPU"),
-        };
-        let row = |number: u32| Series {
-            name: format!("{short} {number}"),
-            look: Look::Cells,
-            points: (1u32..)
-                .zip(&columns)
-                .map(|(x, column)| Spot {
-                    x: f64::from(x),
-                    y: share(column, number),
-                    interval: None,
-                    trials: Vec::new(),
-                })
-                .collect(),
+        let (what, short) = balance::names(kind);
+        let row = |number: u32| {
+            let spots =
+                (1u32..).zip(&columns).map(|(x, column)| Spot::at(f64::from(x), share(column, number)));
+            Series::new(format!("{short} {number}"), Look::Cells, spots)
         };
         let x = if each > 1 { format!("groups of {each} trials") } else { "trials".into() };
-        page.blocks.push(Block::Chart(Chart {
-            title: format!("Frames by {what} over time: {}", shown.name(explained.slot)),
-            x: Axis {
-                label: format!("{x} of the cell, in the order of time"),
-                scale: Scale::Linear { from_zero: false },
-            },
-            y: Axis { label: "share of the frames, %".into(), scale: Scale::Linear { from_zero: true } },
-            series: explained.balance.iter().map(|place| row(place.number)).collect(),
-            interval: None,
-        }));
+        page.chart(Chart::new(
+            format!("Frames by {what} over time: {}", shown.name(explained.slot)),
+            Axis::new(format!("{x} of the cell, in the order of time"), Scale::Linear { from_zero: false }),
+            Axis::from_zero("share of the frames, %"),
+            explained.balance.iter().map(|place| row(place.number)).collect(),
+        ));
     }
 }
 
@@ -383,28 +344,20 @@ pub fn queues(page: &mut Document, shown: &Shown<'_>) {
 pub fn cpus(page: &mut Document, shown: &Shown<'_>) {
     let row = |slot: &Slot| {
         let mut busy: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        let valid = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid);
-        valid
-            .flat_map(|trial| &trial.cpus)
-            .for_each(|of| busy.entry(of.cpu).or_default().push(100.0 * of.busy));
-        let spot = |(cpu, shares): (u32, Vec<f64>)| {
-            let y = linerate_stats::median(&shares)?;
-            Some(Spot { x: f64::from(cpu), y, interval: None, trials: Vec::new() })
-        };
-        let points: Vec<Spot> = busy.into_iter().filter_map(spot).collect();
-        (!points.is_empty()).then(|| Series { name: shown.name(slot.id), look: Look::Cells, points })
+        let cpus = shown.valid(slot.id).flat_map(|trial| &trial.cpus);
+        cpus.for_each(|of| busy.entry(of.cpu).or_default().push(100.0 * of.busy));
+        let spot =
+            |(cpu, shares): (u32, Vec<f64>)| Some(Spot::at(f64::from(cpu), linerate_stats::median(&shares)?));
+        let row = Series::new(shown.name(slot.id), Look::Cells, busy.into_iter().filter_map(spot));
+        (!row.points.is_empty()).then_some(row)
     };
     let series: Vec<Series> = shown.campaign.slots.iter().filter_map(row).take(MOST_COLUMNS / 2).collect();
     if !series.is_empty() {
         let of_dut = if shown.campaign.asked.lab == LabKind::Hosts { " of the DUT" } else { "" };
         page.heading("CPUs");
-        page.blocks.push(Block::Chart(Chart {
-            title: format!("How busy each CPU{of_dut} was: medians of the trials of each cell"),
-            x: Axis { label: "CPU".into(), scale: Scale::Linear { from_zero: false } },
-            y: Axis { label: "busy, %".into(), scale: Scale::Percent },
-            series,
-            interval: None,
-        }));
+        let title = format!("How busy each CPU{of_dut} was: medians of the trials of each cell");
+        let x = Axis::new("CPU", Scale::Linear { from_zero: false });
+        page.chart(Chart::new(title, x, Axis::new("busy, %", Scale::Percent), series));
     }
 }
 
@@ -416,8 +369,8 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
         let numbers: Option<Vec<f64>> = of_factor[0].points.iter().map(|point| point.number).collect();
         let scale = match &numbers {
             Some(numbers) => {
-                let above = || numbers.iter().copied().filter(|number| *number > 0.0);
-                let [low, high] = [f64::min, f64::max].map(|end| above().reduce(end).unwrap_or(1.0));
+                let above = numbers.iter().copied().filter(|number| *number > 0.0);
+                let [low, high] = ends(above).unwrap_or([1.0; 2]);
                 let negative = numbers.iter().any(|number| *number < 0.0);
                 if high / low > FAR && !negative { Scale::Log } else { Scale::Linear { from_zero: false } }
             }
@@ -429,7 +382,7 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
             let points = (0u32..)
                 .zip(&series.points)
                 .filter_map(|(at, point)| spot(shown, point.number.unwrap_or(f64::from(at)), point.cell));
-            Series { name: shown.shortened(&series.name), look, points: points.collect() }
+            Series::new(shown.shortened(&series.name), look, points)
         });
         let mut lines: Vec<Series> = lines.collect();
         if lengths {
@@ -440,7 +393,7 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
             None if lengths => "frame size with FCS, B".into(),
             None => factor.name.clone(),
         };
-        draw(page, &format!("Rate over {}", factor.name), Axis { label, scale }, shown, lines);
+        draw(page, &format!("Rate over {}", factor.name), Axis::new(label, scale), shown, lines);
         if lengths && shown.campaign.asked.lab != LabKind::Hosts {
             page.note("The links of this lab are virtual and have no line rate: those of Ethernet are drawn for comparison.");
         }
@@ -456,13 +409,8 @@ fn spot(shown: &Shown<'_>, x: f64, cell: usize) -> Option<Spot> {
         return Some(Spot { x, y: found.conditional? / scale, interval, trials: Vec::new() });
     }
     let rate = shown.row(cell).filter(|row| row.received.n > 0)?.received;
-    let valid = shown.trials.iter().filter(|trial| trial.slot == cell && trial.audit.valid);
-    Some(Spot {
-        x,
-        y: rate.median / scale,
-        interval: rate.low.zip(rate.high).map(|(low, high)| [low / scale, high / scale]),
-        trials: valid.filter_map(|trial| Some(trial.rates?.received / scale)).collect(),
-    })
+    let trials = shown.valid(cell).filter_map(|trial| Some(trial.rates?.received));
+    Some(Spot::of(x, &rate, trials, scale))
 }
 
 fn draw(page: &mut Document, title: &str, x: Axis, shown: &Shown<'_>, series: Vec<Series>) {
@@ -474,7 +422,6 @@ fn draw(page: &mut Document, title: &str, x: Axis, shown: &Shown<'_>, series: Ve
     // Beside limits that are far above, rates are told apart by their ratios.
     let scale =
         if most(true) > FAR_ABOVE * most(false) { Scale::Log } else { Scale::Linear { from_zero: true } };
-    let y = Axis { label: format!("forwarding rate, {unit}"), scale };
-    let interval = Some("95 % interval of the median".into());
-    page.blocks.push(Block::Chart(Chart { title: title.into(), x, y, series, interval }));
+    let y = Axis::new(format!("forwarding rate, {unit}"), scale);
+    page.chart(Chart::new(title, x, y, series).of_medians());
 }

@@ -1,9 +1,9 @@
 //! Where the time of a frame goes: functions of the DUT's kernel, in nanoseconds.
 
 use super::super::difference::takes;
-use super::super::numbers::rate;
 use super::{Shown, pictures};
-use crate::document::{Block, Cell, Document, Drawing, Table};
+use crate::document::Drawing;
+use crate::prelude::*;
 use linerate_measure::record::SlotProfile;
 use linerate_profile::{differential_part, flame_graph_part};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,12 +68,9 @@ pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
     ));
     slowed(page, shown, &all);
     events(page, &shown.summary.profiles);
-    let files: Vec<&str> =
-        all[all.len().saturating_sub(2)..].iter().map(|cell| cell.profile.stacks.as_str()).collect();
-    page.note(format!(
-        "The stacks are in the records: `linerate flame {} > picture.svg` draws them.",
-        files.join(" ")
-    ));
+    let files =
+        all[all.len().saturating_sub(2)..].iter().map(|cell| cell.profile.stacks.as_str()).joined(" ");
+    page.note(format!("The stacks are in the records: `linerate flame {} > picture.svg` draws them.", files));
 }
 
 /// Flame graphs of the cells, and for each cell with a baseline where its samples went instead.
@@ -97,7 +94,7 @@ pub fn flames(page: &mut Document, shown: &Shown<'_>) {
         let all = profile.samples().max(1) as f64;
         let named = functions.iter().take(NAMED);
         let named = named.map(|f| format!("{} {:.1} %", f.name, 100.0 * f.own as f64 / all));
-        let says = format!("Flame graph. Most samples: {}", named.collect::<Vec<_>>().join(", "));
+        let says = format!("Flame graph. Most samples: {}", named.joined(", "));
         draw(format!("Flame graph: {}", shown.name(*slot)), flame_graph_part(profile), says);
     }
     for (slot, after) in drawn() {

@@ -1,8 +1,7 @@
 //! Results of searches: the bounds of each goal, and the loss at each load.
 
-use super::super::numbers::{percent, rate, rate_unit, share, words};
 use super::{Shown, pictures};
-use crate::document::{Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::experiment::{Method, Trials};
 use linerate_measure::record::{Direction, Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
@@ -190,8 +189,8 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
         }
         _ => {
             let spoils = [shown.spoils(search.slot)].into_iter().filter(|why| !why.is_empty());
-            let why: Vec<String> = [why(shown, search, goal)].into_iter().chain(spoils).collect();
-            format!("{who}: no result; {}{}.", why.join("; "), so_far(search, goal))
+            let why = [why(shown, search, goal)].into_iter().chain(spoils).joined("; ");
+            format!("{who}: no result; {}{}.", why, so_far(search, goal))
         }
     }
 }
@@ -285,9 +284,7 @@ pub fn stalls(trials: &Trials, searches: &[Searched]) -> Option<String> {
     if rate == 0.0 {
         return None;
     }
-    let names = |goals: &[&SearchedGoal]| {
-        goals.iter().map(|goal| goal.name.as_str()).collect::<Vec<_>>().join(" and ")
-    };
+    let names = |goals: &[&SearchedGoal]| goals.iter().map(|goal| goal.name.as_str()).joined(" and ");
     let mut text = format!("the tester alone lost frames {rate:.1} times a second at half of its rate.");
     let shorter: Vec<_> =
         search.goals.iter().filter(|goal| goal.goal.final_ns < trials.duration_ns).collect();

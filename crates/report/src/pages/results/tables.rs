@@ -1,15 +1,15 @@
 //! The table of cells, comparisons in the form in which papers print them, sweeps, speed-ups, and expectations.
 
+use crate::prelude::*;
 use linerate_measure::record::{
     Against, Compared, Disagreement, Expected, JudgedPair, Ministat, Point, Row, Series,
 };
 
-use super::super::numbers::{digits, interval, number, rate, rate_interval, share, words as rate_words};
+use super::super::numbers::words as rate_words;
 use super::answer::certainty;
 use super::changes::{change, change_interval, change_with_interval, verdict};
 use super::figures::limit;
 use super::{Shown, has_rate};
-use crate::document::{Cell, Document, Rows, Table, Tone};
 use linerate_measure::experiment::{Factor, Interest, Judgement};
 use linerate_stats::Estimate;
 

@@ -1,9 +1,8 @@
 //! Observations of the DUT's kernel in trials beside the others: dropped frames, times in the stack, waits for locks.
 
 use super::super::kernel::{Stage, WAITS, distribution, drop_of, followed, powers, stages, waiting};
-use super::super::numbers::{count, grouped, rate, share, significant, time, together};
 use super::Shown;
-use crate::document::{Cell, Document, Table, Tone};
+use crate::prelude::*;
 use linerate_measure::record::{Events, SlotProfile, Staged};
 
 /// Functions and drops of a cell that are shown.
@@ -132,11 +131,11 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
     }
     for (slot, events, waits) in little.iter().chain(&much).filter(|(.., waits)| !waits.beside.is_empty()) {
         let ns: u64 = waits.beside.iter().map(|f| f.own).sum();
-        let names: Vec<&str> = waits.beside.iter().take(MOST).map(|f| f.name.as_str()).collect();
+        let names = waits.beside.iter().take(MOST).map(|f| f.name.as_str()).joined(", ");
         page.note(format!(
             "{}: waits that no frame had a part in are not counted: {}, {} ns for each frame.",
             shown.name(*slot),
-            names.join(", "),
+            names,
             significant(each(ns, events), 2)
         ));
     }

@@ -1,9 +1,7 @@
 //! Loads of IPv4 and IPv6 together: the frames of each.
 
-use super::super::numbers::{count, share};
 use super::Shown;
-use crate::document::{Document, Table};
-use linerate_measure::record::TrialRecord;
+use crate::prelude::*;
 
 /// Frames of a cell over its valid trials: sent and received, of IPv4 and of IPv6.
 struct Mixed {
@@ -15,10 +13,8 @@ struct Mixed {
 /// The loss of each IP version; nothing where no load mixes them.
 pub fn versions(page: &mut Document, shown: &Shown<'_>) {
     let mixed = |slot: usize| {
-        let trials: Vec<&TrialRecord> =
-            shown.trials.iter().filter(|trial| trial.slot == slot && trial.audit.valid).collect();
         let mut all = Mixed { slot, sent: [0; 2], received: [0; 2] };
-        for trial in trials {
+        for trial in shown.valid(slot) {
             let (sent, received) = trial.generator.ipv6(&trial.receiver);
             let [frames, unique] = [trial.generator.frames, trial.receiver.unique()];
             let own = [frames.saturating_sub(sent), unique.saturating_sub(received)];

@@ -4,9 +4,8 @@ use super::paged::{MOST_ROWS, Paged, sections};
 use super::times::Times;
 use super::words::{extremes, listed, range, sets_of, shown, some, span, systems, up};
 use super::{Entry, Facet, Site};
-use crate::document::{Document, Link, Table};
-use crate::pages::numbers::{count, counted, number, rate, rate_unit};
 use crate::pages::warn_of_simulation;
+use crate::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Site {

@@ -3,9 +3,8 @@
 use super::facets::facet_table;
 use super::words::{capital, range, span, systems};
 use super::{Facet, INDEX, MOST_LISTED, Site};
-use crate::document::{Block, Document, Link};
-use crate::pages::numbers::{counted, grouped};
 use crate::pages::warn_of_simulation;
+use crate::prelude::*;
 use linerate_import::reproduce::Reproduction;
 
 impl Site {
@@ -13,13 +12,10 @@ impl Site {
     pub(super) fn front(&self, documents: &[(String, &Reproduction)]) -> Document {
         let [.., history, problems] = self.lists.each_ref().map(String::as_str);
         let sizes = self.sizes();
-        let mut page = Document {
-            title: Some(match sizes.machines {
-                0 => format!("Results on {}", counted(sizes.topics, "topic")),
-                n => format!("Forwarding rates of {}", counted(n, "machine")),
-            }),
-            ..Document::default()
-        };
+        let mut page = Document::titled(match sizes.machines {
+            0 => format!("Results on {}", counted(sizes.topics, "topic")),
+            n => format!("Forwarding rates of {}", counted(n, "machine")),
+        });
         warn_of_simulation(&mut page, self.entries.iter().any(|entry| entry.simulated));
         let entries = || self.entries.iter();
         let hosts = match (sizes.machines, sizes.cards) {

@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::words::home;
-use crate::document::{Document, Link, Table};
+use crate::prelude::*;
 
 /// Rows of a page: more stand on further pages.
 pub const MOST_ROWS: usize = 600;
@@ -39,7 +39,7 @@ pub fn write_parts<E>(
     let mut first = Some(first);
     for (at, (_, sections)) in parts.into_iter().enumerate() {
         let part = if all > 1 { format!("{title}, part {} of {all}", at + 1) } else { title.clone() };
-        let mut document = Document { title: Some(part), ..Document::default() };
+        let mut document = Document::titled(part);
         document.links(home());
         if all > 1 {
             let local = |file: &String| file.rsplit('/').next().unwrap_or(file).to_string();

@@ -2,8 +2,7 @@
 
 use super::paged::{Paged, sections};
 use super::{Problem, Site};
-use crate::document::{Document, Table};
-use crate::pages::numbers::counted;
+use crate::prelude::*;
 use std::collections::BTreeMap;
 
 impl Site {

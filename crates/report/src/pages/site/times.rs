@@ -4,9 +4,8 @@ use super::names::Names;
 use super::paged::{Paged, sections};
 use super::words::{home, place_of, up};
 use super::{MOST_LISTED, Site};
-use crate::document::{Document, Link, Table};
 use crate::pages::history;
-use crate::pages::numbers::{counted, grouped};
+use crate::prelude::*;
 use linerate_measure::history::{History, Judged, Key};
 use std::collections::BTreeMap;
 
@@ -100,7 +99,7 @@ pub fn history_page(place: &[&str; 3], timelines: &[&Judged], all: &str) -> Docu
     };
     let timelines: Vec<Judged> = timelines.iter().map(|timeline| bare(timeline)).collect();
     let some = History { long_enough: timelines.len(), timelines, expected_by_chance: 0.0 };
-    let mut page = Document { title: Some(format!("History: {}", place_of(place))), ..Document::default() };
+    let mut page = Document::titled(format!("History: {}", place_of(place)));
     page.links(home().into_iter().chain([Link::new("All time lines", up(all))]).collect());
     page.append(history::history(&some));
     page

@@ -4,11 +4,10 @@ use super::paged::{Paged, sections};
 use super::times::Times;
 use super::words::{range, sets_of, shown, span, up};
 use super::{Entry, Facet, Site};
-use crate::chart::Chart;
-use crate::document::{Block, Cell, Document, Link, Table};
-use crate::pages::numbers::{count, counted, digits, grouped, number, rate_interval, rate_unit, significant};
+use crate::chart::{Chart, ends};
 use crate::pages::sets::{self, Set, Unit};
 use crate::pages::warn_of_simulation;
+use crate::prelude::*;
 use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,8 +158,7 @@ pub fn comparison(rows: &[Compared<'_>]) -> Table {
 }
 
 fn spread(set: &Set, scale: f64) -> Option<Cell> {
-    let [least, greatest] = [f64::min, f64::max].map(|end| set.runs.iter().copied().reduce(end));
-    let (low, high) = (least? / scale, greatest? / scale);
+    let [low, high] = ends(set.runs.iter().copied())?.map(|end| end / scale);
     let text = format!("{}..{}", significant(low, 4), significant(high, 4));
     Some(Cell::Interval { low, high, text })
 }
@@ -264,7 +262,7 @@ fn names_of(entries: &[&Entry]) -> impl Fn(&Entry) -> String {
         let machine = machine.map_or(entry.machine.as_str(), |(cpu, _)| cpu);
         let parts = [machine, &entry.card, &entry.label].into_iter().zip(used);
         let parts = parts.filter(|(part, used)| *used && !part.is_empty()).map(|(part, _)| part);
-        parts.collect::<Vec<_>>().join(", ")
+        parts.joined(", ")
     };
     let tells = |used: &[bool; 3]| {
         entries.iter().map(|entry| name(entry, *used)).collect::<BTreeSet<_>>().len() == entries.len()

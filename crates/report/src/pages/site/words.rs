@@ -1,9 +1,10 @@
 //! Words and figures that several pages say of campaigns.
 
 use super::{Entry, FRONT};
-use crate::document::Link;
-use crate::pages::numbers::{grouped, rate_with_unit, some as some_of};
+use crate::chart::ends;
+use crate::pages::numbers::some as some_of;
 use crate::pages::sets::Unit;
+use crate::prelude::*;
 use linerate_measure::history::revision::Release;
 use std::collections::BTreeSet;
 
@@ -69,9 +70,7 @@ pub fn extremes<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<[f64
         .into_iter()
         .flat_map(|entry| &entry.sets)
         .filter(|set| set.counts() && set.unit == Unit::Frames);
-    let rates = sets.map(|set| set.rate.median).filter(|rate| *rate > 0.0);
-    let [low, high] = rates.fold([f64::INFINITY, 0.0], |[l, h], rate| [l.min(rate), h.max(rate)]);
-    (high > 0.0).then_some([low, high])
+    ends(sets.map(|set| set.rate.median).filter(|rate| *rate > 0.0))
 }
 
 pub fn sets_of(entries: &[&Entry]) -> usize {
@@ -97,6 +96,6 @@ pub fn home() -> Vec<Link> {
 }
 
 pub fn place_of(place: &[&str; 3]) -> String {
-    let known: Vec<&str> = place.iter().copied().filter(|name| !name.is_empty()).collect();
-    shown(&known.join(", ")).to_string()
+    let known = place.iter().copied().filter(|name| !name.is_empty()).joined(", ");
+    shown(&known).to_string()
 }

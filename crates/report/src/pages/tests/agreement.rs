@@ -1,7 +1,6 @@
 //! Sentences agree with their numbers: every figure of a page's sentences is in the record or its summary, to the digits that are printed,
 //! and nothing is called faster, slower, more or less unless the interval in the same sentence excludes that there is no difference.
 
-use super::tests::host;
 use super::*;
 use linerate_explain::explain;
 use linerate_measure::compare::{Rates, compare};
@@ -181,7 +180,7 @@ fn trials(
             let n = all.len();
             let fps = at.map_or(5e6, |at| rates[at]) * (1.0 + noise[n % noise.len()]);
             let passed = if at == Some(2) { fps * (1.0 - dropped) } else { fps };
-            let mut trial = super::tests::trial(n as u64, block, slot.id, fps, passed);
+            let mut trial = super::trial(n as u64, block, slot.id, fps, passed);
             if at.is_some() {
                 trial.losses.iter_mut().for_each(|loss| loss.cause = linerate_measure::audit::Cause::Dropped);
             }
@@ -230,7 +229,7 @@ proptest! {
     ) {
         let rates = if equal { [rates[0]; 3] } else { rates };
         let noise: Vec<f64> = noise.into_iter().map(|n| if quiet { n / 100.0 } else { n }).collect();
-        let campaign = super::results::tests::campaign(PLAN, false);
+        let campaign = results::tests::campaign(PLAN, false);
         let trials = trials(&campaign, blocks, rates, &noise, &valid, dropped);
         let mut found = summarise(&campaign, &trials, Stopped::Trials, 12_900_000);
         let slots: Vec<usize> = campaign.slots.iter().filter(|slot| !slot.is_calibration()).map(|slot| slot.id).collect();
@@ -288,7 +287,7 @@ proptest! {
                     let on = run.iter().zip(&changes).filter(|(on, _)| **on).map(|(_, change)| effects[*change]);
                     let n = trials.len();
                     let fps = 1e6 * on.product::<f64>() * (1.0 + noise[n % noise.len()]);
-                    let mut trial = super::tests::trial(n as u64, block, *slot, fps, fps);
+                    let mut trial = super::trial(n as u64, block, *slot, fps, fps);
                     trial.audit.valid = valid[n % valid.len()];
                     trials.push(trial);
                 }
