@@ -18,6 +18,17 @@ pub enum Tone {
     Warning,
 }
 
+impl Tone {
+    pub fn name(self) -> &'static str {
+        match self {
+            Tone::Plain => "plain",
+            Tone::Strong => "strong",
+            Tone::Note => "note",
+            Tone::Warning => "warning",
+        }
+    }
+}
+
 /// A part of a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "block", rename_all = "snake_case")]

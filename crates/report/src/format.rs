@@ -37,5 +37,24 @@ impl Default for Style {
     }
 }
 
+/// Text without control characters.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Text in lines of so many characters, where its words are no longer.
+pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                *line += &format!(" {word}")
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use super::xml;
 use crate::chart::Chart;
 use crate::document::{Block, Document, Drawing};
 use crate::format::html::{legend, plain, svg};
+use crate::format::lines;
 use maud::{PreEscaped, html};
 
 /// Characters of a line of its texts.
@@ -54,8 +55,8 @@ pub fn picture(of: Picture<'_>, origin: &str) -> Option<String> {
             (drawing.svg.clone(), size(&drawing.svg)?, Vec::new(), says)
         }
     };
-    let title = wrapped(of.title());
-    let notes = wrapped(&format!("{says} {origin}"));
+    let title = lines(&plain(of.title()), CHARACTERS);
+    let notes = lines(&plain(&format!("{says} {origin}")), CHARACTERS);
     let below = LINE * title.len() + height;
     let line = |number: usize| below + LINE * (number + 1) - 4;
     let whole = line(keys.len() + notes.len());
@@ -104,18 +105,4 @@ fn keys(chart: &Chart) -> Vec<(char, String, String)> {
             (mark, color, series.name.clone())
         })
         .collect()
-}
-
-/// A text in lines.
-fn wrapped(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in plain(text).split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + word.chars().count() < CHARACTERS => {
-                *line += &format!(" {word}");
-            }
-            _ => lines.push(word.into()),
-        }
-    }
-    lines
 }

@@ -1,10 +1,10 @@
 //! The text format of Prometheus, for the textfile directory of a node exporter.
 
 use crate::figures::{CELL, Of};
-use crate::pages::Records;
+use crate::format::plain;
 use crate::pages::numbers::Joined;
+use crate::pages::{JUDGEMENTS, Records};
 use linerate_measure::calendar;
-use linerate_measure::experiment::Judgement;
 use linerate_measure::record::{Campaign, Row, Stopped, Summary};
 use std::fmt::Write;
 
@@ -35,13 +35,6 @@ const FIGURES: [&str; 9] = [
     "goodput",
     "latency_min",
     "delay_variation",
-];
-
-const JUDGEMENTS: [(&str, Option<Judgement>); 4] = [
-    ("met", Some(Judgement::Met)),
-    ("missed", Some(Judgement::Missed)),
-    ("undecided", Some(Judgement::Undecided)),
-    ("not-judged", None),
 ];
 
 impl Metrics {
@@ -118,7 +111,8 @@ impl Metrics {
 
     fn expectations(&mut self, summary: &Summary) {
         let count = |judgement| summary.expectations.iter().filter(|e| e.judgement == judgement).count();
-        let all = JUDGEMENTS.iter().map(|(name, j)| (labels([("judgement", name)]), count(*j) as f64));
+        let label = |name: &str| labels([("judgement", &name.replace(' ', "-"))]);
+        let all = JUDGEMENTS.iter().map(|(judgement, name)| (label(name), count(*judgement) as f64));
         let help = "Expectations of the plan, by their judgement.";
         self.add("expectations", help, all.filter(|_| !summary.expectations.is_empty()));
     }
@@ -138,10 +132,7 @@ fn named(row: &Row) -> String {
 
 /// Labels as the text has them, without braces.
 fn labels<'a, S: AsRef<str> + 'a + ?Sized>(all: impl IntoIterator<Item = (&'a str, &'a S)>) -> String {
-    let escaped = |text: &str| {
-        let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
-        plain.replace('\\', "\\\\").replace('"', "\\\"")
-    };
+    let escaped = |text: &str| plain(text).replace('\\', "\\\\").replace('"', "\\\"");
     let one = |(name, text): (&str, &S)| format!("{name}=\"{}\"", escaped(text.as_ref()));
     all.into_iter().map(one).joined(",")
 }

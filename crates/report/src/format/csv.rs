@@ -37,12 +37,7 @@ impl Format for Csv {
 }
 
 fn saying(section: &str, tone: Tone, mark: &str, text: &str) -> String {
-    let tone = match tone {
-        Tone::Plain => "",
-        Tone::Strong => "strong",
-        Tone::Note => "note",
-        Tone::Warning => "warning",
-    };
+    let tone = if tone == Tone::Plain { "" } else { tone.name() };
     let text = match mark.trim() {
         "" | "-" | "!" => text.to_string(),
         name => format!("{} {text}", name),
@@ -122,7 +117,7 @@ fn line(values: &[String]) -> String {
 
 /// A text as one value. A spreadsheet must not take it for a formula.
 fn quoted(text: &str) -> String {
-    let text: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = super::plain(text.trim());
     let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
     match text.contains([',', '"']) || !guard.is_empty() {
         true => format!("\"{guard}{}\"", text.replace('"', "\"\"")),

@@ -5,7 +5,7 @@ pub(crate) mod svg;
 use super::{Format, Style};
 use crate::chart::{Axis, Chart, Scale};
 use crate::document::{Bars, Block, Cell, Column, Document, Link, Table, Tone};
-use crate::pages::numbers::Joined;
+use crate::pages::numbers::{Joined, number};
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -163,16 +163,16 @@ fn block_of(block: &Block) -> Markup {
         // They begin a section.
         Block::Heading { .. } | Block::Part { .. } => html! {},
         Block::Text { text, tone: Tone::Strong } => html! { p.answer { strong { (rich(text)) } } },
-        Block::Text { text, tone } => html! { p class=(class(*tone)) { (rich(text)) } },
+        Block::Text { text, tone } => html! { p class=(tone.name()) { (rich(text)) } },
         Block::Item { mark, text, tone } if is_name(mark) => {
-            html! { dt { (plain(mark.trim())) } dd class=(class(*tone)) { (rich(text)) } }
+            html! { dt { (plain(mark.trim())) } dd class=(tone.name()) { (rich(text)) } }
         }
         // The item belongs to the entry above it.
         Block::Item { mark, text, tone } if mark == "  " => {
-            html! { li.below class=(class(*tone)) { (rich(text)) } }
+            html! { li.below class=(tone.name()) { (rich(text)) } }
         }
-        Block::Item { text, tone, .. } => html! { li class=(class(*tone)) { (rich(text)) } },
-        Block::Code { line, tone } => html! { span class=(class(*tone)) { (verbatim(line)) } "\n" },
+        Block::Item { text, tone, .. } => html! { li class=(tone.name()) { (rich(text)) } },
+        Block::Code { line, tone } => html! { span class=(tone.name()) { (verbatim(line)) } "\n" },
         Block::Table(rows) => table(rows),
         Block::Bars(bars) => table(&drawn(bars)),
         Block::Strip(strip) => picture(&strip.chart()),
@@ -268,15 +268,6 @@ fn data(kind: &str, text: &str) -> String {
     format!("data:{kind};charset=utf-8,{}", text.bytes().map(byte).collect::<String>())
 }
 
-fn class(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Plain => "plain",
-        Tone::Strong => "strong",
-        Tone::Note => "note",
-        Tone::Warning => "warning",
-    }
-}
-
 /// A table can be scrolled by itself where the page is narrow: by touch, or by keys once it has the focus.
 fn table(table: &Table) -> Markup {
     let two = table.columns.iter().any(|column| !column.head[1].is_empty());
@@ -349,8 +340,7 @@ fn link(link: &Link) -> Markup {
 
 /// Bars as a table with their figures.
 fn drawn(bars: &Bars) -> Table {
-    let figure = |value: f64| Cell::number(value, crate::pages::numbers::significant(value, 4));
-    let run = |at: usize| move |bar: &&crate::document::Bar| bar.runs.map(|runs| figure(runs[at]));
+    let run = |at: usize| move |bar: &&crate::document::Bar| bar.runs.map(|runs| number(runs[at], 4));
     Table::of(&bars.points)
         .column("", "", |bar| bar.name.trim())
         .column("least", "", run(0))
@@ -380,5 +370,5 @@ fn verbatim(line: &str) -> String {
 
 /// Text without control characters. Its marks of HTML are escaped where it is written.
 pub(crate) fn plain(text: &str) -> String {
-    text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    super::plain(text.trim_end())
 }

@@ -1,6 +1,6 @@
 //! Markdown, as GitHub and most others read it: for reports, issues and mails.
 
-use super::{Format, Style, plots};
+use super::{Format, Style, plain, plots};
 use crate::document::{Block, Cell, Document, Link, Table, Tone};
 use crate::pages::numbers::Joined;
 
@@ -103,11 +103,6 @@ fn cell(cell: &Cell) -> String {
 fn link(link: &Link) -> String {
     let text = escaped(link.text.trim());
     link.address().map_or_else(|| text.clone(), |to| format!("[{text}]({to})"))
-}
-
-/// One line without control characters.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Text that means nothing to Markdown.

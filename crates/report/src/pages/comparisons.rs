@@ -74,12 +74,12 @@ fn data(comparison: &Comparison) -> String {
 
 fn figures(page: &mut Document, comparisons: &[Comparison]) {
     let medians = |c: &Comparison| [middle(&c.reference_rates), middle(&c.other_rates)];
-    let (scale, unit) = rate_unit(comparisons.iter().flat_map(medians).fold(0.0, f64::max));
+    let unit = RateUnit::of(comparisons.iter().flat_map(medians));
     let loses = comparisons.iter().flat_map(|c| c.lost).any(|lost| lost > 0.0);
     let table = Table::of(comparisons)
         .column("", "", |c| format!("{} / {}", c.other, c.reference))
-        .column("reference", unit, |c| rate(medians(c)[0], scale, 4))
-        .column("this", unit, |c| rate(medians(c)[1], scale, 4))
+        .rate("reference", unit, |c| medians(c)[0])
+        .rate("this", unit, |c| medians(c)[1])
         .column("change", "%", |c| change(&c.change.ratio))
         .column("interval", "%", |c| interval(&c.change))
         .if_any("of ceiling", "%", |c| c.change_of_share.as_ref().map(|c| change(&c.ratio)))

@@ -113,12 +113,12 @@ fn locks(page: &mut Document, difference: &Difference) {
         return page.note("Waits for locks take less than 1 ns of a frame in both.");
     }
     let rows = locks.functions.iter().take(WAITING).chain([&locks.all]);
-    let cell = |ns: f64| Cell::number(ns, significant(ns, 2));
+    let cell = |ns: f64| number(ns, 2);
     let table = Table::of(rows)
         .column("waits for locks, by function", "", |part| part.name.clone())
         .column("before", "ns", |part| cell(part.ns[0]))
         .column("after", "ns", |part| cell(part.ns[1]))
-        .column("differ-", "ence", |part| Cell::number(part.longer(), format!("{:+.1}", part.longer())));
+        .column("differ-", "ence", |part| signed(part.longer(), 1));
     page.section("Waits for locks", table);
     page.note("By trials of their own. They are a part of the times above: a wait is time of the function that waits.");
 }
@@ -128,7 +128,7 @@ fn table(head: &str, rows: Vec<(Part, bool)>) -> Table {
         move |(part, both): &(Part, bool)| if *both { fixed(part.ns[at], 0) } else { Cell::Nothing }
     };
     let error = |(part, _): &(Part, bool)| (part.error > 0.0).then(|| fixed(part.error, 0));
-    let longer = |(part, _): &(Part, bool)| Cell::number(part.longer(), format!("{:+.0}", part.longer()));
+    let longer = |(part, _): &(Part, bool)| signed(part.longer(), 0);
     let table = Table::of(rows).column(head, "", |(part, _)| part.name.clone());
     table
         .column("before", "ns", side(0))

@@ -248,9 +248,7 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
         ),
         Limit::Dut | Limit::DutDrops => "The DUT was the limit.".into(),
         Limit::Tester => "The tester was the limit.".into(),
-        Limit::Noisy => {
-            "The trials scatter too much to tell whether the DUT or the tester was the limit.".into()
-        }
+        Limit::Noisy => super::results::NOISY.into(),
         Limit::OfferedLoad => "The DUT forwarded all that was asked for.".into(),
         Limit::Path => "The path was the limit.".into(),
         Limit::Calibration | Limit::Unknown => String::new(),
@@ -280,10 +278,7 @@ fn stages(page: &mut Document, explanations: &[Explanation]) {
         row.map_or("together".to_string(), |stage| first.stages[stage].name.clone())
     });
     let table = profiled.iter().fold(table, |table, explanation| {
-        table.column(&format!("cell {}", explanation.slot + 1), "ns", |row| {
-            let ns = ns(explanation, *row);
-            Cell::number(ns, format!("{ns:.0}"))
-        })
+        table.column(&format!("cell {}", explanation.slot + 1), "ns", |row| fixed(ns(explanation, *row), 0))
     });
     page.gap();
     page.table(table);

@@ -165,37 +165,33 @@ fn on(card: &Card) -> Vec<String> {
 
 fn cards(cards: &[Card], is_linux: bool) -> Table {
     let bounded = |value: Bounded| {
-        cell(value.now.map(|now| value.most.map_or(now.to_string(), |most| format!("{now} of {most}"))))
+        value.now.map(|now| value.most.map_or(now.to_string(), |most| format!("{now} of {most}")))
     };
     Table::of(cards.iter())
         .column("interface", "", |card| card.name.as_str())
         .if_any("driver", "", move |card| {
-            cell(card.driver.clone().or(card.kind.clone()).or((!is_linux).then(|| stem(&card.name))))
+            card.driver.clone().or(card.kind.clone()).or((!is_linux).then(|| stem(&card.name)))
         })
-        .if_any("link", "Gbit/s", |card| cell(card.speed.map(|bits| format!("{}", bits / 1e9))))
-        .if_any("MTU", "bytes", |card| cell(card.mtu.map(|mtu| mtu.to_string())))
-        .if_any("receive", "queues", |card| cell(card.receive_queues().map(|n| n.to_string())))
+        .if_any("link", "Gbit/s", |card| card.speed.map(|bits| format!("{}", bits / 1e9)))
+        .if_any("MTU", "bytes", |card| card.mtu.map(|mtu| mtu.to_string()))
+        .if_any("receive", "queues", |card| card.receive_queues().map(|n| n.to_string()))
         .if_any("rx ring", "", move |card| bounded(card.rx_ring))
         .if_any("tx ring", "", move |card| bounded(card.tx_ring))
         .if_any("pause", "rx/tx", |card| {
             let word = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
             let pause = card.pause;
-            cell(pause.rx.or(pause.tx).map(|_| format!("{}/{}", word(pause.rx), word(pause.tx))))
+            pause.rx.or(pause.tx).map(|_| format!("{}/{}", word(pause.rx), word(pause.tx)))
         })
         .if_any("slot", "", |card| {
             let lanes =
                 card.pci.width.zip(card.pci.speed).map(|(lanes, speed)| format!(" x{lanes} {speed} GT/s"));
-            cell(card.pci.slot.clone().map(|slot| slot + &lanes.unwrap_or_default()))
+            card.pci.slot.clone().map(|slot| slot + &lanes.unwrap_or_default())
         })
-        .if_any("NUMA", "node", |card| cell(card.pci.node.map(|node| node.to_string())))
+        .if_any("NUMA", "node", |card| card.pci.node.map(|node| node.to_string()))
         .if_any("interrupts", "", |card| {
-            cell(Some(card.interrupts.len()).filter(|n| *n > 0).map(|n| n.to_string()))
+            Some(card.interrupts.len()).filter(|n| *n > 0).map(|n| n.to_string())
         })
         .into()
-}
-
-fn cell(text: Option<String>) -> Cell {
-    text.map_or(Cell::Nothing, Cell::from)
 }
 
 /// On BSD systems the name of an interface begins with its driver.

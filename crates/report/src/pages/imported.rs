@@ -133,7 +133,7 @@ fn answer(origin: &Imported, campaign: &Campaign, summary: &Summary) -> Vec<Stri
 fn rates<'a>(campaign: &Campaign, summary: &'a Summary, sets: &[Set]) -> Rows<&'a Row> {
     let has_interval = |row: &Row| !sets.iter().any(|set| set.samples && set.name == row.name);
     let rates = summary.rows.iter().filter(|r| has_rate(r)).map(|r| r.received.median.max(r.offered));
-    let (scale, unit) = rate_unit(rates.fold(0.0, f64::max));
+    let RateUnit { scale, name: unit } = RateUnit::of(rates);
     let figures = |r: &&Row| digits(&r.received).clamp(4, 5);
     let rate = |r: &&Row, fps: f64| number(fps / scale, figures(r));
     Table::of(&summary.rows)

@@ -146,21 +146,26 @@ pub(super) fn waiting(
     cell: impl Fn(&Function) -> Cell,
 ) -> Table {
     let all: u64 = functions.iter().map(|f| f.own).sum();
-    let callers = |function: &&Function| {
-        let part = |(name, ns): &(String, u64)| {
-            format!("{name} {} %", percent(*ns as f64 / function.own.max(1) as f64))
-        };
-        function.callers.iter().take(CALLERS).map(part).joined(", ")
-    };
     let rows = functions.iter().filter(|f| f.own > 0);
     Table::of(rows)
         .column(name, "", |f| f.name.as_str())
         .column(head[0], head[1], |f| cell(f))
-        .column("share", "%", |f| {
-            Cell::number(f.own as f64 / all.max(1) as f64, percent(f.own as f64 / all.max(1) as f64))
-        })
-        .optional("called by", "", callers)
+        .column("share", "%", |f| share(f.own as f64 / all.max(1) as f64))
+        .optional("called by", "", |f| callers(f))
         .into()
+}
+
+/// The first callers of a function, with their shares of what is in the function itself.
+pub(super) fn callers(function: &Function) -> String {
+    let part = |(name, own): &(String, u64)| {
+        format!("{name} {} %", percent(*own as f64 / function.own.max(1) as f64))
+    };
+    function.callers.iter().take(CALLERS).map(part).joined(", ")
+}
+
+/// Milliseconds that a function waited.
+fn milliseconds(function: &Function) -> Cell {
+    number(function.own as f64 / 1e6, 3)
 }
 
 /// The head of a column of functions that take a lock.
@@ -200,7 +205,6 @@ fn distributions(all: &[Distribution]) -> Document {
 
 fn lock_events(events: &[LockEvent], most: usize) -> Document {
     let mut page = Document::default();
-    let cell = |f: &Function| Cell::number(f.own as f64 / 1e6, significant(f.own as f64 / 1e6, 3));
     for event in events {
         let ns = event.waited.profile.samples();
         page.heading(event.name.as_str());
@@ -212,7 +216,7 @@ fn lock_events(events: &[LockEvent], most: usize) -> Document {
             time(ns as f64)
         ));
         let locks = event.waited.profile.functions();
-        page.table(waiting(&locks[..locks.len().min(most)], "lock", ["together", "ms"], cell));
+        page.table(waiting(&locks[..locks.len().min(most)], "lock", ["together", "ms"], milliseconds));
     }
     page
 }
@@ -228,8 +232,7 @@ pub fn lock_waits(ns: u64, waits: u64, functions: &[Function], cpus_ns: Option<f
         cpus_ns.map_or(String::new(), |all| format!(", {} % of the CPUs' time", percent(ns as f64 / all)));
     let waits = grouped(waits);
     page.answer(format!("{waits} waits for locks took {} together{share}.", time(ns as f64)));
-    let cell = |f: &Function| Cell::number(f.own as f64 / 1e6, significant(f.own as f64 / 1e6, 3));
-    page.section("Waits for locks", waiting(functions, WAITS, ["waited", "ms"], cell));
+    page.section("Waits for locks", waiting(functions, WAITS, ["waited", "ms"], milliseconds));
     page
 }
 

@@ -2,7 +2,7 @@
 
 pub use linerate_wire::units::{counted, decimals, grouped, significant};
 
-use crate::document::Cell;
+use crate::document::{Cell, Rows};
 use linerate_plan::campaign::Kind;
 use linerate_stats::Estimate;
 
@@ -32,6 +32,11 @@ pub fn number(value: f64, digits: usize) -> Cell {
 /// A number in a table with this many decimals.
 pub fn fixed(value: f64, decimals: usize) -> Cell {
     Cell::number(value, format!("{value:.decimals$}"))
+}
+
+/// A number in a table with its sign and this many decimals.
+pub fn signed(value: f64, decimals: usize) -> Cell {
+    Cell::number(value, format!("{value:+.decimals$}"))
 }
 
 /// A count in a table: `12,345,678`.
@@ -104,12 +109,49 @@ pub fn words(fps: f64, digits: usize) -> String {
     format!("{}{name}", significant(fps / scale, digits))
 }
 
-/// The unit that a table's rates are given in: divisor and name. Mpps unless all are far below.
-pub fn rate_unit(largest: f64) -> (f64, &'static str) {
-    match largest {
-        v if v >= 1e5 || v <= 0.0 => (1e6, "Mpps"),
-        v if v >= 100.0 => (1e3, "kpps"),
-        _ => (1.0, "pps"),
+/// The unit that a table's rates are given in.
+#[derive(Debug, Clone, Copy)]
+pub struct RateUnit {
+    /// Frames/s in one of it.
+    pub scale: f64,
+    pub name: &'static str,
+}
+
+impl RateUnit {
+    /// Mpps unless all of these rates are far below.
+    pub fn of(rates: impl IntoIterator<Item = f64>) -> RateUnit {
+        let (scale, name) = match rates.into_iter().fold(0.0, f64::max) {
+            v if v >= 1e5 || v <= 0.0 => (1e6, "Mpps"),
+            v if v >= 100.0 => (1e3, "kpps"),
+            _ => (1.0, "pps"),
+        };
+        RateUnit { scale, name }
+    }
+
+    /// With the digits that its interval deserves; `None` without trials.
+    pub fn median(self, rate: &Estimate) -> Option<Cell> {
+        (rate.n > 0).then(|| self::rate(rate.median, self.scale, rate_digits(rate)))
+    }
+
+    pub fn interval(self, rate: &Estimate) -> Cell {
+        rate_interval(rate, self.scale, rate_digits(rate))
+    }
+
+    /// With three digits and without the unit, for sentences.
+    pub fn words(self, fps: f64) -> String {
+        rate(fps, self.scale, 3).text().into()
+    }
+}
+
+/// Digits of a rate in a table.
+pub fn rate_digits(rate: &Estimate) -> usize {
+    digits(rate).clamp(3, 5)
+}
+
+impl<R> Rows<R> {
+    /// A column of rates with four digits.
+    pub fn rate<F: Into<Option<f64>>>(self, head: &str, unit: RateUnit, fps: impl Fn(&R) -> F) -> Self {
+        self.column(head, unit.name, |row| fps(row).into().map(|fps| rate(fps, unit.scale, 4)))
     }
 }
 

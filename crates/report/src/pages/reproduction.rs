@@ -124,7 +124,7 @@ fn picture(plot: &PlotFound) -> Option<Chart> {
 fn bars(page: &mut Document, plot: &PlotFound) {
     let all = plot.series.iter().flat_map(|s| &s.points).filter_map(|p| p.runs);
     let top = all.map(|r| r[2]).fold(0.0, f64::max);
-    let (scale, unit) = rate_unit(top);
+    let RateUnit { scale, name: unit } = RateUnit::of([top]);
     let axis = &plot.axis;
     page.note(format!("Median of the runs in {unit}, # to the least run, - to the greatest; by {axis}."));
     for series in &plot.series {

@@ -17,9 +17,10 @@ mod telemetry;
 mod versions;
 
 pub(super) use benchmarks::departures;
+pub(super) use figures::NOISY;
 pub use searches::stalls;
 pub(super) use searches::terms;
-pub(crate) use tables::decisive;
+pub(crate) use tables::{JUDGEMENTS, decisive};
 
 use super::Records;
 use crate::prelude::*;
@@ -162,12 +163,12 @@ impl<'a> Shown<'a> {
         self.campaign.asked.mode == Mode::EndHosts
     }
 
-    /// The unit of all rates: divisor and name. Between end hosts, bits of payload (layer 4).
-    fn unit(&self) -> (f64, &'static str) {
+    /// The unit of all rates. Between end hosts, bits of payload (layer 4).
+    fn unit(&self) -> RateUnit {
         if let Some(path) = self.campaign.slots.iter().find_map(|slot| slot.path.as_ref()) {
-            return (1e6 / path.goodput(1.0), "Mbit/s");
+            return RateUnit { scale: 1e6 / path.goodput(1.0), name: "Mbit/s" };
         }
-        rate_unit(self.summary.rows.iter().map(|r| r.received.median.max(r.offered)).fold(0.0, f64::max))
+        RateUnit::of(self.summary.rows.iter().map(|r| r.received.median.max(r.offered)))
     }
 }
 

@@ -402,11 +402,10 @@ pub fn numbered(name: &str) -> Option<(String, f64)> {
 /// A line over numbers, bars over names. Bars begin at 0, and so do the rates of lines.
 fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option<Chart> {
     let of = sets.first()?.2.unit;
-    let largest = sets
-        .iter()
-        .flat_map(|(_, _, set)| set.runs.iter().chain([&set.rate.median]))
-        .fold(0.0, |a, b| f64::max(a, *b));
-    let (scale, unit) = if of == Unit::Frames { rate_unit(largest) } else { (1.0, "") };
+    let largest = sets.iter().flat_map(|(_, _, set)| set.runs.iter().copied().chain([set.rate.median]));
+    let frames = RateUnit::of(largest);
+    let RateUnit { scale, name: unit } =
+        if of == Unit::Frames { frames } else { RateUnit { scale: 1.0, name: "" } };
     let numbers = |place: &Place| match place {
         Place::Number(number) => Some(*number),
         Place::Name(_) => None,

@@ -13,21 +13,21 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         return page;
     }
     let rates = trials.iter().filter_map(|t| t.rates);
-    let (scale, unit) = rate_unit(rates.map(|r| r.offered.max(r.received)).fold(0.0, f64::max));
+    let unit = RateUnit::of(rates.map(|r| r.offered.max(r.received)));
     let imported = campaign.imported.is_some();
     let fps = |t: &&TrialRecord, pick: fn(&Rates) -> f64| match t.rates.as_ref().map(pick) {
         None if imported => "no figure".into(),
         None => "no window".into(),
         Some(r) if imported && r == 0.0 => Cell::Nothing,
-        Some(r) => rate(r, scale, 4),
+        Some(r) => rate(r, unit.scale, 4),
     };
     let most = |shares: &mut dyn Iterator<Item = f64>| shares.reduce(f64::max).map(|s| fixed(100.0 * s, 0));
     let table = Table::of(trials)
         .column("", "trial and slot", |t| format!("{:>5}  {}", t.trial, campaign.name_of(t.slot)))
         .optional("", "block", |t| t.block as usize)
         .column("began", "s", |t| fixed(t.began_ns as f64 / 1e9, 2))
-        .column("offered", unit, |t| fps(t, |r| r.offered))
-        .column("received", unit, |t| fps(t, |r| r.received))
+        .column("offered", unit.name, |t| fps(t, |r| r.offered))
+        .column("received", unit.name, |t| fps(t, |r| r.received))
         .column("lost", "%", |t| share(t.loss_ratio))
         .column("", "audit", |t| match (t.audit.valid, imported) {
             (true, true) => "none",

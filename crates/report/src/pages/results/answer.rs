@@ -4,6 +4,8 @@
 use super::super::numbers::words as rate_words;
 use super::super::simulated;
 use super::changes::{dropping, sentence};
+use super::figures::NOISY;
+use super::tables::{JUDGEMENTS, judged};
 use super::{Shown, end_hosts, has_rate};
 use crate::prelude::*;
 use linerate_measure::experiment::{Factor, Interest, Judgement};
@@ -195,9 +197,7 @@ fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
             "The tester, which does {alone} alone, was too close to its own limit: the DUT may be faster."
         ),
         (Limit::Tester, None) => "What the tester does alone is not known: the DUT may be faster.".into(),
-        (Limit::Noisy, _) => {
-            "The trials scatter too much to tell whether the DUT or the tester was the limit.".into()
-        }
+        (Limit::Noisy, _) => NOISY.into(),
         (Limit::OfferedLoad, _) => {
             let asked = slot.asked_fps.map_or_else(|| "asked for".into(), |fps| rate_words(fps, 3));
             format!("More was not offered: {asked} frames a second were asked for.")
@@ -275,17 +275,11 @@ fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
 /// How many expectations came true.
 fn tally(page: &mut Document, shown: &Shown<'_>) {
     let count = |wanted| shown.summary.expectations.iter().filter(|e| e.judgement == wanted).count();
-    let kinds = [
-        (Some(Judgement::Met), "met"),
-        (Some(Judgement::Missed), "MISSED"),
-        (Some(Judgement::Undecided), "undecided"),
-        (None, "not judged"),
-    ];
-    let counts = kinds.map(|(judgement, name)| (count(judgement), name)).into_iter().filter(|(n, _)| *n > 0);
-    let told: Vec<String> = counts.map(|(n, name)| format!("{n} {name}")).collect();
+    let counts = JUDGEMENTS.iter().map(|(judgement, _)| (count(*judgement), judged(*judgement)));
+    let told = counts.filter(|(n, _)| *n > 0).map(|(n, name)| format!("{n} {name}")).joined(", ");
     if !told.is_empty() {
         let tone = if count(Some(Judgement::Missed)) > 0 { Tone::Warning } else { Tone::Plain };
-        page.paragraph(format!("What the plan's author expects: {}.", told.join(", ")), tone);
+        page.paragraph(format!("What the plan's author expects: {told}."), tone);
     }
 }
 

@@ -160,21 +160,17 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
             }
         };
     }
-    let highest =
-        found.iter().filter_map(|result| result.maximum).map(|maximum| maximum.fps).fold(0.0, f64::max);
-    let (scale, unit) = rate_unit(highest);
-    let fps = |value: f64| rate(value, scale, 4);
-    let limit = |result: &&Result<'_>| result.maximum.map(|maximum| rate(maximum.fps, scale, 4));
+    let unit = RateUnit::of(found.iter().filter_map(|result| Some(result.maximum?.fps)));
     let medium = found.iter().all(|result| result.maximum.is_some_and(|maximum| maximum.medium));
     let limited = if medium { "theoretical limit" } else { "reference rate" };
     match test {
         Benchmark::Throughput => {
             let table = rows()
-                .column("throughput", unit, figure!(Throughput, f, fps(f.fps)))
-                .column("upper bound", unit, figure!(Throughput, f, f.upper.map(fps)))
+                .rate("throughput", unit, figure!(Throughput, f, f.fps))
+                .rate("upper bound", unit, figure!(Throughput, f, f.upper?))
                 .column("frames", "sent", figure!(Throughput, f, count(f.frames)))
                 .column("trial", "", figure!(Throughput, f, seconds(f.seconds)))
-                .column(limited, unit, limit)
+                .rate(limited, unit, |result| Some(result.maximum?.fps))
                 .column("% of", "that", |result| {
                     let Figures::Throughput(found) = &result.tested.figures else { return None };
                     Some(share(found.fps / result.maximum?.fps))
@@ -192,12 +188,12 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
                     searches::terms(&goal.goal, &shown.planned.experiment.trials)
                 ));
             }
-            bursts(page, shown, found, (scale, unit));
+            bursts(page, shown, found, unit);
             throughput_graph(page, shown, found, medium);
         }
         Benchmark::Latency => {
             let table = rows()
-                .column("load", unit, figure!(Latency, f, fps(f.load)))
+                .rate("load", unit, figure!(Latency, f, f.load))
                 .column("runs", "", figure!(Latency, f, f.runs.len()))
                 .column(
                     "tags",
@@ -212,7 +208,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
         }
         Benchmark::DelayVariation => {
             let table = rows()
-                .column("load", unit, figure!(DelayVariation, f, fps(f.load)))
+                .rate("load", unit, figure!(DelayVariation, f, f.load))
                 .column("runs", "", figure!(DelayVariation, f, f.runs.len()))
                 .column("PDV", "", figure!(DelayVariation, f, span(f.pdv_ns)))
                 .column("IPDV", "least", figure!(DelayVariation, f, signed(f.ipdv_ns[0])))
@@ -225,7 +221,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
             let most = found.iter().filter(|result| result.tested.figures != Figures::None);
             for result in most.take(MOST) {
                 let Figures::FrameLoss(loads) = &result.tested.figures else { continue };
-                page.table(at_loads(&shown.numbered(result.slot.id), loads, scale, unit));
+                page.table(at_loads(&shown.numbered(result.slot.id), loads, unit));
             }
             loss_graph(page, shown, found, medium);
         }
@@ -250,9 +246,9 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
         }
         Benchmark::Recovery => {
             let table = rows()
-                .column("throughput", unit, figure!(Recovery, f, fps(f.throughput)))
-                .column("overload", "", figure!(Recovery, f, fps(f.overload)))
-                .column("then", "", figure!(Recovery, f, fps(f.reduced)))
+                .rate("throughput", unit, figure!(Recovery, f, f.throughput))
+                .column("overload", "", figure!(Recovery, f, rate(f.overload, unit.scale, 4)))
+                .column("then", "", figure!(Recovery, f, rate(f.reduced, unit.scale, 4)))
                 .column("runs", "", figure!(Recovery, f, f.runs.len()))
                 .column(
                     "recovered",
@@ -274,7 +270,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
             let table = rows()
                 .column("event", "", figure!(Reset, f, f.event.what.clone()))
                 .column("class", "", figure!(Reset, f, class(f.event.class)))
-                .column("load", unit, figure!(Reset, f, fps(f.load)))
+                .rate("load", unit, figure!(Reset, f, f.load))
                 .column("runs", "", figure!(Reset, f, f.runs.len()))
                 .column("back", "", figure!(Reset, f, f.runs.iter().filter(|run| run.back).count()))
                 .column("lost", "most", figure!(Reset, f, f.runs.iter().map(|run| run.lost).max().map(count)))
@@ -285,10 +281,14 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
         }
         Benchmark::ForwardingRate => {
             let table = rows()
-                .column("FRMOL", unit, figure!(ForwardingRate, f, fps(f.frmol)))
-                .column("at offered", "load", figure!(ForwardingRate, f, fps(f.frmol_offered)))
-                .column("MFR", unit, figure!(ForwardingRate, f, fps(f.mfr)))
-                .column("at offered", "load", figure!(ForwardingRate, f, fps(f.mfr_offered)));
+                .rate("FRMOL", unit, figure!(ForwardingRate, f, f.frmol))
+                .column(
+                    "at offered",
+                    "load",
+                    figure!(ForwardingRate, f, rate(f.frmol_offered, unit.scale, 4)),
+                )
+                .rate("MFR", unit, figure!(ForwardingRate, f, f.mfr))
+                .column("at offered", "load", figure!(ForwardingRate, f, rate(f.mfr_offered, unit.scale, 4)));
             page.table(table);
             page.note("FRMOL: forwarding rate at the maximum offered load. MFR: the highest forwarding rate at any load. An MFR clearly above the FRMOL shows a collapse under overload (livelock).");
         }
@@ -300,12 +300,12 @@ fn signed(ns: f64) -> String {
     format!("{}{}", if ns < 0.0 { "-" } else { "" }, time(ns.abs()))
 }
 
-fn at_loads(cell: &str, loads: &[AtLoad], scale: f64, unit: &str) -> Table {
+fn at_loads(cell: &str, loads: &[AtLoad], unit: RateUnit) -> Table {
     Table::of(loads)
         .column("cell", "", |_| cell)
         .column("load", "%", |at| share(at.share))
-        .column("offered", unit, |at| rate(at.offered, scale, 4))
-        .column("forwarded", unit, |at| rate(at.forwarded, scale, 4))
+        .rate("offered", unit, |at| at.offered)
+        .rate("forwarded", unit, |at| at.forwarded)
         .column("sent", "frames", |at| count(at.sent))
         .column("lost", "frames", |at| count(at.lost))
         .column("loss", "%", |at| percent(loss(at)))
@@ -318,7 +318,7 @@ fn loss(at: &AtLoad) -> f64 {
 }
 
 /// The shortest intervals between bursts without loss (RFC 2544, section 21).
-fn bursts(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], (scale, unit): (f64, &'static str)) {
+fn bursts(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
     let of = |result: &Result<'_>| {
         let Figures::Throughput(found) = &result.tested.figures else { return None };
         Some((f64::from(result.slot.traffic.as_ref()?.burst), found.burst_s?, found.fps))
@@ -332,8 +332,8 @@ fn bursts(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], (scale, 
     let table = Table::of(rows.iter())
         .column("cell", "", |(result, _)| shown.numbered(result.slot.id))
         .column("frames", "a burst", |(_, (frames, ..))| count(*frames as u64))
-        .column("in a burst", unit, |(_, (frames, lasts_s, _))| {
-            (*lasts_s > 0.0 && *frames > 1.0).then(|| rate((frames - 1.0) / lasts_s, scale, 4))
+        .rate("in a burst", unit, |(_, (frames, lasts_s, _))| {
+            (*lasts_s > 0.0 && *frames > 1.0).then(|| (frames - 1.0) / lasts_s)
         })
         .column("burst", "to burst", |(_, (frames, _, fps))| span(frames / fps * 1e9))
         .column("shortest", "pause", |row| span(pause(row) * 1e9));
@@ -354,7 +354,7 @@ fn throughput_graph(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>]
     if points.first().map(|point| point.1) == points.last().map(|point| point.1) {
         return;
     }
-    let (scale, unit) = rate_unit(points.iter().map(|point| point.3).fold(0.0, f64::max));
+    let RateUnit { scale, name: unit } = RateUnit::of(points.iter().map(|point| point.3));
     let spot = |x: f64, fps: f64| Spot::at(x, fps / scale);
     let mut limits: Vec<Spot> = points.iter().map(|(_, x, _, limit)| spot(*x, *limit)).collect();
     limits.dedup_by(|a, b| a.x == b.x);

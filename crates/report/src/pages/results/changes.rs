@@ -16,7 +16,7 @@ fn bounds(ratio: &Estimate) -> Option<(f64, f64)> {
 /// `-23.1`.
 pub fn change(ratio: &Estimate) -> Cell {
     let (value, places) = (percents(ratio.median), bounds(ratio).map_or(1, |(low, high)| places(low, high)));
-    Cell::number(value, format!("{value:+.places$}"))
+    signed(value, places)
 }
 
 /// `-23.8..-22.5`; `None` without an interval.

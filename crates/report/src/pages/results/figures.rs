@@ -3,7 +3,6 @@
 use super::{Shown, has_rate, pictures};
 use crate::prelude::*;
 use linerate_measure::record::{DirectionRow, Limit, Mode, Row};
-use linerate_stats::Estimate;
 use linerate_wire::units::LINK_SPEEDS;
 
 /// Most rows of the tables of load and latency. With more, a page shows only differences.
@@ -36,12 +35,11 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
     if rows.is_empty() || (rows.len() > MANY && !shown.loses()) {
         return;
     }
-    let (scale, unit) = shown.unit();
-    let digits = |r: &&Row| digits(&r.received).clamp(3, 5);
+    let unit = shown.unit();
     let table = Table::of(rows.iter().copied())
         .column("cell", "", |r| shown.numbered(r.slot))
-        .column("offered", unit, |r| rate(r.offered, scale, digits(r)))
-        .column("received", unit, |r| rate(r.received.median, scale, digits(r)))
+        .column("offered", unit.name, |r| rate(r.offered, unit.scale, rate_digits(&r.received)))
+        .column("received", unit.name, |r| unit.median(&r.received))
         .column("lost", "%", |r| share(r.loss_ratio))
         .column("Gbit/s", "layer 1", |r| number(r.bits_layer_1 / 1e9, 3))
         .column("Gbit/s", "layer 2", |r| number(r.bits_layer_2 / 1e9, 3))
@@ -68,7 +66,7 @@ fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     if ways.is_empty() {
         return;
     }
-    let (scale, unit) = shown.unit();
+    let unit = shown.unit();
     let equal = |row: &&&Row| match &row.directions[..] {
         [there, back] => (there.offered - back.offered).abs() <= 0.01 * there.offered.max(back.offered),
         _ => true,
@@ -79,17 +77,19 @@ fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
             "Each side sends at the same time as fast as it can, and the loads are not equal, as RFC 2544, section 14 wants them: ask for a rate"
         }
     };
-    let figures = |received: &Estimate| digits(received).clamp(3, 5);
     let table = Table::of(ways)
         .column("cell", "", |(row, _)| shown.numbered(row.slot))
         .column("direction", "", |(_, way)| way.direction.to_string())
-        .column("offered", unit, |(_, way)| rate(way.offered, scale, figures(&way.received)))
-        .column("received", unit, |(_, way)| rate(way.received.median, scale, figures(&way.received)))
-        .column("95 %", "interval", |(_, way)| rate_interval(&way.received, scale, figures(&way.received)))
+        .column("offered", unit.name, |(_, way)| rate(way.offered, unit.scale, rate_digits(&way.received)))
+        .column("received", unit.name, |(_, way)| unit.median(&way.received))
+        .column("95 %", "interval", |(_, way)| unit.interval(&way.received))
         .column("lost", "%", |(_, way)| share(way.loss_ratio));
     page.section("Each direction", table);
     page.note(format!("{loads}; other tables have the sum of both. A rate that is asked for, and the load of a search, are those of each direction."));
 }
+
+/// The limit, where it cannot be told.
+pub const NOISY: &str = "The trials scatter too much to tell whether the DUT or the tester was the limit.";
 
 /// The limit, short enough for a column.
 pub fn limit(limit: Limit) -> Option<&'static str> {

@@ -1,6 +1,7 @@
 //! The lab as a drawing: hosts in the order of the frames' way, their links, and the CPUs of each role.
 
 use crate::document::Drawing;
+use crate::format::lines;
 use crate::prelude::*;
 use linerate_measure::record::{Campaign, Direction, HostFacts, LabKind, Mode, Slot};
 use linerate_plan::settings::cpu_list;
@@ -155,22 +156,11 @@ fn of_hosts(standing: &BTreeMap<String, String>) -> Option<Vec<Place>> {
 }
 
 /// Lines of at most as many letters as a host has room for.
-fn wrapped(lines: &[String]) -> Vec<String> {
+fn wrapped(texts: &[String]) -> Vec<String> {
     let most = (HOST - 16) / LETTER;
-    let mut out: Vec<String> = Vec::new();
-    for line in lines.iter().filter(|line| !line.is_empty()) {
-        let mut now = String::new();
-        for word in line.split_whitespace() {
-            let word: String = word.chars().take(most).collect();
-            if !now.is_empty() && now.chars().count() + 1 + word.chars().count() > most {
-                out.push(std::mem::take(&mut now));
-            }
-            now = if now.is_empty() { word } else { now + " " + &word };
-        }
-        out.push(now);
-    }
-    out.truncate(12);
-    out
+    let cut = |word: &str| word.chars().take(most).collect::<String>();
+    let cut = |text: &String| text.split_whitespace().map(cut).joined(" ");
+    texts.iter().flat_map(|text| lines(&cut(text), most)).take(12).collect()
 }
 
 fn svg(places: &[Place], link: &str, [forward, back]: [bool; 2], around: &str) -> String {

@@ -131,7 +131,7 @@ fn losses_at(shown: &Shown<'_>, cell: usize, load: f64) -> Vec<f64> {
 
 /// The rate of every trial in the order of time. The tester's own, without a DUT, is so high that it leaves no room for others.
 pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
-    let (scale, unit) = shown.unit();
+    let RateUnit { scale, name: unit } = shown.unit();
     let of = |slot: &Slot, valid: bool| -> Vec<Spot> {
         let here = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid == valid);
         let spot =
@@ -242,7 +242,7 @@ pub fn loads(page: &mut Document, shown: &Shown<'_>) {
 }
 
 fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
-    let (scale, unit) = shown.unit();
+    let RateUnit { scale, name: unit } = shown.unit();
     let least =
         |of: fn(&TrialRecord) -> &[Sample]| trials.iter().map(|trial| of(trial).len()).min().unwrap_or(0);
     let before = least(|trial| &trial.warm_up);
@@ -386,7 +386,7 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
         });
         let mut lines: Vec<Series> = lines.collect();
         if lengths {
-            lines.extend(limits(&lines, shown.unit().0, shown.link_speed()));
+            lines.extend(limits(&lines, shown.unit().scale, shown.link_speed()));
         }
         let label = match &factor.about {
             Some(about) => about.clone(),
@@ -402,7 +402,7 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
 
 /// The rate of a cell with its interval and its valid trials, or the rate that was searched for with its bounds, in the unit of the page.
 fn spot(shown: &Shown<'_>, x: f64, cell: usize) -> Option<Spot> {
-    let (scale, _) = shown.unit();
+    let scale = shown.unit().scale;
     if let Some(search) = shown.summary.searches.iter().find(|search| search.slot == cell) {
         let found = search.goals.first()?.outcome;
         let interval = found.lower.zip(found.upper).map(|(low, high)| [low / scale, high / scale]);
@@ -414,7 +414,7 @@ fn spot(shown: &Shown<'_>, x: f64, cell: usize) -> Option<Spot> {
 }
 
 fn draw(page: &mut Document, title: &str, x: Axis, shown: &Shown<'_>, series: Vec<Series>) {
-    let (_, unit) = shown.unit();
+    let unit = shown.unit().name;
     let most = |limits: bool| {
         let of = series.iter().filter(|series| (series.look == Look::Limit) == limits);
         of.flat_map(|series| &series.points).map(|spot| spot.y).fold(0.0, f64::max)

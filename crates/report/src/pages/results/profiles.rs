@@ -182,26 +182,17 @@ fn table(cells: &[Times<'_>]) -> Table {
     let table = Table::of(rows).column("function", "", name);
     let table = cells.iter().fold(table, |table, cell| {
         let head = format!("cell {}", cell.profile.slot + 1);
-        table.column(&head, "ns", |row| {
-            let ns = ns(cell, row);
-            Cell::number(ns, format!("{ns:.0}"))
-        })
+        table.column(&head, "ns", |row| fixed(ns(cell, row), 0))
     });
     table.into()
 }
 
 /// How much the sampling slowed the frames down. A trial that something else slowed down may have other shares.
 fn slowed(page: &mut Document, shown: &Shown<'_>, all: &[Times<'_>]) {
-    let (scale, unit) = shown.unit();
-    let mut told = Vec::new();
     for cell in all {
         let number = cell.profile.slot + 1;
-        let Some((profiled, usual)) = cell.profile.received.zip(shown.rate(cell.profile.slot)) else {
-            continue;
-        };
-        let [sampled, others] = [profiled, usual].map(|value| rate(value, scale, 3).text().to_string());
-        told.push(format!("cell {number} {sampled} {unit} instead of {others}"));
-        if profiled < SLOW * usual {
+        let rates = cell.profile.received.zip(shown.rate(cell.profile.slot));
+        if let Some((profiled, usual)) = rates.filter(|(profiled, usual)| *profiled < SLOW * usual) {
             page.warn(format!(
                 "The sampled trials of cell {number} were {:.0} % slower than the others, more than sampling costs: where their time went may \
                  not be where that of the others went. Run it again.",
@@ -209,7 +200,23 @@ fn slowed(page: &mut Document, shown: &Shown<'_>, all: &[Times<'_>]) {
             ));
         }
     }
+    beside(page, shown, "sampled", all.iter().map(|cell| (cell.profile.slot, cell.profile.received)));
+}
+
+/// The rates of trials beside the others, which were looked at.
+pub fn beside(
+    page: &mut Document,
+    shown: &Shown<'_>,
+    which: &str,
+    rates: impl Iterator<Item = (usize, Option<f64>)>,
+) {
+    let unit = shown.unit();
+    let told = rates.filter_map(|(slot, received)| {
+        let [looked, others] = [received?, shown.rate(slot)?].map(|fps| unit.words(fps));
+        Some(format!("cell {} {looked} {} instead of {others}", slot + 1, unit.name))
+    });
+    let told = told.joined(", ");
     if !told.is_empty() {
-        page.note(format!("Rates of the sampled trials: {}.", told.join(", ")));
+        page.note(format!("Rates of the {which} trials: {told}."));
     }
 }

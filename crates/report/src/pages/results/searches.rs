@@ -30,21 +30,21 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     if let Some(stalls) = stalls(&shown.planned.experiment.trials, searches) {
         page.note(format!("On this machine, {stalls}"));
     }
-    let (scale, unit) = unit(shown);
-    let digits = 4;
+    let unit = unit(shown);
     let rows = searches.iter().flat_map(|search| search.goals.iter().map(move |goal| (search, goal)));
-    let bound = |load: Option<f64>| load.map(|load| rate(load, scale, digits));
     let table = Table::of(rows)
         .column("cell", "", |(search, _)| shown.numbered(search.slot))
         .column("goal", "", |(_, goal)| goal.name.clone())
-        .column("lower", unit, |(_, goal)| bound(goal.outcome.lower))
-        .column("upper", unit, |(_, goal)| bound(goal.outcome.upper))
-        .column("conditional", "throughput", |(_, goal)| bound(goal.outcome.conditional))
+        .rate("lower", unit, |(_, goal)| goal.outcome.lower)
+        .rate("upper", unit, |(_, goal)| goal.outcome.upper)
+        .column("conditional", "throughput", |(_, goal)| {
+            goal.outcome.conditional.map(|load| rate(load, unit.scale, 4))
+        })
         .column("apart", "%", |(_, goal)| {
             let (low, high) = goal.outcome.lower.zip(goal.outcome.upper)?;
             Some(share((high - low) / high))
         })
-        .column("95 %", "interval", |(_, goal)| interval(goal, scale))
+        .column("95 %", "interval", |(_, goal)| interval(goal, unit.scale))
         .column(
             "result",
             "",
@@ -103,13 +103,13 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
 }
 
 /// The unit of all loads.
-fn unit(shown: &Shown<'_>) -> (f64, &'static str) {
+fn unit(shown: &Shown<'_>) -> RateUnit {
     let loads = shown.summary.searches.iter().flat_map(|search| &search.goals);
     let bounds = loads.flat_map(|goal| [goal.outcome.lower, goal.outcome.upper]).flatten();
     let curves = shown.summary.searches.iter().filter(|search| {
         search.goals.iter().all(|goal| goal.outcome.lower.is_none() && goal.outcome.upper.is_none())
     });
-    rate_unit(bounds.chain(curves.map(|search| search.limits.max)).fold(0.0, f64::max))
+    RateUnit::of(bounds.chain(curves.map(|search| search.limits.max)))
 }
 
 /// The 95 % interval of the load where the goal begins to be missed.
@@ -311,11 +311,10 @@ pub fn stalls(trials: &Trials, searches: &[Searched]) -> Option<String> {
 
 /// The loss at each load, with a bar.
 fn loads(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
-    let (scale, unit) = unit(shown);
     let most = search.loads.iter().map(|load| load.most).fold(0.0, f64::max);
     let bar = |loss: f64| Cell::Bar { share: if most > 0.0 { loss / most } else { 0.0 } };
     let table = Table::of(search.loads.iter().rev())
-        .column("load", unit, |load| rate(load.load, scale, 4))
+        .rate("load", unit(shown), |load| load.load)
         .column("% of", "highest", |load| share(load.load / search.limits.max))
         .column("trials", "", |load| load.trials)
         .column("without", "loss", |load| load.clean)

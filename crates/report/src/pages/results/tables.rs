@@ -15,15 +15,15 @@ use linerate_stats::Estimate;
 
 /// One row for each cell that was to be measured; the tester's rates stand beside them, unless the plan is about them.
 pub fn cells(page: &mut Document, shown: &Shown<'_>) {
-    let (scale, unit) = shown.unit();
+    let unit = shown.unit();
     let rows = &shown.summary.rows;
     let beside: Vec<usize> = rows.iter().filter_map(|r| Some(r.ceiling?.than)).collect();
     let measured = |r: &&Row| shown.planned.lacking(r.slot).is_empty() && !beside.contains(&r.slot);
     let table = Table::of(rows.iter().filter(measured))
         .column("cell", "", |r| shown.numbered(r.slot))
-        .column("rate", unit, |r| median(&r.received, scale))
+        .column("rate", unit.name, |r| unit.median(&r.received))
         .column("95 %", "interval", |r| match (has_rate(r), r.trials, r.valid_trials) {
-            (true, ..) => rate_interval(&r.received, scale, digits(&r.received).clamp(3, 5)),
+            (true, ..) => unit.interval(&r.received),
             (_, 0, _) => "not run".into(),
             (_, _, 0) => "no valid trial".into(),
             _ => "no window".into(),
@@ -36,17 +36,11 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
     page.table(table);
 }
 
-/// A rate with the digits that its interval deserves; `None` without trials.
-pub fn median(estimate: &Estimate, scale: f64) -> Option<Cell> {
-    (estimate.n > 0).then(|| rate(estimate.median, scale, digits(estimate).clamp(3, 5)))
-}
-
 /// The rate of the tester alone, the share of it, and its interval.
 fn beside_ceiling<'a>(table: Rows<&'a Row>, shown: &Shown<'_>) -> Rows<&'a Row> {
-    let (scale, unit) = shown.unit();
     let ratio = |r: &&Row| r.ceiling.and_then(|ceiling| ceiling.ratio);
     table
-        .column("baseline", unit, |r| Some(rate(shown.rate(r.ceiling?.than)?, scale, 4)))
+        .rate("baseline", shown.unit(), |r| shown.rate(r.ceiling?.than))
         .column("% of", "that", |r| ratio(r).map(|r| share(r.median)))
         .optional("95 %", "interval", |r| {
             let ratio = ratio(r)?;
@@ -97,7 +91,7 @@ pub fn papers(page: &mut Document, shown: &Shown<'_>) {
 }
 
 fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compared]) {
-    let (scale, unit) = shown.unit();
+    let unit = shown.unit();
     let (slots, experiment) = (&shown.campaign.slots, &shown.planned.experiment);
     let factor = match why {
         Interest::Levels(factor) => Some(factor),
@@ -125,8 +119,8 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
     };
     let table = Table::of(rows)
         .column("setup", "", setup)
-        .column(&side(rows[0].against.than), unit, |c| Some(rate(shown.rate(c.against.than)?, scale, 4)))
-        .column(if same_b { &b } else { "this setup" }, unit, |c| Some(rate(shown.rate(c.of)?, scale, 4)))
+        .rate(&side(rows[0].against.than), unit, |c| shown.rate(c.against.than))
+        .rate(if same_b { &b } else { "this setup" }, unit, |c| shown.rate(c.of))
         .column("ministat", "", |c| ministat(shown, c));
     page.section(format!("As papers print it: {title}"), table);
 }
@@ -178,22 +172,22 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
 }
 
 fn sweep<'a>(shown: &Shown<'_>, series: &'a Series, factor: &str) -> Rows<&'a Point> {
-    let (scale, unit) = shown.unit();
+    let unit = shown.unit();
     let most = series.points.iter().filter_map(|p| shown.rate(p.cell)).fold(0.0, f64::max);
     let first = series.points.first().map_or("", |p| p.level.as_str());
     let estimate = |p: &&Point| shown.row(p.cell).map_or(Estimate::default(), |r| r.received);
     let ceiling = |p: &&Point| shown.rate(shown.row(p.cell)?.ceiling?.than).filter(|c| *c > 0.0);
     Table::of(&series.points)
         .column(factor, "", |p| p.level.as_str())
-        .column("rate", unit, |p| median(&estimate(p), scale))
+        .column("rate", unit.name, |p| unit.median(&estimate(p)))
         .column("95 %", "interval", |p| {
             let rate = estimate(p);
-            (rate.n > 0).then(|| rate_interval(&rate, scale, digits(&rate).clamp(3, 5)))
+            (rate.n > 0).then(|| unit.interval(&rate))
         })
         .when(shown.loses(), |table| table.column("lost", "%", |p| shown.lost(p.cell)))
         .column(&format!("against {first}"), "%", |p| p.to_first.as_ref().map(change))
         .column("95 %", "interval", |p| p.to_first.as_ref().and_then(change_interval))
-        .if_any("tester", "alone", |p| Some(rate(ceiling(p)?, scale, 4)))
+        .if_any("tester", "alone", |p| Some(rate(ceiling(p)?, unit.scale, 4)))
         .if_any("% of", "that", |p| Some(share(shown.rate(p.cell)? / ceiling(p)?)))
         .optional("", "rate", |p| Cell::Bar {
             share: shown.rate(p.cell).filter(|_| most > 0.0).unwrap_or(0.0) / most,
@@ -213,13 +207,13 @@ pub fn speed_ups(page: &mut Document, shown: &Shown<'_>) {
     if ups.is_empty() {
         return;
     }
-    let (scale, unit) = shown.unit();
+    let unit = shown.unit();
     let table = Table::of(ups)
         .column("setup", "", |(series, ..)| shown.shortened(&series.name))
         .column("CPUs", "", |(_, from, ..)| from.level.as_str())
-        .column("rate", unit, |(_, from, ..)| Some(rate(shown.rate(from.cell)?, scale, 4)))
+        .rate("rate", unit, |(_, from, ..)| shown.rate(from.cell))
         .column("CPUs", "", |(_, _, to, _)| to.level.as_str())
-        .column("rate", unit, |(_, _, to, _)| Some(rate(shown.rate(to.cell)?, scale, 4)))
+        .rate("rate", unit, |(_, _, to, _)| shown.rate(to.cell))
         .column("speed-up", "", |(.., ratio)| number(ratio.median, 3))
         .column("95 %", "interval", |(.., ratio)| rate_interval(ratio, 1.0, 3));
     page.section("Speed-up by more CPUs", table);
@@ -229,16 +223,30 @@ pub fn speed_ups(page: &mut Document, shown: &Shown<'_>) {
 /// Most pairs that are listed one by one.
 const MOST: usize = 6;
 
+/// Judgements of expectations, and their names.
+pub const JUDGEMENTS: [(Option<Judgement>, &str); 4] = [
+    (Some(Judgement::Met), "met"),
+    (Some(Judgement::Missed), "missed"),
+    (Some(Judgement::Undecided), "undecided"),
+    (None, "not judged"),
+];
+
+/// The name of a judgement, which shouts where something was missed.
+pub fn judged(judgement: Option<Judgement>) -> String {
+    let name = JUDGEMENTS.iter().find(|(known, _)| *known == judgement).map_or("", |(_, name)| name);
+    if judgement == Some(Judgement::Missed) { name.to_uppercase() } else { name.into() }
+}
+
 /// One item for each expectation, with the pairs that decide it.
 pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
     page.each("What was expected", &shown.summary.expectations, |page, expected| {
-        let (mark, tone) = match expected.judgement {
-            Some(Judgement::Met) => ("met         ", Tone::Plain),
-            Some(Judgement::Missed) => ("MISSED      ", Tone::Warning),
-            Some(Judgement::Undecided) => ("undecided   ", Tone::Plain),
-            None => ("not judged  ", Tone::Note),
+        let tone = match expected.judgement {
+            Some(Judgement::Missed) => Tone::Warning,
+            Some(_) => Tone::Plain,
+            None => Tone::Note,
         };
-        page.item(mark, format!("{}, because {}", expected.words, expected.because), tone);
+        let mark = format!("{:<12}", judged(expected.judgement));
+        page.item(&mark, format!("{}, because {}", expected.words, expected.because), tone);
         page.items("            ", decisive(shown, expected), tone, (MOST, ""));
         for reason in &expected.reasons {
             let partly = if expected.judgement.is_some() { "not judged for all: " } else { "" };

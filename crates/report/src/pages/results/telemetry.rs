@@ -2,6 +2,7 @@
 
 use super::super::kernel::{Stage, WAITS, distribution, drop_of, followed, powers, stages, waiting};
 use super::Shown;
+use super::profiles::beside;
 use crate::prelude::*;
 use linerate_measure::record::{Events, SlotProfile, Staged};
 
@@ -98,7 +99,7 @@ fn stack(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
         "{} Frames at once are the mean time times the rate (Little's law).",
         followed(&passed[0].1.times)
     ));
-    slowed(page, shown, "timed", passed.iter().map(|(slot, staged)| (*slot, staged.received)));
+    beside(page, shown, "timed", passed.iter().map(|(slot, staged)| (*slot, staged.received)));
 }
 
 fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
@@ -126,7 +127,7 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
             significant(each(waits.ns, events), 2)
         ));
         let top = &waits.functions[..waits.functions.len().min(MOST)];
-        let cell = |ns: u64| Cell::number(each(ns, events), significant(each(ns, events), 2));
+        let cell = |ns: u64| number(each(ns, events), 2);
         page.table(waiting(top, WAITS, ["of a frame", "ns"], |f| cell(f.own)));
     }
     for (slot, events, waits) in little.iter().chain(&much).filter(|(.., waits)| !waits.beside.is_empty()) {
@@ -139,29 +140,10 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
             significant(each(ns, events), 2)
         ));
     }
-    slowed(page, shown, "observed", events.iter().map(|(slot, events)| (*slot, events.received)));
+    beside(page, shown, "observed", events.iter().map(|(slot, events)| (*slot, events.received)));
     if let Some(file) = much.iter().filter_map(|(.., waits)| waits.stacks.as_deref()).next_back() {
         page.note(format!(
             "`linerate flame {file} > picture.svg` draws the stacks that waited, in nanoseconds."
         ));
-    }
-}
-
-/// How much these trials were slower than the others.
-fn slowed(
-    page: &mut Document,
-    shown: &Shown<'_>,
-    which: &str,
-    rates: impl Iterator<Item = (usize, Option<f64>)>,
-) {
-    let (scale, unit) = shown.unit();
-    let told = rates.filter_map(|(slot, received)| {
-        let [looked, others] =
-            [received?, shown.rate(slot)?].map(|fps| rate(fps, scale, 3).text().to_string());
-        Some(format!("cell {} {looked} {unit} instead of {others}", slot + 1))
-    });
-    let told: Vec<String> = told.collect();
-    if !told.is_empty() {
-        page.note(format!("Rates of the {which} trials: {}.", told.join(", ")));
     }
 }

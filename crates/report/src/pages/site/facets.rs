@@ -39,15 +39,7 @@ impl Site {
     pub(super) fn facet(&self, facet: Facet, name: &str, entries: &[&Entry], times: &Times<'_>) -> Paged {
         let other = if facet == Facet::Machine { Facet::Card } else { Facet::Machine };
         let all = || entries.iter().copied();
-        let mut first = Document::default();
-        warn_of_simulation(&mut first, all().any(|entry| entry.simulated));
-        let rates = range(all()).map_or(String::new(), |rates| format!(", with median rates {rates}"));
-        first.answer(format!(
-            "{}: {} of {}{rates}.",
-            shown(name),
-            counted(sets_of(entries), "set"),
-            counted(entries.len(), "campaign"),
-        ));
+        let mut first = opened(name, entries, "");
         first.fact(
             if other == Facet::Card { "cards" } else { "machines" },
             listed(all().map(|entry| other.of(entry))),
@@ -66,9 +58,9 @@ impl Site {
         all().for_each(|entry| groups.entry(other.of(entry)).or_default().push(entry));
         let table = |entries: &[&Entry]| -> Table {
             let high = extremes(entries.iter().copied()).map_or(0.0, |[_, high]| high);
-            let (scale, unit) = rate_unit(high);
+            let unit = RateUnit::of([high]);
             let end_of =
-                |entry: &&Entry, end: usize| extremes([*entry]).map(|ends| rate(ends[end], scale, 4));
+                |entry: &&Entry, end: usize| extremes([*entry]).map(|ends| rate(ends[end], unit.scale, 4));
             Table::of(entries.iter().copied())
                 .column("campaign", "", |entry| Link::new(shown(&entry.label), up(&entry.page)))
                 .column("topic", "", |entry| {
@@ -77,14 +69,25 @@ impl Site {
                 .if_any("system", "", |entry| some(&entry.system))
                 .if_any("begun", "", |entry| entry.started.get(..10))
                 .column("sets", "", |entry| count(entry.sets.len() as u64))
-                .if_any("slowest", unit, |entry| end_of(entry, 0))
-                .if_any("fastest", unit, |entry| end_of(entry, 1))
+                .if_any("slowest", unit.name, |entry| end_of(entry, 0))
+                .if_any("fastest", unit.name, |entry| end_of(entry, 1))
                 .into()
         };
         let sections =
             groups.into_iter().flat_map(|(name, entries)| sections(shown(name), &entries, table)).collect();
         Paged { title: shown(name).into(), first, sections }
     }
+}
+
+/// The beginning of the page of a machine, card or topic: its sets and their rates; `on` says where they were measured.
+pub fn opened(name: &str, entries: &[&Entry], on: &str) -> Document {
+    let mut page = Document::default();
+    warn_of_simulation(&mut page, entries.iter().any(|entry| entry.simulated));
+    let rates =
+        range(entries.iter().copied()).map_or(String::new(), |rates| format!(", with median rates {rates}"));
+    let (sets, campaigns) = (counted(sets_of(entries), "set"), counted(entries.len(), "campaign"));
+    page.answer(format!("{}: {sets} of {campaigns}{on}{rates}.", shown(name)));
+    page
 }
 
 /// `place` leads from the page of the table to the front page.
@@ -100,8 +103,7 @@ pub fn facet_table(
         (!names.is_empty()).then(|| count(names.len() as u64))
     };
     let fastest = |entries: &[&Entry]| extremes(entries.iter().copied()).map(|[_, high]| high);
-    let (scale, unit) =
-        rate_unit(rows.iter().filter_map(|(_, entries)| fastest(entries)).fold(0.0, f64::max));
+    let unit = RateUnit::of(rows.iter().filter_map(|(_, entries)| fastest(entries)));
     let others = Facet::ALL.into_iter().filter(|other| *other != facet);
     let table = Table::of(rows)
         .column(facet.name(), "", |(name, _)| Link::new(shown(name), format!("{place}{}", files[*name])))
@@ -111,7 +113,7 @@ pub fn facet_table(
         .fold(table, |table, other| {
             table.if_any(other.folder(), "", |(_, entries)| different(entries, other))
         })
-        .column("fastest", unit, |(_, entries)| fastest(entries).map(|fps| rate(fps, scale, 4)))
+        .rate("fastest", unit, |(_, entries)| fastest(entries))
         .if_any("fastest", "Mbit/s", |(_, entries)| {
             let sets = entries
                 .iter()

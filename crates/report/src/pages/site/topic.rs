@@ -1,12 +1,12 @@
 //! The page of a topic: its pictures, and the comparison of its sets.
 
+use super::facets::opened;
 use super::paged::{Paged, sections};
 use super::times::Times;
-use super::words::{range, sets_of, shown, span, up};
+use super::words::{shown, span, up};
 use super::{Entry, Facet, Site};
 use crate::chart::{Chart, ends};
 use crate::pages::sets::{self, Set, Unit};
-use crate::pages::warn_of_simulation;
 use crate::prelude::*;
 use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,21 +22,13 @@ impl Site {
     /// A topic: its picture, and the comparison of its sets, by machine and card.
     pub(super) fn topic(&self, name: &str, entries: &[&Entry], times: &Times<'_>) -> Paged {
         let all = || entries.iter().copied();
-        let mut first = Document::default();
-        warn_of_simulation(&mut first, all().any(|entry| entry.simulated));
-        let rates = range(all()).map_or(String::new(), |rates| format!(", with median rates {rates}"));
         let mut machines: BTreeSet<&str> = all().map(|entry| entry.machine.as_str()).collect();
         machines.remove("");
         let on = match machines.len() {
             0 => String::new(),
             n => format!(" on {}", counted(n, "machine")),
         };
-        first.answer(format!(
-            "{}: {} of {}{on}{rates}.",
-            shown(name),
-            counted(sets_of(entries), "set"),
-            counted(entries.len(), "campaign"),
-        ));
+        let mut first = opened(name, entries, &on);
         if let Some(span) = span(all()) {
             first.note(format!("Measured {span}."));
         }
@@ -127,7 +119,7 @@ pub fn compared(entry: &Entry) -> Vec<Compared<'_>> {
 
 pub fn comparison(rows: &[Compared<'_>]) -> Table {
     let rates = rows.iter().filter(|row| row.set.unit == Unit::Frames).map(|row| row.set.rate.median);
-    let (scale, unit) = rate_unit(rates.fold(0.0, f64::max));
+    let RateUnit { scale, name: unit } = RateUnit::of(rates);
     let precision = |row: &Compared<'_>| digits(&row.set.rate).clamp(4, 5);
     let frames = |row: &Compared<'_>| row.set.unit == Unit::Frames;
     Table::of(rows)
