@@ -151,9 +151,17 @@ impl Document {
         self.blocks.push(Block::Item { mark: mark.into(), text: text.into(), tone });
     }
 
-    /// A name and its value.
+    /// An item in plain words.
+    pub fn entry(&mut self, mark: &str, text: impl Into<String>) {
+        self.item(mark, text, Tone::Plain);
+    }
+
+    /// A name and its value. Without a value, nothing.
     pub fn fact(&mut self, name: &str, text: impl Into<String>) {
-        self.item(&format!("{name:<9}"), text, Tone::Plain);
+        let text = text.into();
+        if !text.is_empty() {
+            self.entry(&format!("{name:<9}"), text);
+        }
     }
 
     /// Items with the same mark and tone, at most this many; the last one says how many more there are, and where.
@@ -181,6 +189,11 @@ impl Document {
         tone: Tone,
     ) {
         self.each(heading, texts, |page, text| page.item(mark, text, tone));
+    }
+
+    /// A section with an entry in plain words for each text. Without texts, no section.
+    pub fn entries<S: Into<String>>(&mut self, heading: &str, texts: impl IntoIterator<Item = S>) {
+        self.list(heading, "- ", texts, Tone::Plain);
     }
 
     /// A section to which each entry adds its blocks. Without entries, no section.

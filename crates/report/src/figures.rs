@@ -160,238 +160,141 @@ fn source(of: &Of<'_>) -> Option<Value> {
     Some(file.or_else(|| Some(&of.slot.imported.as_ref()?.set))?.as_str().into())
 }
 
-use Source::{Found, Row as At};
 use Unit::{BitsPerSecond, Cell, Count, Flag, FramesPerSecond, Nanoseconds, Plain, Text, Time};
 
-const fn figure(name: &'static str, unit: Unit, about: &'static str, source: Source) -> Figure {
-    Figure { name, unit, about, source }
+type Words = &'static str;
+
+const fn found(name: Words, unit: Unit, about: Words, of: fn(&Of<'_>) -> Option<Value>) -> Figure {
+    Figure { name, unit, about, source: Source::Found(of) }
+}
+
+const fn row(name: Words, unit: Unit, about: Words, place: Words) -> Figure {
+    Figure { name, unit, about, source: Source::Row(place) }
 }
 
 /// What trials and cells have in common.
 pub static COMMON: [Figure; 20] = [
-    figure(
+    found(
         "folder",
         Text,
         "folder of the campaign below the one that was exported; its path where several were",
-        Found(|of| Some(of.folder.into())),
+        |of| Some(of.folder.into()),
     ),
-    figure("campaign", Text, "name of the campaign", Found(|of| Some(of.campaign.name.as_str().into()))),
-    figure(
-        "started",
-        Time,
-        "when the campaign began, UTC",
-        Found(|of| Some((1000 * calendar::seconds(&of.campaign.started)?).into())),
-    ),
-    figure(
-        "lab",
-        Text,
-        "where trials ran: namespaces, hosts, simulated, imported",
-        Found(|of| Some(of.campaign.asked.lab.to_string().into())),
-    ),
-    figure(
-        "machine",
-        Text,
-        "the DUT's machine: as its owner names it, or the model of its CPU",
-        Found(machine),
-    ),
-    figure("kernel", Text, "kernel of the machine that ran linerate", Found(|of| known(&of.host.kernel))),
-    figure(
-        "linerate",
-        Text,
-        "version that wrote the records",
-        Found(|of| Some(of.campaign.linerate.as_str().into())),
-    ),
-    figure(
-        "cell",
-        Count,
-        "number of the cell in its campaign, from 1 as on pages",
-        Found(|of| Some((of.slot.id as u64 + 1).into())),
-    ),
-    figure(
-        "name",
-        Text,
-        "name of the cell, unique in its campaign",
-        Found(|of| Some(of.slot.name.as_str().into())),
-    ),
-    figure(
-        "variant",
-        Text,
-        "variant without levels",
-        Found(|of| known(&of.slot.plan_variant).or(known(&of.slot.variant))),
-    ),
-    figure("levels", Text, "levels of the plan's factors, as a JSON object", Found(levels)),
-    figure("family", Text, "IPv4 or IPv6", Found(|of| known(&of.slot.family))),
-    figure("transport", Text, "UDP, TCP or ICMP echo", Found(|of| known(&of.slot.transport))),
-    figure("frame", Text, "frame length as it was asked for: 64, IMIX", Found(|of| known(&of.slot.frame))),
-    figure(
-        "frame_bytes",
-        Plain,
-        "mean frame length with FCS, bytes",
-        Found(|of| positive(of.slot.average_len_fcs())),
-    ),
-    figure(
-        "direction",
-        Text,
-        "forward, reverse or both: then figures are of both together",
-        Found(|of| Some(of.slot.direction.to_string().into())),
-    ),
-    figure(
-        "flows",
-        Count,
-        "flows",
-        Found(|of| of.slot.flows.or(Some(of.campaign.asked.flows)).filter(|n| *n > 0).map(Value::from)),
-    ),
-    figure(
-        "asked",
-        FramesPerSecond,
-        "load asked for in each direction; none: as much as possible",
-        Found(|of| of.trial.map_or(of.slot.asked_fps, |t| t.asked_fps).map(Value::from)),
-    ),
-    figure(
-        "tester_alone",
-        Flag,
-        "whether there was no DUT",
-        Found(|of| Some(of.slot.is_calibration().into())),
-    ),
-    figure("source", Text, "file of an imported figure", Found(source)),
+    found("campaign", Text, "name of the campaign", |of| Some(of.campaign.name.as_str().into())),
+    found("started", Time, "when the campaign began, UTC", |of| {
+        Some((1000 * calendar::seconds(&of.campaign.started)?).into())
+    }),
+    found("lab", Text, "where trials ran: namespaces, hosts, simulated, imported", |of| {
+        Some(of.campaign.asked.lab.to_string().into())
+    }),
+    found("machine", Text, "the DUT's machine: as its owner names it, or the model of its CPU", machine),
+    found("kernel", Text, "kernel of the machine that ran linerate", |of| known(&of.host.kernel)),
+    found("linerate", Text, "version that wrote the records", |of| {
+        Some(of.campaign.linerate.as_str().into())
+    }),
+    found("cell", Count, "number of the cell in its campaign, from 1 as on pages", |of| {
+        Some((of.slot.id as u64 + 1).into())
+    }),
+    found("name", Text, "name of the cell, unique in its campaign", |of| Some(of.slot.name.as_str().into())),
+    found("variant", Text, "variant without levels", |of| {
+        known(&of.slot.plan_variant).or(known(&of.slot.variant))
+    }),
+    found("levels", Text, "levels of the plan's factors, as a JSON object", levels),
+    found("family", Text, "IPv4 or IPv6", |of| known(&of.slot.family)),
+    found("transport", Text, "UDP, TCP or ICMP echo", |of| known(&of.slot.transport)),
+    found("frame", Text, "frame length as it was asked for: 64, IMIX", |of| known(&of.slot.frame)),
+    found("frame_bytes", Plain, "mean frame length with FCS, bytes", |of| {
+        positive(of.slot.average_len_fcs())
+    }),
+    found("direction", Text, "forward, reverse or both: then figures are of both together", |of| {
+        Some(of.slot.direction.to_string().into())
+    }),
+    found("flows", Count, "flows", |of| {
+        of.slot.flows.or(Some(of.campaign.asked.flows)).filter(|n| *n > 0).map(Value::from)
+    }),
+    found("asked", FramesPerSecond, "load asked for in each direction; none: as much as possible", |of| {
+        of.trial.map_or(of.slot.asked_fps, |t| t.asked_fps).map(Value::from)
+    }),
+    found("tester_alone", Flag, "whether there was no DUT", |of| Some(of.slot.is_calibration().into())),
+    found("source", Text, "file of an imported figure", source),
 ];
 
 /// Those of trials.
 pub static TRIAL: [Figure; 19] = [
-    figure(
-        "trial",
-        Count,
-        "number of the trial in its campaign, from 0",
-        Found(|of| Some(of.trial?.trial.into())),
-    ),
-    figure(
-        "block",
-        Count,
-        "block of the trial: trials of one block ran side by side",
-        Found(|of| Some(of.trial?.block.into())),
-    ),
-    figure(
-        "valid",
-        Flag,
-        "whether the audit held: the others are in no result",
-        Found(|of| Some(of.trial?.audit.valid.into())),
-    ),
-    figure(
-        "invalid_because",
-        Text,
-        "the first check that failed",
-        Found(|of| of.trial?.audit.failures().next().map(Value::from)),
-    ),
-    figure(
-        "test",
-        Text,
-        "test of RFC 2544 that it belongs to",
-        Found(|of| serde_json::to_value(of.trial?.benchmark?).ok()),
-    ),
-    figure(
-        "began",
-        Nanoseconds,
-        "beginning, since the campaign's first trial",
-        Found(|of| Some(of.trial?.began_ns.into())),
-    ),
-    figure(
-        "took",
-        Nanoseconds,
-        "how long it took with set-up and drain",
-        Found(|of| Some(of.trial?.took_ns).filter(|ns| *ns > 0).map(Value::from)),
-    ),
-    figure(
-        "load",
-        Nanoseconds,
-        "how long the load lasted",
-        Found(|of| Some(of.trial?.timing.load_ns().into())),
-    ),
-    figure(
-        "offered",
-        FramesPerSecond,
-        "offered load as measured",
-        Found(|of| Some(of.trial?.rates?.offered.into())),
-    ),
-    figure(
-        "received",
-        FramesPerSecond,
-        "forwarding rate as measured",
-        Found(|of| Some(of.trial?.rates?.received.into())),
-    ),
-    figure("loss_ratio", Plain, "lost frames by sent frames", Found(|of| Some(of.trial?.loss_ratio.into()))),
-    figure("sent_frames", Count, "frames sent", Found(|of| Some(of.trial?.generator.frames.into()))),
-    figure(
-        "received_frames",
-        Count,
-        "frames received at least once",
-        Found(|of| Some(of.trial?.receiver.unique().into())),
-    ),
-    figure(
-        "duplicate_frames",
-        Count,
-        "frames received once more",
-        Found(|of| Some(of.trial?.receiver.duplicates().into())),
-    ),
-    figure(
-        "reordered_frames",
-        Count,
-        "frames received out of order",
-        Found(|of| Some(of.trial?.receiver.reordered().into())),
-    ),
-    figure("latency_min", Nanoseconds, "least latency of stamped frames", Found(|of| of.latency(0.0))),
-    figure("latency_p50", Nanoseconds, "median latency", Found(|of| of.latency(0.5))),
-    figure("latency_p99", Nanoseconds, "99th percentile", Found(|of| of.latency(0.99))),
-    figure("latency_p999", Nanoseconds, "99.9th percentile", Found(|of| of.latency(0.999))),
+    found("trial", Count, "number of the trial in its campaign, from 0", |of| Some(of.trial?.trial.into())),
+    found("block", Count, "block of the trial: trials of one block ran side by side", |of| {
+        Some(of.trial?.block.into())
+    }),
+    found("valid", Flag, "whether the audit held: the others are in no result", |of| {
+        Some(of.trial?.audit.valid.into())
+    }),
+    found("invalid_because", Text, "the first check that failed", |of| {
+        of.trial?.audit.failures().next().map(Value::from)
+    }),
+    found("test", Text, "test of RFC 2544 that it belongs to", |of| {
+        serde_json::to_value(of.trial?.benchmark?).ok()
+    }),
+    found("began", Nanoseconds, "beginning, since the campaign's first trial", |of| {
+        Some(of.trial?.began_ns.into())
+    }),
+    found("took", Nanoseconds, "how long it took with set-up and drain", |of| {
+        Some(of.trial?.took_ns).filter(|ns| *ns > 0).map(Value::from)
+    }),
+    found("load", Nanoseconds, "how long the load lasted", |of| Some(of.trial?.timing.load_ns().into())),
+    found("offered", FramesPerSecond, "offered load as measured", |of| Some(of.trial?.rates?.offered.into())),
+    found("received", FramesPerSecond, "forwarding rate as measured", |of| {
+        Some(of.trial?.rates?.received.into())
+    }),
+    found("loss_ratio", Plain, "lost frames by sent frames", |of| Some(of.trial?.loss_ratio.into())),
+    found("sent_frames", Count, "frames sent", |of| Some(of.trial?.generator.frames.into())),
+    found("received_frames", Count, "frames received at least once", |of| {
+        Some(of.trial?.receiver.unique().into())
+    }),
+    found("duplicate_frames", Count, "frames received once more", |of| {
+        Some(of.trial?.receiver.duplicates().into())
+    }),
+    found("reordered_frames", Count, "frames received out of order", |of| {
+        Some(of.trial?.receiver.reordered().into())
+    }),
+    found("latency_min", Nanoseconds, "least latency of stamped frames", |of| of.latency(0.0)),
+    found("latency_p50", Nanoseconds, "median latency", |of| of.latency(0.5)),
+    found("latency_p99", Nanoseconds, "99th percentile", |of| of.latency(0.99)),
+    found("latency_p999", Nanoseconds, "99.9th percentile", |of| of.latency(0.999)),
 ];
 
 /// Those of cells.
 pub static CELL: [Figure; 22] = [
-    figure("trials", Count, "trials of the cell", At("/trials")),
-    figure("valid_trials", Count, "trials that are in the figures", At("/valid_trials")),
-    figure("offered", FramesPerSecond, "median offered load", At("/offered")),
-    figure(
-        "received",
-        FramesPerSecond,
-        "forwarding rate: the median of the valid trials",
-        At("/received/median"),
-    ),
-    figure("received_low", FramesPerSecond, "lower end of its 95 % interval", At("/received/low")),
-    figure("received_high", FramesPerSecond, "upper end of its 95 % interval", At("/received/high")),
-    figure("variation", Plain, "standard deviation of the rate by its mean", At("/variation")),
-    figure("loss_ratio", Plain, "lost frames by sent frames, over all valid trials", Found(lost)),
-    figure("dropped_ratio", Plain, "frames that the DUT dropped by those that reached it", At("/dropped")),
-    figure(
-        "ns_per_frame",
-        Plain,
-        "time of a frame and CPU, ns",
-        Found(|of| positive(of.measured()?.ns_per_frame)),
-    ),
-    figure("limited_by", Text, "what limited the rate: dut, tester, offered-load, ...", At("/limit")),
-    figure(
-        "tester_ratio",
-        Plain,
-        "rate by that of the tester alone, paired by block",
-        At("/ceiling/ratio/median"),
-    ),
-    figure("baseline_cell", Cell, "number of the cell that it is compared with", At("/baseline/than")),
-    figure("baseline_ratio", Plain, "rate by that cell's, paired by block", At("/baseline/ratio/median")),
-    figure("baseline_low", Plain, "lower end of its 95 % interval", At("/baseline/ratio/low")),
-    figure("baseline_high", Plain, "upper end of its 95 % interval", At("/baseline/ratio/high")),
-    figure("latency_min", Nanoseconds, "least latency of stamped frames", At("/latency_ns/min")),
-    figure("latency_p50", Nanoseconds, "median latency", At("/latency_ns/p50")),
-    figure("latency_p99", Nanoseconds, "99th percentile", At("/latency_ns/p99")),
-    figure("latency_p999", Nanoseconds, "99.9th percentile", At("/latency_ns/p99.9")),
-    figure(
+    row("trials", Count, "trials of the cell", "/trials"),
+    row("valid_trials", Count, "trials that are in the figures", "/valid_trials"),
+    row("offered", FramesPerSecond, "median offered load", "/offered"),
+    row("received", FramesPerSecond, "forwarding rate: the median of the valid trials", "/received/median"),
+    row("received_low", FramesPerSecond, "lower end of its 95 % interval", "/received/low"),
+    row("received_high", FramesPerSecond, "upper end of its 95 % interval", "/received/high"),
+    row("variation", Plain, "standard deviation of the rate by its mean", "/variation"),
+    found("loss_ratio", Plain, "lost frames by sent frames, over all valid trials", lost),
+    row("dropped_ratio", Plain, "frames that the DUT dropped by those that reached it", "/dropped"),
+    found("ns_per_frame", Plain, "time of a frame and CPU, ns", |of| positive(of.measured()?.ns_per_frame)),
+    row("limited_by", Text, "what limited the rate: dut, tester, offered-load, ...", "/limit"),
+    row("tester_ratio", Plain, "rate by that of the tester alone, paired by block", "/ceiling/ratio/median"),
+    row("baseline_cell", Cell, "number of the cell that it is compared with", "/baseline/than"),
+    row("baseline_ratio", Plain, "rate by that cell's, paired by block", "/baseline/ratio/median"),
+    row("baseline_low", Plain, "lower end of its 95 % interval", "/baseline/ratio/low"),
+    row("baseline_high", Plain, "upper end of its 95 % interval", "/baseline/ratio/high"),
+    row("latency_min", Nanoseconds, "least latency of stamped frames", "/latency_ns/min"),
+    row("latency_p50", Nanoseconds, "median latency", "/latency_ns/p50"),
+    row("latency_p99", Nanoseconds, "99th percentile", "/latency_ns/p99"),
+    row("latency_p999", Nanoseconds, "99.9th percentile", "/latency_ns/p99.9"),
+    row(
         "delay_variation",
         Nanoseconds,
         "latency beyond the least of the same trial, 99.9th percentile (RFC 5481, PDV)",
-        At("/latency_ns/pdv"),
+        "/latency_ns/pdv",
     ),
-    figure(
+    row(
         "goodput",
         BitsPerSecond,
         "payload that TCP carried: the median of the valid trials",
-        At("/tcp/bits/median"),
+        "/tcp/bits/median",
     ),
 ];
 
@@ -414,7 +317,7 @@ mod tests {
         let document = include_str!("../../../docs/records.md");
         let (_, rows) = document.split_once("A **row**:").unwrap();
         for figure in CELL.iter() {
-            let At(place) = figure.source else { continue };
+            let Source::Row(place) = figure.source else { continue };
             let field = place.split('/').nth(1).unwrap();
             assert!(row.get(field).is_some(), "{place} is no field of a row");
             assert!(rows.contains(&format!("`{field}`")), "docs/records.md does not have {field}");

@@ -25,7 +25,7 @@ pub fn advice(name: &str, advice: &Advice) -> Document {
     for (nth, item) in open.into_iter().enumerate() {
         one(&mut page, nth + 1, item);
     }
-    page.list("As recommended", "- ", of(&[State::Done]).map(done), Tone::Plain);
+    page.entries("As recommended", of(&[State::Done]).map(done));
     page.list(
         "Not in this release",
         "- ",
@@ -59,8 +59,7 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
     let measure =
         if item.state == State::Measure { ". Measure it first: it harms some machines" } else { "" };
     page.answer(format!("{nth}. {}: {}", item.id, item.title));
-    let note =
-        |page: &mut Document, mark: &str, text: &str| page.item(&format!("   {mark:<9}"), text, Tone::Plain);
+    let note = |page: &mut Document, mark: &str, text: &str| page.entry(&format!("   {mark:<9}"), text);
     note(page, "gain", &format!("{expected}{measure}"));
     for setting in &item.settings {
         note(page, "set", &changed(setting));

@@ -18,12 +18,7 @@ pub fn analysis(analysis: &Analysis) -> Document {
         let tests = [("ranks", &c.reach_of_ranks), ("means", &c.reach_of_means)];
         tests.map(|(test, reach)| Some(format!("{} by {test}: {}", c.other, reach_text(reach.as_ref()?))))
     });
-    page.list(
-        "What so many values can show, and how many it would take",
-        "- ",
-        reached.flatten(),
-        Tone::Plain,
-    );
+    page.entries("What so many values can show, and how many it would take", reached.flatten());
     let of_sets = analysis.sets.iter().map(|s| (s.name.clone(), &s.warnings));
     let of_comparisons =
         analysis.comparisons.iter().map(|c| (format!("{} against {}", c.other, c.reference), &c.warnings));

@@ -77,9 +77,9 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
         page.say("A dry run: nothing was changed.");
     }
     for item in &applied.items {
-        page.item("- ", format!("{}: {}", item.id, item.title), Tone::Plain);
+        page.entry("- ", format!("{}: {}", item.id, item.title));
         if !item.cost.is_empty() {
-            page.item("  ", format!("Cost: {}", item.cost), Tone::Plain);
+            page.entry("  ", format!("Cost: {}", item.cost));
         }
     }
     let values = Table::of(&applied.values)
@@ -114,7 +114,7 @@ pub fn reverted(host: &str, what: &[String], done: bool) -> Document {
         (false, true) => page.say(format!("{host}: {} taken back.", counted(what.len(), "change"))),
         (false, false) => page.say(format!("{host}: {} can be taken back.", counted(what.len(), "change"))),
     }
-    what.iter().for_each(|what| page.item("- ", what, Tone::Plain));
+    what.iter().for_each(|what| page.entry("- ", what));
     page
 }
 

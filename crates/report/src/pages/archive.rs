@@ -18,7 +18,7 @@ pub fn archive(archive: &Archive) -> Document {
         let why = set.slot.disagreement.as_ref()?;
         Some(format!("{}, {}: {why}", set.directory(), set.slot.set))
     });
-    page.list("Sets that disagree with what was published", "- ", disagree, Tone::Plain);
+    page.entries("Sets that disagree with what was published", disagree);
     differing_runs(&mut page, &sets);
     files(&mut page, archive);
     page

@@ -20,7 +20,7 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
     };
     page.answer(format!("{config}: a lab file and {plans}."));
     for (heading, notes) in [("Carried over", &notes.carried), ("Not carried over", &notes.not_carried)] {
-        page.list(heading, "- ", notes.iter().map(Note::to_string), Tone::Plain);
+        page.entries(heading, notes.iter().map(Note::to_string));
     }
     if notes.more > 0 {
         page.item("- ", format!("and {} more", notes.more), Tone::Note);

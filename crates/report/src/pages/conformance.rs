@@ -24,7 +24,7 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
         let rows = found.rows.iter().filter(|row| row.status == status && !found.is_absent(row));
         page.each(&status.to_string(), rows, |page, row| {
             let mark = format!("{:<11} {}  ", row.id, level(row));
-            page.item(&mark, format!("{}: {}", row.requirement, row.because), Tone::Plain);
+            page.entry(&mark, format!("{}: {}", row.requirement, row.because));
         });
     }
     let absent: Vec<&str> = found.rows.iter().filter(|row| found.is_absent(row)).map(|row| row.id).collect();

@@ -68,7 +68,7 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
     let shown = if whole { merged.len() } else { MOST };
     for (finding, slots) in merged.iter().take(shown) {
         let names = names(campaign, explanations, slots);
-        part.item("- ", format!("{names}{} ({})", finding.statement, known(finding.strength)), Tone::Plain);
+        part.entry("- ", format!("{names}{} ({})", finding.statement, known(finding.strength)));
         let evidence = finding.evidence.first().map(|evidence| format!("{evidence}. "));
         let change = changes(campaign, finding).next().map(|c| format!("{}: {}", c.system, c.commands));
         part.item(

@@ -99,18 +99,14 @@ fn machine(page: &mut Document, found: &Configuration) {
             .map(|governor| format!("governor {governor}")),
     );
     words.extend(machine.virtual_machine.as_ref().map(|name| format!("virtual machine: {name}")));
-    if !words.is_empty() {
-        page.fact("Machine", words.join(", "));
-    }
+    page.fact("Machine", words.join(", "));
     let open: Vec<&str> = machine
         .mitigations
         .iter()
         .filter(|(_, state)| state.starts_with("Mitigation"))
         .map(|(name, _)| name.as_str())
         .collect();
-    if !open.is_empty() {
-        page.fact("CPU bugs", open.join(", "));
-    }
+    page.fact("CPU bugs", open.join(", "));
 }
 
 fn forwarding(page: &mut Document, found: &Configuration) {
@@ -122,9 +118,7 @@ fn forwarding(page: &mut Document, found: &Configuration) {
     ];
     let known: Vec<String> =
         names.iter().filter_map(|name| Some(format!("{name} {}", found.sysctls.get(*name)?))).collect();
-    if !known.is_empty() {
-        page.fact("Forwards", known.join(", "));
-    }
+    page.fact("Forwards", known.join(", "));
     for set in &found.rule_sets {
         let rules: u64 = set.chains.iter().map(|chain| chain.rules).sum();
         let tracks = if set.tracks() { ", connections tracked" } else { "" };
@@ -140,9 +134,7 @@ fn forwarding(page: &mut Document, found: &Configuration) {
         page.fact("Table", format!("of connections: {}", words));
     }
     let routes: Vec<String> = found.routes.iter().map(|(family, n)| format!("{family} {n}")).collect();
-    if !routes.is_empty() {
-        page.fact("Routes", routes.join(", "));
-    }
+    page.fact("Routes", routes.join(", "));
     page.fact("Settings", format!("{} (--json has all)", counted(found.sysctls.len(), "sysctl")));
 }
 

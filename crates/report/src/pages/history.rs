@@ -198,7 +198,7 @@ fn tell(page: &mut Document, timeline: &Judged, change: &Found, mark: &str) {
     );
     page.item(mark, text, if change.is_regression() { Tone::Strong } else { Tone::Plain });
     let causes = told(&change.causes, timeline.points.len());
-    page.item("   ", causes.unwrap_or("Nothing recorded changed there.".into()), Tone::Plain);
+    page.entry("   ", causes.unwrap_or("Nothing recorded changed there.".into()));
 }
 
 /// The points of a short level one by one; of a longer one the first, if that is an outlier.
@@ -252,7 +252,7 @@ fn unchanged(page: &mut Document, history: &History) {
     let quiet = quiet.filter_map(|t| Some((t, t.p?)));
     page.each("Without a change", quiet, |page, (timeline, p)| {
         let text = format!("{}, noise {} %, p = {p:.2}", title(timeline), noise(timeline));
-        page.item("=  ", text, Tone::Plain);
+        page.entry("=  ", text);
         of_the_machine(page, timeline, "   -  ");
         timeline.warnings.iter().for_each(|w| page.item("   !  ", w, Tone::Warning));
     });

@@ -46,7 +46,7 @@ pub fn page(
     let disagree =
         campaign.slots.iter().filter_map(|s| Some((s.id, s.imported.as_ref()?.disagreement.as_ref()?)));
     let told = disagree.map(|(slot, why)| format!("{}: {why}", campaign.name_of(slot)));
-    page.list("Sets that disagree with what was published", "- ", told, Tone::Plain);
+    page.entries("Sets that disagree with what was published", told);
     for table in origin.series.iter().filter(|table| !table.problems.is_empty()) {
         let name = table.file.rsplit('/').next().unwrap_or_default();
         page.note(format!("Published table {name}: {}.", table.problems.join("; ")));
@@ -231,9 +231,7 @@ fn where_from(page: &mut Document, campaign: &Campaign, origin: &Imported, host:
         ("traffic", campaign.slots.iter().find_map(command).unwrap_or_default()),
         ("flows", flows),
     ] {
-        if !text.is_empty() {
-            page.fact(name, text);
-        }
+        page.fact(name, text);
     }
     for (name, text) in origin.throughputs.first().iter().flat_map(|found| &found.facts) {
         page.fact(name, text.as_str());

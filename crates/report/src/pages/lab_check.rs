@@ -128,7 +128,7 @@ fn problems(page: &mut Document, heading: &str, check: &LabCheck<'_>, subject: O
         };
         page.item(mark, &problem.message, tone);
         problem.evidence.iter().for_each(|evidence| page.item("           ", evidence, Tone::Note));
-        problem.remedy.iter().for_each(|remedy| page.item("           -> ", remedy, Tone::Plain));
+        problem.remedy.iter().for_each(|remedy| page.entry("           -> ", remedy));
     });
 }
 
@@ -196,15 +196,11 @@ fn sent(page: &mut Document, check: &LabCheck<'_>) {
         let (host, interface) = &probe.from;
         let (source, to, whose) = (probe.source, probe.to, &probe.whose);
         let text = format!("{host} {interface} {source} to {to} of {whose}{through}: {count}");
-        page.item("  ", text, Tone::Plain);
+        page.entry("  ", text);
     }
     for PortTried { from: (host, interface), port, why, sent, arrives: (far, at), arrived } in check.tester {
         let arrived = arrived.map_or(String::new(), |n| format!("; {at} of {far} counted {n} frames"));
-        page.item(
-            "  ",
-            format!("{host} {interface} sends by {port}: {sent} test frames{arrived}"),
-            Tone::Plain,
-        );
+        page.entry("  ", format!("{host} {interface} sends by {port}: {sent} test frames{arrived}"));
         why.iter().for_each(|why| page.item("    ", why, Tone::Note));
     }
     for Skipped { what, why } in check.skipped {

@@ -31,7 +31,7 @@ pub fn diagnostics(file: &str, all: &[Diagnostic]) -> Document {
             let mark = format!("{}{}", " ".repeat(place.indent), "^".repeat(place.width));
             page.code(&format!("{:>6} | {}\n       | {mark}", place.line, line.trim_end()), Tone::Plain);
         }
-        one.remedy.iter().for_each(|remedy| page.item("       = ", remedy, Tone::Plain));
+        one.remedy.iter().for_each(|remedy| page.entry("       = ", remedy));
     }
     page
 }
@@ -68,7 +68,7 @@ pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
         let systems = plan.systems.iter().map(|s| s.name()).joined(", ");
         let lead = format!("{name:width$}  {full:>11}  {quick:>5}  ");
         let of = if name.starts_with("lab/") { format!(" ({})", systems) } else { String::new() };
-        page.item(&lead, format!("{}{of}", plan.title), Tone::Plain);
+        page.entry(&lead, format!("{}{of}", plan.title));
     }
     page
 }
@@ -81,13 +81,13 @@ pub fn rehearsal(parts: &[Part]) -> Document {
     for part in parts {
         page.answer(format!("{} {}", part.host, part.when));
         if part.actions.is_empty() {
-            page.item("  ", "nothing", Tone::Plain);
+            page.entry("  ", "nothing");
         }
         for action in &part.actions {
             let undo = action.undo.as_ref().map_or(String::new(), |undo| format!("; undone by {undo}"));
             let quote = if action.argv.is_empty() { "" } else { "`" };
             let text = format!("{}: {quote}{}{quote}{undo}", action.what, action.command);
-            page.item("  ", text, Tone::Plain);
+            page.entry("  ", text);
         }
     }
     page
@@ -208,7 +208,7 @@ pub(super) fn asked(page: &mut Document, experiment: &Experiment) {
 }
 
 fn fact(page: &mut Document, name: &str, text: impl Into<String>) {
-    page.item(&format!("{name:<10}"), text, Tone::Plain);
+    page.entry(&format!("{name:<10}"), text);
 }
 
 fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
@@ -382,7 +382,7 @@ fn changed(page: &mut Document, campaign: &Campaign) {
             .lane
             .map(|lane| format!(" for lane {}: {}", lane + 1, campaign.lanes[lane].variants.join(", ")));
         page.answer(format!("{}{}", host.host, lane.unwrap_or_default()));
-        host.changes.iter().for_each(|change| page.item("  ", one_change(change), Tone::Plain));
+        host.changes.iter().for_each(|change| page.entry("  ", one_change(change)));
     }
     if all.is_empty() {
         page.say("Nothing else, on no host.");
@@ -438,7 +438,7 @@ fn requirement(need: &Requirement) -> String {
 
 fn expected(page: &mut Document, campaign: &Campaign) {
     page.each("What is expected", &campaign.experiment.expectations, |page, expectation| {
-        page.item("  ", format!("{}, because {}", expectation.words, expectation.because), Tone::Plain);
+        page.entry("  ", format!("{}, because {}", expectation.words, expectation.because));
         let pairs = expectation.pairs.iter().map(|(of, than)| match than {
             Some(than) => format!("{} against {}", of + 1, than + 1),
             None => (of + 1).to_string(),

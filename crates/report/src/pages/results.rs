@@ -259,7 +259,7 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
 fn skipped(page: &mut Document, shown: &Shown<'_>) {
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
     let told = skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")));
-    page.list("Not measured", "- ", told, Tone::Plain);
+    page.entries("Not measured", told);
 }
 
 /// The requirements of the standard that the campaign claims.

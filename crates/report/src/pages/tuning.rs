@@ -33,18 +33,16 @@ pub fn tuning(tuned: &Tuned) -> Document {
         page.warn(format!("This tuning did not come to its end: {stopped}."));
     }
     page.section("Changes", changes(tuned));
-    page.list(
+    page.entries(
         "Settings of the kept changes",
-        "- ",
         tuned
             .changes
             .iter()
             .filter(|c| c.verdict == Verdict::Kept)
             .map(|c| format!("{}: {}", c.name, c.keys.join(", "))),
-        Tone::Plain,
     );
     page.each("Changes that depend on each other", &tuned.interactions, |page, interaction| {
-        page.item("- ", together(tuned, interaction), Tone::Plain);
+        page.entry("- ", together(tuned, interaction));
     });
     page.gap();
     page.note(

@@ -64,9 +64,7 @@ pub fn machine(page: &mut Document, host: &HostFacts) {
             ("clock", &host.clock_source),
             ("priority", host.priority.as_ref().map_or("", |known| known.as_ref().unwrap_or_else(|why| why))),
         ] {
-            if !text.is_empty() {
-                page.fact(name, text);
-            }
+            page.fact(name, text);
         }
         for (heading, name, facts) in [
             ("Interfaces", "interface", &host.interfaces),

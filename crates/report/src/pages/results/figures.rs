@@ -202,9 +202,9 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
     }
     for row in valid.iter().filter(lossy) {
         let text = format!("{}: {} % of the sent frames", shown.name(row.slot), percent(row.loss_ratio));
-        page.item("", text, Tone::Plain);
+        page.entry("", text);
         for loss in row.losses.iter().filter(|l| l.frames > 0) {
-            page.item(&format!("  {:>15}  ", grouped(loss.frames)), &loss.place, Tone::Plain);
+            page.entry(&format!("  {:>15}  ", grouped(loss.frames)), &loss.place);
         }
     }
     for row in valid.iter().filter(|r| r.reordered > 0) {
@@ -221,12 +221,12 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
     page.each(heading, with_files, |page, (row, counters)| {
         page.say(shown.name(row.slot));
         for (rule, share) in &row.rules {
-            page.item(&format!("{:>8.2}  ", 100.0 * share), rule, Tone::Plain);
+            page.entry(&format!("{:>8.2}  ", 100.0 * share), rule);
         }
         if row.rules.is_empty() {
             let counters =
                 if counters { "no rule with a counter met a frame" } else { "the file has no counters" };
-            page.item("          ", counters, Tone::Plain);
+            page.entry("          ", counters);
         }
     });
 }

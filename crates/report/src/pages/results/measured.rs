@@ -61,7 +61,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         );
     }
     let steps = linerate_measure::advice::next_steps(campaign, shown.host.cpus, shown.summary);
-    page.list("Where to look next", "- ", steps, Tone::Plain);
+    page.entries("Where to look next", steps);
     page.gap();
     page.say(ended(shown.summary));
 }

@@ -21,7 +21,7 @@ pub fn telemetry(page: &mut Document, shown: &Shown<'_>) {
     locks(page, shown, all);
     let missing = together(all.iter().flat_map(|of| of.missing.iter().map(|why| (why, of.slot))));
     let missing = missing.into_iter().map(|(why, slots)| format!("{}: {why}", cells(&slots)));
-    page.list("Not looked at", "- ", missing, Tone::Plain);
+    page.entries("Not looked at", missing);
 }
 
 /// `cell 2`, `cells 1, 2, 3`.

@@ -46,12 +46,8 @@ impl Site {
         );
         first.fact("topics", listed(all().map(|entry| entry.topic.as_str())));
         let systems = systems(all());
-        if !systems.is_empty() {
-            first.fact("systems", systems);
-        }
-        if let Some(span) = span(all()) {
-            first.fact("measured", span);
-        }
+        first.fact("systems", systems);
+        first.fact("measured", span(all()).unwrap_or_default());
         let of_name = |place: &[&str; 3]| place[facet as usize] == name;
         first.append(times.links(of_name));
         let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
