@@ -40,10 +40,10 @@ impl Unit {
 /// A figure.
 #[derive(Debug)]
 pub struct Figure {
-    /// Its name, without the unit.
+    /// The name, without the unit.
     pub name: &'static str,
     pub unit: Unit,
-    /// Its meaning, without the unit.
+    /// The meaning, without the unit.
     about: &'static str,
     pub source: Source,
 }
@@ -53,6 +53,7 @@ pub struct Figure {
 pub enum Source {
     /// A place in a row of the summary.
     Row(&'static str),
+    /// A function of the records.
     Found(fn(&Of<'_>) -> Option<Value>),
 }
 
@@ -96,13 +97,13 @@ impl<'a> Of<'a> {
 }
 
 impl Figure {
-    /// Its name and its meaning in archives.
+    /// Name and meaning in archives.
     pub fn column(&self) -> (String, String) {
         let [name, about, _] = self.unit.ends();
         (format!("{}{name}", self.name), format!("{}{about}", self.about))
     }
 
-    /// Its name and its meaning among metrics.
+    /// Name and meaning among metrics.
     pub fn metric(&self) -> (String, String) {
         let (first, rest) = self.about.split_at(1);
         (format!("{}{}", self.name, self.unit.ends()[2]), format!("{}{rest}.", first.to_uppercase()))
@@ -124,7 +125,7 @@ impl Figure {
         }
     }
 
-    /// Its number in the unit of its metric: times are in seconds.
+    /// The number in the unit of a metric: times are in seconds.
     pub fn measured(&self, of: &Of<'_>) -> Option<f64> {
         let value = self.value(of)?.as_f64()?;
         Some(if self.unit == Unit::Nanoseconds { value / 1e9 } else { value })
@@ -172,7 +173,7 @@ const fn row(name: Words, unit: Unit, about: Words, place: Words) -> Figure {
     Figure { name, unit, about, source: Source::Row(place) }
 }
 
-/// What trials and cells have in common.
+/// Figures that trials and cells have in common.
 pub static COMMON: [Figure; 20] = [
     found(
         "folder",
@@ -219,7 +220,7 @@ pub static COMMON: [Figure; 20] = [
     found("source", Text, "file of an imported figure", source),
 ];
 
-/// Those of trials.
+/// Figures of trials.
 pub static TRIAL: [Figure; 19] = [
     found("trial", Count, "number of the trial in its campaign, from 0", |of| Some(of.trial?.trial.into())),
     found("block", Count, "block of the trial: trials of one block ran side by side", |of| {
@@ -262,7 +263,7 @@ pub static TRIAL: [Figure; 19] = [
     found("latency_p999", Nanoseconds, "99.9th percentile", |of| of.latency(0.999)),
 ];
 
-/// Those of cells.
+/// Figures of cells.
 pub static CELL: [Figure; 22] = [
     row("trials", Count, "trials of the cell", "/trials"),
     row("valid_trials", Count, "trials that are in the figures", "/valid_trials"),

@@ -70,15 +70,15 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Docu
 
 /// The verdict with pictures of the trials, and with all that somebody who was not there needs.
 pub fn report(records: &Records<'_>) -> Document {
-    let Records { campaign, host, summary, trials, .. } = *records;
+    let campaign = records.campaign;
     let planned = campaign.planned.as_ref();
     let title = planned.map_or(&campaign.name, |planned| &planned.experiment.title);
     let mut page = Document::titled(title.as_str());
     warn_of_simulation(&mut page, simulated(campaign));
     match (&campaign.imported, &campaign.planned) {
-        (Some(origin), _) => imported::page(&mut page, campaign, origin, host, summary, trials),
+        (Some(origin), _) => imported::page(&mut page, origin, records),
         (None, Some(planned)) => {
-            results::page(&mut page, &results::Shown::new(planned, records));
+            results::page(&mut page, &Shown { planned, records: *records });
         }
         (None, None) => page.warn("This record has no plan, so it answers no question."),
     }

@@ -51,7 +51,7 @@ impl Suite {
         let mut cases = vec![ended(summary)];
         cases.extend(campaign.slots.iter().map(|slot| audit(campaign, slot, summary, trials)));
         if let Some(planned) = &campaign.planned {
-            let shown = Shown::new(planned, records);
+            let shown = Shown { planned, records: *records };
             cases.extend(summary.expectations.iter().map(|expected| expectation(&shown, expected)));
         }
         let explanations = summary.explanations.iter();

@@ -40,7 +40,7 @@ fn saying(section: &str, tone: Tone, mark: &str, text: &str) -> String {
     let tone = if tone == Tone::Plain { "" } else { tone.name() };
     let text = match mark.trim() {
         "" | "-" | "!" => text.to_string(),
-        name => format!("{} {text}", name),
+        name => format!("{name} {text}"),
     };
     line(&[quoted(section), tone.into(), quoted(&text)])
 }

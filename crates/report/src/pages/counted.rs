@@ -176,11 +176,11 @@ pub fn received(record: &Received) -> Document {
     }
     if !record.foreign.is_empty() {
         let kinds = record.foreign.iter().map(|(kind, n)| format!("{n} {kind}")).joined(", ");
-        text += &format!("Other frames: {}\n", kinds);
+        text += &format!("Other frames: {kinds}\n");
     }
     if let Some(bytes) = &record.sample {
         let hex = bytes.iter().map(|byte| format!("{byte:02x}")).joined(" ");
-        text += &format!("  the first of them begins {}\n", hex);
+        text += &format!("  the first of them begins {hex}\n");
     }
     page.code(&text, Tone::Plain);
     page

@@ -291,7 +291,7 @@ fn not_examined(page: &mut Document, explanations: &[Explanation]) {
         causes.sort_unstable();
         causes.dedup();
         let causes = causes.into_iter().map(String::as_str).joined(", ");
-        page.note(format!("Not examined: {}, because {reason}.", causes));
+        page.note(format!("Not examined: {causes}, because {reason}."));
     }
 }
 

@@ -131,7 +131,7 @@ fn forwarding(page: &mut Document, found: &Configuration) {
                 .into_iter()
                 .flatten()
                 .joined(", ");
-        page.fact("Table", format!("of connections: {}", words));
+        page.fact("Table", format!("of connections: {words}"));
     }
     let routes: Vec<String> = found.routes.iter().map(|(family, n)| format!("{family} {n}")).collect();
     page.fact("Routes", routes.join(", "));

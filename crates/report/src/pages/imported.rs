@@ -1,12 +1,13 @@
 //! The page of an imported campaign: figures of others, as far as they can be checked.
 
+use super::Records;
 use super::results::has_rate;
 use super::sets::{Set, Unit, drawn, pictures};
 use crate::prelude::*;
 use linerate_measure::record::{
-    Campaign, HostFacts, Imported, ImportedSlot, PrintedThroughput, Row, Slot, Summary, TrialRecord,
+    Campaign, HostFacts, Imported, ImportedSlot, PrintedThroughput, Row, Slot, Summary,
 };
-use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
+use linerate_stats::ministat::{Dataset, MAX_SETS};
 use std::collections::BTreeMap;
 
 /// The fewest runs that ministat takes.
@@ -15,14 +16,8 @@ const ENOUGH_FOR_MINISTAT: usize = 3;
 const LISTED_SETTINGS: usize = 20;
 
 /// The whole page.
-pub fn page(
-    page: &mut Document,
-    campaign: &Campaign,
-    origin: &Imported,
-    host: &HostFacts,
-    summary: &Summary,
-    trials: &[TrialRecord],
-) {
+pub fn page(page: &mut Document, origin: &Imported, records: &Records<'_>) {
+    let Records { campaign, host, summary, trials, .. } = *records;
     page.warn("Imported, not audited by linerate.");
     page.gap();
     let known = !trials.is_empty() || !origin.equilibria.is_empty() || !origin.throughputs.is_empty();
@@ -83,8 +78,7 @@ fn ministat(page: &mut Document, sets: &[Set]) {
         let sets: Vec<Dataset> =
             sets.map(|set| Dataset::new(&set.name, set.runs.clone())).take(MAX_SETS).collect();
         if sets.len() > 1 {
-            page.heading(format!("ministat: received frames/s {family}").trim_end());
-            page.code(&block(&sets, &Options::default()), Tone::Plain);
+            super::results::ministat_block(page, family, &sets);
         }
     }
 }

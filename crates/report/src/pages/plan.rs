@@ -67,7 +67,7 @@ pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
         let [full, quick] = [false, true].map(|quick| takes(plan, quick).unwrap_or("-".into()));
         let systems = plan.systems.iter().map(|s| s.name()).joined(", ");
         let lead = format!("{name:width$}  {full:>11}  {quick:>5}  ");
-        let of = if name.starts_with("lab/") { format!(" ({})", systems) } else { String::new() };
+        let of = if name.starts_with("lab/") { format!(" ({systems})") } else { String::new() };
         page.entry(&lead, format!("{}{of}", plan.title));
     }
     page
@@ -417,7 +417,7 @@ fn needs(page: &mut Document, campaign: &Campaign) {
     }
     let told = by_need.into_iter().map(|(need, who)| {
         let who = together(who.into_iter().map(|who| (who, ()))).into_iter().map(|w| w.0).joined(", ");
-        format!("{need}: for {}", who)
+        format!("{need}: for {who}")
     });
     page.list("What is needed (what lacks it is skipped, with the reason)", "  ", told, Tone::Plain);
 }

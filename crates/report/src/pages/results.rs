@@ -25,40 +25,28 @@ pub(crate) use tables::{JUDGEMENTS, decisive};
 use super::Records;
 use crate::prelude::*;
 use linerate_hosts::configuration::Configuration;
-use linerate_measure::record::{
-    Campaign, HostFacts, LabKind, Mode, Planned, Row, Series, Slot, SlotFacts, Summary, TrialRecord,
-};
-use linerate_profile::Profile;
+use linerate_measure::record::{LabKind, Mode, Planned, Row, Series, Slot, Summary, TrialRecord};
 use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
-use std::collections::BTreeMap;
 
 /// Variants in the title of a page.
 const MOST_NAMED: usize = 4;
 
-/// The records of a page.
+/// The records of a page about a campaign of a plan.
 pub struct Shown<'a> {
-    /// The record.
-    pub campaign: &'a Campaign,
-    /// Plan of the campaign.
     pub planned: &'a Planned,
-    /// The machine.
-    pub host: &'a HostFacts,
-    /// The verdict.
-    pub summary: &'a Summary,
-    /// The trials, for pictures; empty where a page has none.
-    pub trials: &'a [TrialRecord],
-    /// How the DUTs were configured.
-    facts: &'a [SlotFacts],
-    /// The stacks of the cells that were profiled.
-    pub stacks: &'a BTreeMap<usize, Profile>,
+    /// Without trials, a page has no pictures.
+    pub records: Records<'a>,
+}
+
+impl<'a> std::ops::Deref for Shown<'a> {
+    type Target = Records<'a>;
+
+    fn deref(&self) -> &Records<'a> {
+        &self.records
+    }
 }
 
 impl<'a> Shown<'a> {
-    pub fn new(planned: &'a Planned, records: &Records<'a>) -> Shown<'a> {
-        let Records { campaign, host, summary, trials, stacks, facts } = *records;
-        Shown { campaign, planned, host, summary, trials, facts, stacks }
-    }
-
     /// Whether the page is for somebody who was not there: with pictures, and with the method before the details.
     fn is_whole(&self) -> bool {
         !self.trials.is_empty()
@@ -264,7 +252,7 @@ fn skipped(page: &mut Document, shown: &Shown<'_>) {
 
 /// The requirements of the standard that the campaign claims.
 fn conformance(page: &mut Document, shown: &Shown<'_>) {
-    let Shown { campaign, host, trials, facts, summary, .. } = *shown;
+    let Records { campaign, host, trials, facts, summary, .. } = shown.records;
     let records = linerate_standards::Records { campaign, host, trials, facts, summary: Some(summary) };
     let Some(found) = linerate_standards::conformance(&records) else { return };
     page.heading("Conformance");
@@ -321,9 +309,14 @@ fn ministat(page: &mut Document, shown: &Shown<'_>) {
     };
     let sets: Vec<Dataset> = shown.summary.rows.iter().filter_map(set).take(MAX_SETS).collect();
     if !sets.is_empty() {
-        page.heading("ministat: received frames/s");
-        page.code(&block(&sets, &Options::default()), Tone::Plain);
+        ministat_block(page, "", &sets);
     }
+}
+
+/// Rates as ministat(1) prints them, to copy; `family`: the IP version of their frames.
+pub(super) fn ministat_block(page: &mut Document, family: &str, sets: &[Dataset]) {
+    page.heading(format!("ministat: received frames/s {family}").trim_end());
+    page.code(&block(sets, &Options::default()), Tone::Plain);
 }
 
 /// Warnings. One that applies to several cells appears once, with the figures of the first.

@@ -96,28 +96,21 @@ fn interval(ratio: &Estimate) -> Option<String> {
     Some(format!("95 % interval {}..{} %", percent(low), percent(high)))
 }
 
+/// A change in per cent with one decimal; no sign for what rounds to nothing.
 fn percent(ratio: f64) -> String {
-    signed(100.0 * (ratio - 1.0))
-}
-
-/// One decimal; no sign for what rounds to nothing.
-fn signed(percent: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
     if percent.abs() < 0.05 { "0.0".into() } else { format!("{percent:+.1}") }
 }
 
 fn changes(tuned: &Tuned) -> Table {
+    let percents = |ratio: f64| 100.0 * (ratio - 1.0);
     let effect = |measured: Option<&Measured>| {
-        measured.map(|m| {
-            let percent = 100.0 * (m.ratio.median - 1.0);
-            Cell::number(percent, signed(percent))
-        })
+        measured.map(|m| Cell::number(percents(m.ratio.median), percent(m.ratio.median)))
     };
     let interval = |measured: Option<&Measured>| {
-        let [low, high] = measured.map_or([None, None], |m| [m.ratio.low, m.ratio.high]);
-        low.zip(high).map(|(low, high)| {
-            let [low, high] = [low, high].map(|end| 100.0 * (end - 1.0));
-            Cell::Interval { low, high, text: format!("{}..{}", signed(low), signed(high)) }
-        })
+        let (low, high) = (measured?.ratio.low?, measured?.ratio.high?);
+        let text = format!("{}..{}", percent(low), percent(high));
+        Some(Cell::Interval { low: percents(low), high: percents(high), text })
     };
     let p = |measured: Option<&Measured>| {
         measured.map(|m| Cell::number(m.p, if m.p < 0.001 { "<0.001".into() } else { format!("{:.3}", m.p) }))

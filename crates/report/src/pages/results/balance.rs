@@ -33,7 +33,7 @@ pub fn balance(page: &mut Document, campaign: &Campaign, explanations: &[Explana
     page.note(format!("% of the frames: {shares}.{others}"));
 }
 
-/// What places are, and what stands before their numbers.
+/// Places in words, and the word before their numbers.
 pub fn names(place: Place) -> (&'static str, &'static str) {
     match place {
         Place::Queue => ("receive queue", "queue"),

@@ -4,7 +4,6 @@ use crate::document::Drawing;
 use crate::format::lines;
 use crate::prelude::*;
 use linerate_measure::record::{Campaign, Direction, HostFacts, LabKind, Mode, Slot};
-use linerate_plan::settings::cpu_list;
 use maud::html;
 use std::collections::BTreeMap;
 
@@ -68,13 +67,10 @@ fn ways(slots: &[Slot]) -> [bool; 2] {
 }
 
 fn cpus(all: &[u32]) -> String {
-    let mut sorted = all.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    match sorted[..] {
-        [] => "no CPU of its own".into(),
-        [one] => format!("CPU {one}"),
-        _ => format!("CPUs {}", cpu_list(&sorted)),
+    match super::measured::list(all).as_str() {
+        "none" => "no CPU of its own".into(),
+        one if one.parse::<u32>().is_ok() => format!("CPU {one}"),
+        several => format!("CPUs {several}"),
     }
 }
 

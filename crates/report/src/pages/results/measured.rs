@@ -107,7 +107,8 @@ fn full_cpus(shown: &Shown<'_>) -> Vec<String> {
     all.map(sentence).collect()
 }
 
-fn list(cpus: &[u32]) -> String {
+/// `1-3,5`
+pub fn list(cpus: &[u32]) -> String {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();
     sorted.dedup();

@@ -70,7 +70,7 @@ pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
     events(page, &shown.summary.profiles);
     let files =
         all[all.len().saturating_sub(2)..].iter().map(|cell| cell.profile.stacks.as_str()).joined(" ");
-    page.note(format!("The stacks are in the records: `linerate flame {} > picture.svg` draws them.", files));
+    page.note(format!("The stacks are in the records: `linerate flame {files} > picture.svg` draws them."));
 }
 
 /// Flame graphs of the cells, and for each cell with a baseline where its samples went instead.
