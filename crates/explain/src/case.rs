@@ -1,7 +1,7 @@
 //! The records of a campaign, and of one of its slots, as rules read them.
 
 use linerate_hosts::configuration::{Card, Configuration};
-use linerate_measure::audit::Loss;
+use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
     Campaign, HostFacts, LabKind, Mode, Row, Slot, SlotFacts, SlotProfile, Summary, TrialRecord,
@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A CPU of a host forwards if it spends this share of its time in softirqs.
 const WORKS: f64 = 0.1;
+
+/// Why CPUs tell nothing.
+pub(crate) const UNKNOWN_CPUS: &str = "how busy the DUT's CPUs were is not known";
 
 /// A share of the frames that is worth a finding.
 const NOTICEABLE: f64 = 0.001;
@@ -197,9 +200,16 @@ impl Case<'_> {
         self.records.campaign.asked.lab == LabKind::Namespaces
     }
 
-    /// The system of the DUT.
+    /// The system of the DUT; of a distribution, the one that it is made from.
     pub(crate) fn system(&self) -> System {
-        self.records.campaign.planned.as_ref().map_or(System::Linux, |planned| planned.experiment.system)
+        let planned = self.records.campaign.planned.as_ref();
+        let system = planned.map_or(System::Linux, |planned| planned.experiment.system);
+        system.parent().unwrap_or(system)
+    }
+
+    /// How the lab uses CPUs.
+    pub(crate) fn mode(&self) -> Mode {
+        self.records.campaign.asked.mode
     }
 
     /// Flows of its traffic.
@@ -262,7 +272,7 @@ impl Case<'_> {
     ///
     /// # Errors
     /// They were not read: a router that forwards counts something.
-    pub(crate) fn counted(&self, of_cause: impl Fn(&str) -> bool) -> Result<BTreeMap<&str, u64>, String> {
+    pub(crate) fn counters(&self, of_cause: impl Fn(&str) -> bool) -> Result<BTreeMap<&str, u64>, String> {
         if self.trials.iter().all(|trial| trial.dut.is_empty()) {
             return Err("the DUT's counters were not read".into());
         }
@@ -273,16 +283,24 @@ impl Case<'_> {
         Ok(all)
     }
 
-    /// The losses by place.
+    /// [`Case::counters`] whose names end so.
+    ///
+    /// # Errors
+    /// They were not read.
+    pub(crate) fn counted(&self, endings: &[&str]) -> Result<BTreeMap<&str, u64>, String> {
+        self.counters(|name| endings.iter().any(|end| name.ends_with(end)))
+    }
+
+    /// Losses in the DUT of some causes.
     ///
     /// # Errors
     /// Frames were lost, and none of them at a known place.
-    pub(crate) fn losses(&self) -> Result<&[Loss], String> {
+    pub(crate) fn lost(&self, of: impl Fn(Cause) -> bool) -> Result<Vec<&Loss>, String> {
         let losses = &self.row.losses;
         if losses.is_empty() && self.row.loss_ratio >= NOTICEABLE {
             return Err("it is not known where frames were lost".into());
         }
-        Ok(losses)
+        Ok(losses.iter().filter(|loss| loss.side == Side::Dut && of(loss.cause)).collect())
     }
 
     /// Frames that the kernel dropped in a trial of their own, as shares of the frames sent, by its reason and function
@@ -296,9 +314,10 @@ impl Case<'_> {
         drops.collect()
     }
 
-    /// Frames sent in all valid trials.
-    pub(crate) fn sent(&self) -> u64 {
-        self.trials.iter().map(|trial| trial.generator.frames).sum()
+    /// These frames as a share of those sent in all valid trials.
+    pub(crate) fn of_sent(&self, frames: u64) -> f64 {
+        let sent: u64 = self.trials.iter().map(|trial| trial.generator.frames).sum();
+        frames as f64 / sent.max(1) as f64
     }
 
     /// Mean shares of the DUT's CPUs over all valid trials: busy, softirq, steal and others', by CPU. In the embedded lab, the tester has
@@ -312,6 +331,14 @@ impl Case<'_> {
             *n += 1.0;
         }
         sums.into_iter().map(|(cpu, (sum, n))| (cpu, sum.map(|part| part / n))).collect()
+    }
+
+    /// [`Case::cpus`], if there are any.
+    ///
+    /// # Errors
+    /// They were not looked at.
+    pub(crate) fn known_cpus(&self) -> Result<BTreeMap<u32, [f64; 4]>, String> {
+        Some(self.cpus()).filter(|cpus| !cpus.is_empty()).ok_or_else(|| UNKNOWN_CPUS.into())
     }
 
     /// The CPUs that forward: those that the lab gave to the DUT, and of a host those that worked for frames.

@@ -1,7 +1,7 @@
 //! Why a DUT forwards no more frames: rules look for known causes in the records of a campaign.
 //!
-//! Each file below `rules` looks for one cause. A rule reads a [`Case`], the records of one slot, and returns a
-//! [`Finding`], nothing, or the reason why it could not look. [`explain`] asks all of them.
+//! A rule looks for one cause. It is data: how to look in a [`Case`], the records of one slot, and what a
+//! [`Finding`] says. [`explain`] asks all of them.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -16,9 +16,6 @@ pub use case::{Case, Records};
 pub use difference::{Difference, Locks, Part, difference};
 
 use linerate_measure::record::{Explanation, Finding, Mode, NotExamined};
-
-/// The answer of a rule: a finding, `None` where the cause is not there, or the reason why it could not look for it.
-type Examined = Result<Option<Finding>, String>;
 
 /// Explains every slot with a DUT that has a valid trial. End hosts forward nothing.
 pub fn explain(records: &Records<'_>) -> Vec<Explanation> {
@@ -35,11 +32,11 @@ fn of_case(case: &Case<'_>) -> Explanation {
         balance: balance::balance(case),
         ..Explanation::default()
     };
-    for &(cause, examine) in rules::RULES {
-        match examine(case) {
-            Ok(Some(finding)) => found.findings.push(Finding { cause: cause.into(), ..finding }),
-            Ok(None) => found.absent.push(cause.into()),
-            Err(reason) => found.not_examined.push(NotExamined { cause: cause.into(), reason }),
+    for rule in rules::all() {
+        match rule.examine(case) {
+            Ok(Some(finding)) => found.findings.push(finding),
+            Ok(None) => found.absent.push(rule.cause.into()),
+            Err(reason) => found.not_examined.push(NotExamined { cause: rule.cause.into(), reason }),
         }
     }
     let rank = |finding: &Finding| (finding.strength, finding.weight);
@@ -55,5 +52,5 @@ pub const DOUBTS: [&str; 3] = ["tester-limit", "steal", "other-programs"];
 
 /// The names of all causes that are looked for.
 pub fn causes() -> impl Iterator<Item = &'static str> {
-    rules::RULES.iter().map(|(cause, _)| *cause)
+    rules::all().map(|rule| rule.cause)
 }

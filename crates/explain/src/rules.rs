@@ -1,104 +1,239 @@
-//! The registry of rules. Each file looks for one cause.
+//! The registry of rules. A rule is data: how its cause is looked for, and what is said where it is found. Each file has a topic.
 
-use crate::case::Spent;
-use crate::{Case, Examined};
+mod cpus;
+mod limits;
+mod links;
+mod path;
+mod queues;
+
+use crate::case::{Case, Spent};
+use linerate_hosts::configuration::Configuration;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{Change, Finding, Strength};
 use serde_json::{Value, json};
+use std::fmt::Display;
 
-macro_rules! rules {
-    ($($module:ident = $cause:literal),+ $(,)?) => {
-        $(mod $module;)+
-        /// All rules, with the causes that they look for.
-        pub(crate) const RULES: &[(&str, fn(&Case<'_>) -> Examined)] = &[$(($cause, $module::examine)),+];
-    };
+/// A rule. [`RULE`] has what most share. In its texts, `{name}` stands for a value of that name that was found.
+pub(crate) struct Rule {
+    /// Name of the cause: `linear-rules`.
+    pub cause: &'static str,
+    pub look: Look,
+    /// The finding in one sentence.
+    pub says: &'static str,
+    /// How the cause costs frames or time.
+    pub mechanism: &'static str,
+    pub changes: Changes,
+    /// The gain to expect.
+    pub gain: &'static str,
+    /// Experiments for some DUTs and findings: the first that fits is made.
+    pub tries: &'static [(On, Try)],
+    /// The experiment for all others.
+    pub otherwise: Try,
 }
 
-rules! {
-    tester_limit = "tester-limit",
-    drops = "frames-dropped",
-    one_queue = "one-queue",
-    few_queues = "queues-fewer-than-cpus",
-    queue_number = "queues-no-power-of-two",
-    hash_fields = "hash-without-ports",
-    interrupts = "interrupts-on-one-cpu",
-    numa = "other-numa-node",
-    siblings = "hyper-threads",
-    idle_cpus = "idle-cpus",
-    linear_rules = "linear-rules",
-    bridge_netfilter = "bridge-netfilter",
-    bridge = "bridge",
-    connection_table = "connection-table",
-    reverse_path = "reverse-path-filter",
-    logging = "logging",
-    policy_routing = "policy-routing",
-    ipsec_policies = "ipsec-policies",
-    queueing = "queueing-discipline",
-    traffic_filters = "traffic-filters",
-    merging = "frame-merging",
-    checksums = "checksum-in-software",
-    generic_xdp = "generic-xdp",
-    packet_tap = "packet-tap",
-    fragments = "fragmentation",
-    locks = "lock-contention",
-    harvest = "entropy-harvest",
-    mitigations = "mitigations",
-    governor = "frequency-governor",
-    steal = "steal",
-    other_programs = "other-programs",
-    hand_over = "hand-over",
-    ring = "ring-overrun",
-    squeezes = "budget-squeezes",
-    pause = "flow-control",
-    neighbours = "neighbour-table",
-    pcie = "pcie-lanes",
+/// How a cause is looked for.
+pub(crate) enum Look {
+    /// The time in functions of the kernel, from this share on; without a profile, the setting that brings them in.
+    Cost(&'static [&'static str], f64, Setting),
+    By(fn(&Case<'_>) -> Looked),
 }
 
-/// How to change something on a system, and how to undo that.
-fn change(system: &str, commands: impl Into<String>, undo: impl Into<String>) -> Change {
-    Change { system: system.into(), commands: commands.into(), undo: undo.into() }
+/// A setting that brings functions in.
+#[derive(Clone, Copy)]
+pub(crate) enum Setting {
+    /// By the answers to questions that begin so.
+    Asked(&'static [&'static str], fn(&Configuration) -> Option<String>),
+    /// Offloads of a card, one of which is on, or off.
+    Offload([&'static str; 2], bool),
+    /// The DUT is not asked for it, with the reason.
+    Unasked(&'static str),
+    /// There is none: the time alone tells.
+    None,
 }
 
-/// The keys of a plan's variant that make a change, or why none do.
-type Tried = (Option<Value>, Option<String>);
-
-/// A change that a command makes in a DUT of the embedded lab, which disappears with all that it was set to.
-fn in_lab(case: &Case<'_>, command: &str) -> Tried {
-    match case.is_embedded() {
-        true => (Some(json!({ "commands": [{ "run": command, "undo": "true" }] })), None),
-        false => (
-            None,
-            Some(
-                "a plan could not put back what the host has there: change it by hand, and measure again"
-                    .into(),
-            ),
-        ),
-    }
+/// DUTs and findings that an experiment is for.
+pub(crate) enum On {
+    /// A DUT of the embedded lab.
+    Embedded,
+    System(System),
+    /// A finding with this value.
+    With(&'static str),
 }
 
+/// An experiment with a change.
+#[derive(Clone, Copy)]
+pub(crate) enum Try {
+    /// Keys of a plan's variant, as JSON.
+    Keys(&'static str),
+    /// A command in a DUT of the embedded lab, which disappears with all that it was set to.
+    InLab(&'static str),
+    /// There is none, with the reason.
+    Not(&'static str),
+}
+
+/// Changes: system, commands, and the commands that undo them.
+type Changes = &'static [[&'static str; 3]];
+/// What can be done about a cause: changes, and an experiment.
+type Ways = (Changes, Try);
+
+/// What most rules share: a cost of functions.
+pub(crate) const RULE: Rule = Rule {
+    cause: "",
+    look: Look::Cost(&[], 0.02, Setting::None),
+    says: "",
+    mechanism: "",
+    changes: &[],
+    gain: "{cost}",
+    tries: &[],
+    otherwise: Try::Not(""),
+};
+
+/// Texts that a rule's texts may name as well.
+const COMMON: [(&str, &str); 1] =
+    [("paper", "'Tuning FreeBSD for routing and firewalling', 2018, illustration")];
+
+const BY_HAND: &str =
+    "a plan could not put back what the host has there: change it by hand, and measure again";
+const WHOLE_MACHINE: Try = Try::Not("it is set for the whole machine: change it by hand, and measure again");
+const PROGRAM: Try = Try::Not("the program is not of the plan: end it, and measure again");
+const STEER: Try = Try::Keys(r#"{"interface": {"in": {"rps": "{cpus}"}}}"#);
+const STEERS_LINUX: Try = Try::Not("a plan steers frames to other CPUs on Linux only");
 /// The interrupts of the inside interface on these CPUs, in turn.
-fn by_interrupts(case: &Case<'_>, cpus: &[u32]) -> Tried {
-    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-    match case.system() {
-        System::Linux | System::Vyos => {
-            (Some(json!({ "interface": { "in": { "irq": cpus.join(",") } } })), None)
+const INTERRUPTS: &[(On, Try)] =
+    &[(On::System(System::Linux), Try::Keys(r#"{"interface": {"in": {"irq": "{cpus}"}}}"#))];
+const INTERRUPTS_OF_LINUX: Try = Try::Not("a plan sets the CPUs of interrupts on Linux only");
+const MORE_QUEUES: Try = Try::Keys(r#"{"interface": {"queues": {cpus}}}"#);
+
+/// All rules.
+pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
+    [limits::RULES, queues::RULES, path::RULES, cpus::RULES, links::RULES].into_iter().flatten()
+}
+
+/// A cause with its evidence; `None` where the cause is not there, or the reason why it could not look for it.
+pub(crate) type Looked = Result<Option<Found>, String>;
+
+/// A cause that was found, with the values that its rule's texts name.
+pub(crate) struct Found {
+    finding: Finding,
+    values: Vec<(&'static str, String)>,
+    /// Changes and experiments in the place of the rule's.
+    instead: Option<Ways>,
+}
+
+impl Found {
+    fn new(strength: Strength, weight: f64, evidence: impl IntoIterator<Item = String>) -> Found {
+        let evidence = evidence.into_iter().collect();
+        let finding = Finding { strength, weight, evidence, ..Finding::default() };
+        Found { finding, values: Vec::new(), instead: None }
+    }
+
+    /// One that was measured, with its share.
+    fn observed(share: f64, evidence: impl IntoIterator<Item = String>) -> Found {
+        Found::new(Strength::Observed, share, evidence).with("share", percent(share))
+    }
+
+    fn with(mut self, name: &'static str, value: impl Display) -> Found {
+        self.values.push((name, value.to_string()));
+        self
+    }
+
+    /// A value that only says that something holds.
+    fn when(self, holds: bool, name: &'static str) -> Found {
+        if holds { self.with(name, "") } else { self }
+    }
+
+    /// The value of a name.
+    fn value(&self, name: &str) -> Option<&str> {
+        let own = self.values.iter().map(|(name, value)| (*name, value.as_str()));
+        own.chain(COMMON).find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// A text with its values, as they are `shown`. Other words in braces stay.
+    fn fill(&self, text: &str, shown: impl Fn(&str) -> String) -> String {
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some((before, behind)) = rest.split_once('{') {
+            let word = behind.split_once('}').and_then(|(word, after)| Some((self.value(word)?, after)));
+            let (text, after) = word.map_or(("{".into(), behind), |(value, after)| (shown(value), after));
+            out = out + before + &text;
+            rest = after;
         }
-        _ => (None, Some("a plan sets the CPUs of interrupts on Linux only".into())),
+        out + rest
+    }
+
+    fn text(&self, text: &str) -> String {
+        self.fill(text, |value| value.into())
+    }
+
+    fn fits(&self, case: &Case<'_>, on: &On) -> bool {
+        match on {
+            On::Embedded => case.is_embedded(),
+            On::System(system) => case.system() == *system,
+            On::With(name) => self.value(name).is_some(),
+        }
+    }
+
+    /// The keys of a plan's variant that make the change, or why none do.
+    fn tried(&self, case: &Case<'_>, tried: Try) -> (Option<Value>, Option<String>) {
+        let in_json = |value: &str| {
+            let text = Value::from(value).to_string();
+            text[1..text.len() - 1].to_string()
+        };
+        match tried {
+            Try::Keys(keys) => (serde_json::from_str(&self.fill(keys, in_json)).ok(), None),
+            Try::InLab(command) if case.is_embedded() => {
+                (Some(json!({ "commands": [{ "run": command, "undo": "true" }] })), None)
+            }
+            Try::InLab(_) => (None, Some(BY_HAND.into())),
+            Try::Not(why) => (None, Some(why.into())),
+        }
     }
 }
 
-/// The context that forwards, in the words of the DUT's system.
-fn softirqs(case: &Case<'_>) -> &'static str {
-    match case.system() {
-        System::Linux | System::Vyos => "softirqs",
-        _ => "the kernel",
+impl Rule {
+    /// Looks for the cause in the records of a slot.
+    ///
+    /// # Errors
+    /// Why it could not look.
+    pub fn examine(&self, case: &Case<'_>) -> Result<Option<Finding>, String> {
+        let found = match self.look {
+            Look::Cost(functions, least, setting) => cost(case, case.spent(functions), least, setting),
+            Look::By(look) => look(case),
+        };
+        Ok(found?.map(|found| self.finding(case, found)))
+    }
+
+    fn finding(&self, case: &Case<'_>, found: Found) -> Finding {
+        let first = self.tries.iter().find(|(on, _)| found.fits(case, on));
+        let own = (self.changes, first.map_or(self.otherwise, |(_, tried)| *tried));
+        let (changes, tried) = found.instead.unwrap_or(own);
+        let change = |texts: &[&str; 3]| {
+            let [system, commands, undo] = texts.map(|text| found.text(text));
+            Change { system, commands, undo }
+        };
+        let (patch, untried) = found.tried(case, tried);
+        Finding {
+            cause: self.cause.into(),
+            statement: found.text(self.says),
+            mechanism: self.mechanism.into(),
+            changes: changes.iter().map(change).collect(),
+            gain: found.text(self.gain),
+            patch,
+            untried,
+            ..found.finding
+        }
     }
 }
 
-/// `12.3 %`
-fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+impl Setting {
+    /// The setting in words, if the DUT has it.
+    fn of(self, case: &Case<'_>) -> Result<Option<String>, String> {
+        match self {
+            Setting::Asked(questions, find) => case.configured(questions, find),
+            Setting::Offload(names, on) => offload(case, names, on),
+            Setting::Unasked(why) => Err(why.into()),
+            Setting::None => Ok(None),
+        }
+    }
 }
 
 /// An offload of a card that is on, or off.
@@ -114,32 +249,136 @@ fn offload(case: &Case<'_>, names: [&str; 2], on: bool) -> Result<Option<String>
     }))
 }
 
-/// Evidence of a cause: the time of its functions; without a profile, the setting that brings them in. `setting` is its text, if it is
-/// set. A setting whose cost a profile does not show is no cause.
-fn cost_or_setting(
-    spent: Result<Spent, String>,
-    least: f64,
-    setting: Result<Option<String>, String>,
-) -> Result<Option<Finding>, String> {
-    let (strength, weight, evidence) = match (spent, setting) {
+/// Evidence of a cause: the time of its functions; without a profile, the setting that brings them in. A setting whose cost a profile does
+/// not show is no cause.
+fn cost(case: &Case<'_>, spent: Result<Spent, String>, least: f64, setting: Setting) -> Looked {
+    match (spent, setting.of(case)) {
         (Ok(spent), setting) if spent.is_clear(least) => {
-            let setting = setting.ok().flatten();
-            (Strength::Observed, spent.share, std::iter::once(spent.evidence()).chain(setting).collect())
+            let evidence = std::iter::once(spent.evidence()).chain(setting.ok().flatten());
+            let cost = format!("up to {} of a frame's time", percent(spent.share));
+            Ok(Some(Found::observed(spent.share, evidence).with("cost", cost)))
         }
-        (Ok(_), _) | (Err(_), Ok(None)) => return Ok(None),
+        (Err(why), Ok(None)) if matches!(setting, Setting::None) => Err(why),
+        (Ok(_), _) | (Err(_), Ok(None)) => Ok(None),
         (Err(why), Ok(Some(setting))) => {
-            (Strength::Possible, 0.1, vec![setting, format!("its cost is not known: {why}")])
+            let evidence = [setting, format!("its cost is not known: {why}")];
+            let found = Found::new(Strength::Possible, 0.1, evidence);
+            Ok(Some(found.with("cost", "not known: profile it (--profile)")))
         }
-        (Err(why), Err(why_not)) => return Err(format!("{why}, and {why_not}")),
-    };
-    let gain = match strength {
-        Strength::Observed => format!("up to {} of a frame's time", percent(weight)),
-        _ => "not known: profile it (--profile)".into(),
-    };
-    Ok(Some(Finding { strength, weight, evidence, gain, ..Finding::default() }))
+        (Err(why), Err(why_not)) => Err(format!("{why}, and {why_not}")),
+    }
 }
 
-/// The gain with a figure from elsewhere.
-fn and_elsewhere(gain: &str, elsewhere: &str) -> String {
-    format!("{gain}; elsewhere: {elsewhere}")
+/// `12.3 %`
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// Numbers with this sign between them.
+fn joined<T: Display>(all: impl IntoIterator<Item = T>, sign: &str) -> String {
+    all.into_iter().map(|one| one.to_string()).collect::<Vec<_>>().join(sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The files of the rules, whose functions give values their names.
+    const FILES: [&str; 5] = [
+        include_str!("rules/cpus.rs"),
+        include_str!("rules/limits.rs"),
+        include_str!("rules/links.rs"),
+        include_str!("rules/path.rs"),
+        include_str!("rules/queues.rs"),
+    ];
+
+    fn texts(rule: &Rule) -> Vec<&str> {
+        let texts = rule.changes.iter().flatten().copied();
+        texts.chain([rule.says, rule.mechanism, rule.gain]).collect()
+    }
+
+    fn tries(rule: &Rule) -> impl Iterator<Item = Try> {
+        rule.tries.iter().map(|(_, tried)| *tried).chain([rule.otherwise])
+    }
+
+    /// Words in braces, without the interfaces that a plan's commands name.
+    fn names(text: &str) -> Vec<&str> {
+        let words = text.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+        words
+            .filter(|word| word.bytes().all(|b| b.is_ascii_lowercase()) && !["in", "out"].contains(word))
+            .collect()
+    }
+
+    #[test]
+    fn rules_are_complete_and_each_has_its_own_cause() {
+        let mut causes: Vec<&str> = all().map(|rule| rule.cause).collect();
+        let number = causes.len();
+        causes.sort_unstable();
+        causes.dedup();
+        assert_eq!((causes.len(), number), (37, 37));
+        for rule in all() {
+            assert!(texts(rule).iter().all(|text| !text.is_empty()), "{}", rule.cause);
+            assert!(rule.says.ends_with(['.', '}']) && rule.mechanism.ends_with('.'), "{}", rule.cause);
+            assert!(!rule.changes.is_empty() || rule.cause == "frames-dropped", "{}", rule.cause);
+            if let Look::Cost(functions, least, _) = rule.look {
+                let mut unique = functions.to_vec();
+                unique.sort_unstable();
+                unique.dedup();
+                assert!(
+                    unique.len() == functions.len() && !unique.is_empty() && least > 0.0,
+                    "{}",
+                    rule.cause
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_value_that_a_text_names_is_found_by_a_function() {
+        let known = |name: &str| {
+            let given = [format!("with(\"{name}\""), format!(", \"{name}\")")];
+            let of_all =
+                COMMON.iter().any(|(common, _)| *common == name) || ["share", "cost"].contains(&name);
+            of_all || FILES.iter().any(|file| given.iter().any(|given| file.contains(given)))
+        };
+        for rule in all() {
+            let keys =
+                tries(rule).filter_map(|tried| if let Try::Keys(keys) = tried { Some(keys) } else { None });
+            let conditions = rule
+                .tries
+                .iter()
+                .filter_map(|(on, _)| if let On::With(name) = on { Some(*name) } else { None });
+            let named = texts(rule).into_iter().chain(keys).flat_map(names).chain(conditions);
+            let unknown: Vec<&str> = named.filter(|name| !known(name)).collect();
+            assert!(unknown.is_empty(), "{}: {unknown:?}", rule.cause);
+        }
+    }
+
+    #[test]
+    fn experiments_are_keys_or_have_a_reason() {
+        for rule in all() {
+            for tried in tries(rule) {
+                match tried {
+                    Try::Keys(keys) => {
+                        let keys = names(keys)
+                            .into_iter()
+                            .fold(keys.to_string(), |keys, name| keys.replace(&format!("{{{name}}}"), "1"));
+                        let read: Result<Value, _> = serde_json::from_str(&keys);
+                        assert!(read.is_ok_and(|keys| keys.is_object()), "{}: {keys}", rule.cause);
+                    }
+                    Try::InLab(text) | Try::Not(text) => assert!(!text.is_empty(), "{}", rule.cause),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_take_their_place_once() {
+        let found = Found::observed(0.5, []).with("card", "a{share}\"").when(false, "other");
+        assert_eq!(
+            found.text("{card}: {share}, {other} {in} {paper} 1 {"),
+            format!("a{{share}}\": 50 %, {{other}} {{in}} {} 1 {{", COMMON[0].1)
+        );
+    }
 }

@@ -1,0 +1,233 @@
+//! CPUs that forward: who else uses them, and the queues in front of them.
+
+use super::Look::By;
+use super::On::With;
+use super::Try::{InLab, Keys, Not};
+use super::{Found, Looked, PROGRAM, RULE, Rule, WHOLE_MACHINE, percent};
+use crate::case::Case;
+use linerate_measure::audit::Cause;
+use linerate_measure::experiment::System::Linux;
+use linerate_measure::record::{Mode, Strength};
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        cause: "frequency-governor",
+        look: By(governor),
+        says: "The frequency governor is '{governor}'.",
+        mechanism: "A CPU that saves power may run below its frequency, and needs time to reach it when a load begins.",
+        changes: &[
+            ["Linux", "cpupower frequency-set -g performance", "cpupower frequency-set -g {governor}"],
+            ["FreeBSD", "service powerd stop", "service powerd start"],
+        ],
+        gain: "depends on the load and the CPU: measure it",
+        otherwise: WHOLE_MACHINE,
+        ..RULE
+    },
+    Rule {
+        cause: "steal",
+        look: By(steal),
+        says: "The hypervisor took {share} of a CPU's time for other machines.",
+        mechanism: "A virtual CPU that does not run forwards nothing, and its rings overflow meanwhile.",
+        changes: &[[
+            "hypervisor",
+            "CPUs of its own for the router (pinning, no overcommitment)",
+            "the former placement",
+        ]],
+        gain: "up to {more}",
+        otherwise: Not("the hypervisor decides it, and not the DUT"),
+        ..RULE
+    },
+    Rule {
+        cause: "other-programs",
+        look: By(other_programs),
+        says: "Another program takes {share} of CPU {cpu}, which forwards.",
+        mechanism: "A program on the CPU of a receive queue takes time from its frames, and empties the CPU's caches.",
+        changes: &[[
+            "Linux",
+            "taskset or systemd's CPUAffinity= keep programs off the CPU; isolcpus= keeps all off",
+            "remove the affinity",
+        ]],
+        gain: "up to {more}",
+        otherwise: PROGRAM,
+        ..RULE
+    },
+    Rule {
+        cause: "hand-over",
+        look: By(hand_over),
+        says: "Frames are handed over to another CPU by {by}, and {share} of them find its queue full.{inline}",
+        mechanism: "The CPU that receives puts each frame into a queue of another CPU, and wakes that CPU. What this CPU cannot forward in time is dropped after work has been done for it.",
+        changes: &[["Linux", "echo 0 > /sys/class/net/{card}/{file}", "{on} into the same file"]],
+        gain: "up to {more} more frames forwarded, if the CPU that receives forwards as well",
+        tries: &[
+            (With("threaded"), Keys(r#"{"interface": {"in": {"threaded-napi": false}}}"#)),
+            (With("set"), Keys(r#"{"interface": {"in": {"rps": null}}}"#)),
+        ],
+        otherwise: InLab("for queue in /sys/class/net/{in}/queues/rx-*; do echo 0 > $queue/rps_cpus; done"),
+    },
+    Rule {
+        cause: "ring-overrun",
+        look: By(ring),
+        says: "A queue of the DUT overflowed: {share} of the frames found it full.",
+        mechanism: "Frames come in bursts, or the CPU comes late: a ring must hold the frames of that time.",
+        changes: &[
+            [
+                "Linux",
+                "ethtool -G IF rx N; sysctl net.core.netdev_max_backlog=N (with RPS)",
+                "ethtool -G IF rx OLD; sysctl net.core.netdev_max_backlog=1000",
+            ],
+            [
+                "FreeBSD",
+                "hw.IF.rxd=N in loader.conf; measure it: 4,096 descriptors cost an APU2 20 % (BSD Router Project, page on FreeBSD forwarding performance)",
+                "the former line",
+            ],
+        ],
+        gain: "up to {share} more frames",
+        tries: &[(With("larger"), Keys(r#"{"interface": {"rx-ring": {larger}}}"#))],
+        otherwise: Not("the length of this queue cannot be set, or is the longest already"),
+    },
+    Rule {
+        cause: "budget-squeezes",
+        look: By(squeezes),
+        says: "Softirqs stop before their work is done: the budget of frames or of time is used up.",
+        mechanism: "After netdev_budget frames or netdev_budget_usecs the CPU leaves the poll to others. A small budget makes it leave too often.",
+        changes: &[[
+            "Linux",
+            "sysctl net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000",
+            "sysctl net.core.netdev_budget=300 net.core.netdev_budget_usecs=2000",
+        ]],
+        gain: "small where nothing else wants the CPU: measure it",
+        otherwise: Keys(
+            r#"{"sysctls": {"net.core.netdev_budget": 600, "net.core.netdev_budget_usecs": 8000}}"#,
+        ),
+        ..RULE
+    },
+];
+
+fn governor(case: &Case<'_>) -> Looked {
+    if !case.is_embedded() {
+        return Err("the governor of a host of a lab file is not asked for".into());
+    }
+    match case.records.host.governor.as_str() {
+        "performance" => Ok(None),
+        governor @ ("powersave" | "ondemand" | "conservative" | "schedutil" | "userspace") => {
+            let found =
+                Found::new(Strength::Possible, 0.1, [format!("cpufreq/scaling_governor: {governor}")]);
+            Ok(Some(found.with("governor", governor)))
+        }
+        unknown => Err(format!("the governor is {unknown}")),
+    }
+}
+
+/// The growth of what is left of a CPU, without those that take this share of it.
+fn more(share: f64) -> String {
+    percent(share / (1.0 - share).max(0.01))
+}
+
+fn steal(case: &Case<'_>) -> Looked {
+    if case.system() != Linux {
+        return Err("only Linux shows the time that a hypervisor takes".into());
+    }
+    let cpus = case.known_cpus()?;
+    let most = cpus.values().map(|[_, _, steal, _]| *steal).fold(0.0, f64::max);
+    if most < 0.02 {
+        return Ok(None);
+    }
+    let shown = cpus.iter().map(|(cpu, [_, _, steal, _])| format!("CPU {cpu}: {} stolen", percent(*steal)));
+    Ok(Some(Found::observed(most, shown).with("more", more(most))))
+}
+
+fn other_programs(case: &Case<'_>) -> Looked {
+    /// linerate itself needs next to no user time where XDP does the work.
+    const LEAST: f64 = 0.04;
+    let asked = &case.records.campaign.asked;
+    // The tester of a lab of hosts has CPUs of its own.
+    if asked.mode != Mode::Hosts && (asked.generator != "xdp" || asked.receiver != "xdp") {
+        return Err("the tester itself uses user time on these CPUs".into());
+    }
+    let cpus = case.cpus();
+    let user = |cpu: u32| cpus.get(&cpu).map(|[_, _, _, user]| (cpu, *user));
+    let most = case.forwarding_cpus().into_iter().filter_map(user).max_by(|a, b| a.1.total_cmp(&b.1));
+    let (cpu, share) = most.ok_or(crate::case::UNKNOWN_CPUS)?;
+    if share < LEAST {
+        return Ok(None);
+    }
+    let evidence = format!("others than linerate had CPU {cpu} for {} of the load's time", percent(share));
+    Ok(Some(Found::observed(share, [evidence]).with("cpu", cpu).with("more", more(share))))
+}
+
+fn hand_over(case: &Case<'_>) -> Looked {
+    let card = case.inside()?;
+    let steered = card.receive.values().any(|queue| !queue.rps.is_empty());
+    // In threaded mode, the threads are how the lab gives the DUT its CPUs.
+    let threaded = card.napi_threaded == Some(true) && case.mode() != Mode::Threaded;
+    let lost = case.lost(|cause| cause == Cause::QueueFull)?;
+    let share = case.of_sent(lost.iter().map(|loss| loss.frames).sum());
+    // Where frames find a queue full without it, `ring-overrun` has them.
+    if !steered && !threaded || share < 0.001 {
+        return Ok(None);
+    }
+    let [by, file, on] = match threaded {
+        true => ["threads of NAPI", "threaded", "echo 1"],
+        false => ["receive packet steering (RPS)", "queues/rx-0/rps_cpus", "the former mask"],
+    };
+    let inline = match case.mode() {
+        Mode::Inline => {
+            " Inline, the load waits for the CPU that sends, and not for the one that forwards: measure it with --mode threaded."
+        }
+        _ => "",
+    };
+    let evidence =
+        case.row.losses.iter().take(4).map(|loss| format!("{}: {} frames", loss.place, loss.frames));
+    let found = Found::observed(share, evidence)
+        .with("by", by)
+        .with("file", file)
+        .with("on", on)
+        .with("inline", inline);
+    let found = found.with("card", &card.name).with("more", percent(share / (1.0 - share).max(0.001)));
+    Ok(Some(found.when(threaded, "threaded").when(case.setting("/inside/rps").is_some(), "set")))
+}
+
+fn ring(case: &Case<'_>) -> Looked {
+    let full = case.lost(|cause| cause == Cause::QueueFull)?;
+    let share = case.of_sent(full.iter().map(|loss| loss.frames).sum());
+    if share < 0.001 {
+        return Ok(None);
+    }
+    let cpus = case.cpus();
+    let busiest = case.forwarding_cpus().iter().filter_map(|cpu| Some(cpus.get(cpu)?[0])).reduce(f64::max);
+    let busiest = busiest.ok_or(
+        "a ring overflowed, and how busy the CPUs were is not known: too much load, or too small a ring",
+    )?;
+    if busiest >= 0.95 {
+        // The load is more than the CPUs can do: the ring only shows it.
+        return Ok(None);
+    }
+    let lost = full.iter().map(|loss| {
+        format!("{}: {} frames ({})", loss.place, loss.frames, percent(case.of_sent(loss.frames)))
+    });
+    let found = Found::observed(
+        share,
+        lost.chain([format!("the CPUs that forward were {} busy at most", percent(busiest))]),
+    );
+    let ring = case.inside().ok().map(|card| card.rx_ring);
+    let larger =
+        ring.and_then(|ring| Some((2 * ring.now?).min(ring.most?)).filter(|larger| Some(*larger) > ring.now));
+    Ok(Some(if let Some(larger) = larger { found.with("larger", larger) } else { found }))
+}
+
+fn squeezes(case: &Case<'_>) -> Looked {
+    let softnet = case.counters(|name| name.contains("softnet") || name.ends_with("time_squeeze"))?;
+    if softnet.is_empty() {
+        return Err("the DUT counts no squeezes".into());
+    }
+    let squeezes: u64 =
+        softnet.iter().filter(|(name, _)| name.ends_with("time_squeeze")).map(|(_, n)| n).sum();
+    let lost = case.row.losses.iter().any(|loss| loss.place.contains("full"));
+    let share = case.of_sent(squeezes);
+    // A budget is 300 frames: one squeeze for each is a CPU that always has more to do, and no cause by itself.
+    if share < 0.01 && !(lost && share > 0.001) {
+        return Ok(None);
+    }
+    let evidence = format!("softnet_stat: {squeezes} squeezes, {} of the frames sent", percent(share));
+    Ok(Some(Found::new(Strength::Inferred, (50.0 * share).min(0.5), [evidence])))
+}

@@ -1,0 +1,179 @@
+//! Limits that make the question of the DUT's speed moot: the tester, and frames that the DUT drops on purpose.
+
+use super::Look::By;
+use super::Try::{InLab, Keys, Not};
+use super::path::{NO_FILTER, NO_QUEUE};
+use super::{Found, Looked, RULE, Rule, Try, Ways, percent};
+use crate::case::Case;
+use linerate_measure::audit::{Cause, Loss};
+use linerate_measure::record::{Limit, Strength};
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        cause: "tester-limit",
+        look: By(tester),
+        says: "The tester was the limit: the DUT may be faster than this.",
+        mechanism: "A rate close to the highest one that generator and receiver reach without a DUT is theirs as well as the DUT's.",
+        changes: &[[
+            "linerate",
+            "linerate bench --mode threaded, or more generator CPUs or hosts",
+            "nothing to undo",
+        ]],
+        gain: "unknown until the tester is clearly faster than the DUT (RFC 2544, section 6)",
+        otherwise: Not("the tester must change, and not the DUT"),
+        ..RULE
+    },
+    Rule {
+        cause: "frames-dropped",
+        look: By(drops),
+        says: "The DUT drops {share} of the frames that it takes in{why}.",
+        mechanism: "A frame that is dropped costs the DUT nearly as much as one that it forwards.",
+        gain: "{gain}",
+        otherwise: Not("the reason of the drops is not known"),
+        ..RULE
+    },
+];
+
+fn tester(case: &Case<'_>) -> Looked {
+    let ratio = case.row.ceiling.and_then(|ceiling| ceiling.ratio);
+    let (strength, evidence) = match (case.row.limit, ratio) {
+        (Limit::Unknown, _) => return Err("the rate of the tester without the DUT is not known".into()),
+        (Limit::Noisy, _) => {
+            return Err("the trials scatter too much to tell whether the tester was the limit".into());
+        }
+        (Limit::Tester, Some(ratio)) => {
+            (Strength::Observed, format!("its rate is {} of the tester's own", percent(ratio.median)))
+        }
+        (Limit::Tester, None) if case.slot.no_ceiling => (
+            Strength::Inferred,
+            format!("the DUT lost {} of the frames, so more may pass", percent(case.row.loss_ratio)),
+        ),
+        (Limit::Tester, None) => return Err("the tester without the DUT has no valid trial".into()),
+        _ => return Ok(None),
+    };
+    Ok(Some(Found::new(strength, 1.0, [evidence])))
+}
+
+/// Share of the frames from which on drops matter.
+const NOTICEABLE: f64 = 0.001;
+
+/// Counters of drops that other rules explain: `fragmentation`, `connection-table`, `neighbour-table`.
+const OF_OTHER_RULES: [&str; 6] =
+    ["FragFails", "InTooBigErrors", "Conntrack.", "arp_cache", "ndisc_cache", "nf_conntrack"];
+
+/// A reason to drop frames.
+struct Reason {
+    /// Parts of the names of counters and of the kernel's drop reasons.
+    parts: &'static [&'static str],
+    why: &'static str,
+    /// The remedy and its experiment.
+    ways: Ways,
+}
+
+impl Reason {
+    fn is_of(&self, name: &str) -> bool {
+        self.parts.iter().any(|part| name.contains(part))
+    }
+}
+
+const FORMER: &str = "put the former value back";
+const NO_ROUTE: &str = "there is no route to their destination";
+const MISSING_ROUTE: Try = Not("linerate does not know which route is missing");
+const NOT_FORWARDED: &str = "the DUT does not forward, or their destination is not for it";
+
+/// All reasons. Without a route, FreeBSD counts both of its own.
+const REASONS: &[Reason] = &[
+    Reason {
+        parts: &["InNoRoutes", "OutNoRoutes", "IP_OUTNOROUTES", "IP_INNOROUTES"],
+        why: NO_ROUTE,
+        ways: (&[["Linux", "ip route add NETWORK via GATEWAY", FORMER]], MISSING_ROUTE),
+    },
+    Reason {
+        parts: &["InAddrErrors", "IP_INADDRERRORS"],
+        why: NOT_FORWARDED,
+        ways: (
+            &[["Linux", "sysctl net.ipv4.ip_forward=1", FORMER]],
+            Keys(r#"{"sysctls": {"net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1}}"#),
+        ),
+    },
+    Reason {
+        parts: &["InHdrErrors", "IP_INHDR"],
+        why: "their header is wrong, or their time to live ended",
+        ways: (
+            &[["Linux", "send frames with a longer time to live", FORMER]],
+            Not("the frames must change, and not the DUT"),
+        ),
+    },
+    Reason {
+        parts: &["IPReversePathFilter", "IP_RPFILTER"],
+        why: "the reverse-path filter expects their source behind another interface",
+        ways: (&[["Linux", "sysctl net.ipv4.conf.all.rp_filter=0", FORMER]], NO_FILTER),
+    },
+    Reason {
+        parts: &["NETFILTER_DROP"],
+        why: "a rule of the firewall drops them",
+        ways: (
+            &[["Linux", "nft list ruleset, with a counter in each rule that drops", FORMER]],
+            Not("a rule drops on purpose: only its author knows whether it should"),
+        ),
+    },
+    Reason {
+        parts: &["QDISC_"],
+        why: "the queue of a queueing discipline is full",
+        ways: (&[["Linux", "tc qdisc replace dev IF root noqueue, or a longer queue", FORMER]], NO_QUEUE),
+    },
+    Reason {
+        parts: &["XDP"],
+        why: "an XDP program drops them",
+        ways: (
+            &[["Linux", "ip link set IF xdp off", FORMER]],
+            InLab("for dev in {in} {out}; do ip link set $dev xdp off; done"),
+        ),
+    },
+    Reason {
+        parts: &["s_noroute"],
+        why: NO_ROUTE,
+        ways: (&[["FreeBSD", "route add -net NETWORK GATEWAY", FORMER]], MISSING_ROUTE),
+    },
+    Reason {
+        parts: &["s_cantforward"],
+        why: NOT_FORWARDED,
+        ways: (
+            &[["FreeBSD", "sysctl net.inet.ip.forwarding=1", FORMER]],
+            Keys(r#"{"sysctls": {"net.inet.ip.forwarding": 1, "net.inet6.ip6.forwarding": 1}}"#),
+        ),
+    },
+];
+
+fn drops(case: &Case<'_>) -> Looked {
+    let is_own = |loss: &&Loss| !OF_OTHER_RULES.iter().any(|counter| loss.place.contains(counter));
+    let losses = case.lost(|cause| matches!(cause, Cause::Dropped | Cause::Unexplained))?;
+    let losses: Vec<&Loss> = losses.into_iter().filter(is_own).collect();
+    let share = case.of_sent(losses.iter().map(|loss| loss.frames).sum());
+    let Some(first) = losses.first().filter(|_| share >= NOTICEABLE) else { return Ok(None) };
+    let mut reasons: Vec<(&str, f64)> =
+        case.kernel_drops().into_iter().filter(|(_, part)| *part >= NOTICEABLE / 10.0).collect();
+    reasons.sort_by(|a, b| b.1.total_cmp(&a.1));
+    if reasons.first().is_some_and(|(name, part)| name.contains("NEIGH_") && *part > 0.5 * share) {
+        return Ok(None);
+    }
+    let most = reasons.first().map_or(0.0, |(_, part)| 0.9 * part);
+    let frequent = || reasons.iter().filter(|(_, part)| *part >= most);
+    let known = REASONS.iter().find(|reason| reason.is_of(&first.place));
+    let known =
+        known.or_else(|| REASONS.iter().find(|reason| frequent().any(|(name, _)| reason.is_of(name))));
+    let counted = losses.iter().take(4).map(|loss| {
+        format!("{}: {} frames ({})", loss.place, loss.frames, percent(case.of_sent(loss.frames)))
+    });
+    let of_kernel = reasons
+        .iter()
+        .take(4)
+        .map(|(name, part)| format!("the kernel's reason: {name}, {} of the frames", percent(*part)));
+    let gain = match share {
+        0.999.. => "all frames".into(),
+        share => format!("up to {} more frames forwarded", percent(share / (1.0 - share))),
+    };
+    let found = Found::observed(share, counted.chain(of_kernel)).with("gain", gain);
+    let found = found.with("why", known.map_or(String::new(), |reason| format!(": {}", reason.why)));
+    Ok(Some(Found { instead: known.map(|reason| reason.ways), ..found }))
+}

@@ -1,0 +1,671 @@
+//! The way of a frame through the kernel: what each part of it costs.
+
+use super::Look::{By, Cost};
+use super::On::{Embedded, System, With};
+use super::Setting::{Asked, Offload, Unasked};
+use super::Try::{InLab, Keys, Not};
+use super::{Found, Looked, MORE_QUEUES, PROGRAM, RULE, Rule, Setting, Try, Ways, cost, joined, percent};
+use crate::case::{Case, Spent, is_called};
+use linerate_hosts::configuration::{Card, Configuration};
+use linerate_measure::experiment::System::{FreeBsd, Linux, OpenBsd};
+use linerate_measure::record::Strength;
+use serde_json::{Value, json};
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        cause: "linear-rules",
+        look: By(linear_rules),
+        says: "{what}",
+        mechanism: "Rules are compared with a frame one after the other, until one decides. A set or a map compares all addresses or ports by one lookup.",
+        changes: &[
+            [
+                "Linux (nftables)",
+                "nft add set inet filter NAME '{ type ipv4_addr; flags interval; }', and one rule that looks up @NAME; accept established flows first",
+                "nft -f OLD-RULES",
+            ],
+            [
+                "FreeBSD (ipfw)",
+                "ipfw table 1 create; ipfw add allow ip from 'table(1)' to any",
+                "ipfw -q OLD-RULES",
+            ],
+            [
+                "OpenBSD, FreeBSD (pf)",
+                "table <NAME> { ... }; quick rules for most frames first",
+                "pfctl -f OLD-RULES",
+            ],
+        ],
+        gain: "{cost}; elsewhere: ipfw and ipf were nearly useless at 1,000 rules, pf, which makes a table of them, was not ({paper} 31)",
+        tries: &[
+            // As many entries of a table do the same work, in one lookup.
+            (With("entries"), Keys(r#"{"rules": {"before": 0, "table": {entries}}}"#)),
+        ],
+        otherwise: Not("only the author of the rules knows which of them can be one table"),
+    },
+    Rule {
+        cause: "bridge-netfilter",
+        look: By(bridge_netfilter),
+        says: "Bridged frames pass the IP firewall (br_netfilter).",
+        mechanism: "With br_netfilter, a bridge presents each frame to the hooks of IPv4 and IPv6, as if it were routed.",
+        changes: &[[
+            "Linux",
+            "sysctl net.bridge.bridge-nf-call-iptables=0 net.bridge.bridge-nf-call-ip6tables=0",
+            "sysctl net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1",
+        ]],
+        otherwise: Keys(
+            r#"{"sysctls": {"net.bridge.bridge-nf-call-iptables": 0, "net.bridge.bridge-nf-call-ip6tables": 0}}"#,
+        ),
+        ..RULE
+    },
+    Rule {
+        cause: "bridge",
+        look: By(bridge),
+        says: "Frames pass through a software bridge.",
+        mechanism: "A bridge looks up and learns the Ethernet addresses of each frame before, or instead of, the routing.",
+        changes: &[
+            [
+                "Linux",
+                "ip link set IF nomaster, with the bridge's address on IF",
+                "ip link set IF master BRIDGE",
+            ],
+            [
+                "FreeBSD",
+                "ifconfig bridge0 deletem IF, with the bridge's address on IF",
+                "ifconfig bridge0 addm IF",
+            ],
+        ],
+        gain: "{cost}; elsewhere: -62.5 % with if_bridge on a Xeon E5-2650v2 ({paper} 29)",
+        tries: &[(With("routed"), Keys(r#"{"dut": "forwarding"}"#))],
+        otherwise: Not("the DUT is a bridge, and would be another device without it"),
+    },
+    Rule {
+        cause: "connection-table",
+        look: By(connection_table),
+        says: "{what}",
+        mechanism: "A flow without an entry is looked up, refused and dropped, or takes the place of another flow, for each of its frames.",
+        changes: &[
+            [
+                "Linux",
+                "sysctl net.netfilter.nf_conntrack_max=N net.netfilter.nf_conntrack_buckets=N",
+                "sysctl with the former values",
+            ],
+            [
+                "FreeBSD, OpenBSD (pf)",
+                "set limit states N in pf.conf; net.pf.states_hashsize=N in loader.conf",
+                "the former lines",
+            ],
+            [
+                "FreeBSD (ipfw)",
+                "sysctl net.inet.ip.fw.dyn_max=N net.inet.ip.fw.dyn_buckets=N",
+                "sysctl with the former values",
+            ],
+        ],
+        gain: "{share} of the frames were affected",
+        tries: &[(With("states"), Keys(r#"{"rules": {"states": {states}, "hash": "sized"}}"#))],
+        otherwise: Not("the plan has no rules whose table it could enlarge"),
+    },
+    Rule {
+        cause: "reverse-path-filter",
+        look: By(reverse_path),
+        says: "The reverse-path filter looks up a second route for each frame.",
+        mechanism: "The filter looks up the route to a frame's source beside that to its destination. It protects against forged sources: turn it off only where another filter does that.",
+        changes: &[[
+            "Linux",
+            "sysctl net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.IF.rp_filter=0",
+            "sysctl net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.IF.rp_filter=1",
+        ]],
+        otherwise: NO_FILTER,
+        ..RULE
+    },
+    Rule {
+        cause: "logging",
+        look: Cost(
+            LOGGING,
+            0.01,
+            Asked(&["nft", "iptables"], |found| {
+                let chains = found.rule_sets.iter().flat_map(|set| set.forwarding());
+                let logging: u64 = chains.map(|chain| chain.logging).sum();
+                (logging > 0).then(|| format!("{logging} rules on the way of forwarded frames log"))
+            }),
+        ),
+        says: "The firewall logs frames under load.",
+        mechanism: "A log entry is written and, for nflog, pflog or a socket, the frame is copied, for each frame that meets the rule.",
+        changes: &[
+            ["Linux (nftables)", "limit rate 10/second log, or log only ct state new", "nft -f OLD-RULES"],
+            ["FreeBSD, OpenBSD (pf)", "no `log` in rules for most frames", "pfctl -f OLD-RULES"],
+        ],
+        otherwise: InLab(WITHOUT_LOGGING),
+        ..RULE
+    },
+    Rule {
+        cause: "policy-routing",
+        look: Cost(&["fib_rules_lookup"], 0.02, Unasked("the routing rules of the DUT are not asked for")),
+        says: "Routing rules (ip rule) are compared with each frame, one after the other.",
+        mechanism: "With rules of your own, each lookup of a route first walks through the list of rules, and each frame needs the route of its source as well.",
+        changes: &[[
+            "Linux",
+            "ip rule del for rules that can be routes, a VRF or a mark of the firewall; most frequent rules first",
+            "ip rule add with the former rules (ip rule save)",
+        ]],
+        otherwise: InLab(
+            "ip rule flush; ip rule add lookup main; ip -6 rule flush; ip -6 rule add lookup main",
+        ),
+        ..RULE
+    },
+    Rule {
+        cause: "ipsec-policies",
+        look: Cost(
+            &[
+                "__xfrm_policy_check*",
+                "__xfrm_route_forward",
+                "xfrm_lookup*",
+                "xfrm_policy_lookup*",
+                "ipsec_check_policy*",
+                "key_allocsp*",
+                "key_getsp*",
+            ],
+            0.02,
+            Unasked("the IPsec policies of the DUT are not asked for"),
+        ),
+        says: "Each frame is compared with IPsec policies.",
+        mechanism: "One policy in a namespace is enough: from then on, the kernel looks up policies for every frame that comes in and for every frame that leaves, also those of no tunnel.",
+        changes: &[[
+            "Linux",
+            "interfaces of the kind xfrm instead of policies, or IPsec in a namespace of its own; ip xfrm policy deleteall where nothing uses them",
+            "ip xfrm policy add with the former policies",
+        ]],
+        otherwise: InLab("ip xfrm policy flush"),
+        ..RULE
+    },
+    Rule {
+        cause: "queueing-discipline",
+        look: By(queueing),
+        says: "A queueing discipline handles each frame.",
+        mechanism: "A queueing discipline puts each frame into a queue under a lock and takes it out again.",
+        changes: &[[
+            "Linux",
+            "tc qdisc replace dev IF root noqueue (virtual interfaces), mq (cards)",
+            "tc qdisc replace dev IF root OLD",
+        ]],
+        otherwise: NO_QUEUE,
+        ..RULE
+    },
+    Rule {
+        cause: "traffic-filters",
+        look: Cost(
+            &["tcf_classify*", "tc_run", "tcx_run*", "sch_handle_*"],
+            0.02,
+            Asked(&["tc"], |found| {
+                found.cards.iter().find_map(|card| {
+                    let number: u64 = card.filters.values().sum();
+                    (number > 0).then(|| format!("{} has {number} filters of traffic control", card.name))
+                })
+            }),
+        ),
+        says: "Filters of traffic control (tc filter) classify each frame.",
+        mechanism: "Filters of an interface are tried one after the other, in the order of their preference, until one of them decides.",
+        changes: &[[
+            "Linux",
+            "tc filter del dev IF ingress (or egress); a hash of u32, a map of eBPF or a set of nftables instead of many filters",
+            "tc filter add with the former filters",
+        ]],
+        otherwise: InLab(
+            "for dev in {in} {out}; do for way in ingress egress; do tc filter del dev $dev $way 2> /dev/null; done; done; true",
+        ),
+        ..RULE
+    },
+    Rule {
+        cause: "frame-merging",
+        look: Cost(
+            &[
+                "skb_gso_segment",
+                "__skb_gso_segment",
+                "skb_mac_gso_segment",
+                "udp4_ufo_fragment",
+                "tcp_lro_*",
+                "skb_gro_receive*",
+            ],
+            0.02,
+            Offload(["large-receive-offload", "rx-udp-gro-forwarding"], true),
+        ),
+        says: "Received frames are merged and then cut up again.",
+        mechanism: "LRO and GRO join frames of a flow. A router must send them as they came: it restores the frames before it sends them. This pays for long TCP flows, not for short frames, and LRO breaks the end-to-end principle.",
+        changes: &[
+            [
+                "Linux",
+                "ethtool -K IF lro off rx-udp-gro-forwarding off",
+                "ethtool -K IF lro on rx-udp-gro-forwarding on",
+            ],
+            ["FreeBSD", "ifconfig IF -lro -tso4 -tso6", "ifconfig IF lro tso4 tso6"],
+        ],
+        gain: "{cost}; elsewhere: no difference without TSO and LRO ({paper} 19)",
+        tries: &[
+            (System(Linux), Keys(r#"{"interface": {"udp-gro-forwarding": false}}"#)),
+            (System(OpenBsd), Keys(r#"{"interface": {"lro": false}}"#)),
+        ],
+        otherwise: Keys(r#"{"interface": {"lro": false, "tso": false}}"#),
+    },
+    Rule {
+        cause: "checksum-in-software",
+        look: By(checksums),
+        says: "The CPU computes checksums that the card could compute.",
+        mechanism: "Without checksum offload, the CPU reads the whole frame, which it otherwise touches only in its header.",
+        changes: &[
+            ["Linux", "ethtool -K IF rx on tx on", "ethtool -K IF rx off tx off"],
+            [
+                "Linux (virtual interfaces, which have no card)",
+                "ethtool -K IF gro off; sysctl net.netfilter.nf_conntrack_checksum=0",
+                "ethtool -K IF gro on; sysctl net.netfilter.nf_conntrack_checksum=1",
+            ],
+            ["FreeBSD", "ifconfig IF rxcsum txcsum", "ifconfig IF -rxcsum -txcsum"],
+        ],
+        tries: &[
+            // A virtual interface has no card: GRO and connection tracking verify its frames.
+            (
+                With("tracked"),
+                Keys(
+                    r#"{"interface": {"gro": false}, "sysctls": {"net.netfilter.nf_conntrack_checksum": 0}}"#,
+                ),
+            ),
+            (With("virtual"), Keys(r#"{"interface": {"gro": false}}"#)),
+        ],
+        otherwise: Keys(r#"{"interface": {"rx-checksum": true, "tx-checksum": true}}"#),
+        ..RULE
+    },
+    Rule {
+        cause: "generic-xdp",
+        look: Cost(
+            &["do_xdp_generic", "bpf_prog_run_generic_xdp", "netif_receive_generic_xdp"],
+            0.01,
+            Asked(&["ip "], |found| {
+                let generic = |card: &&Card| card.xdp.as_ref().is_some_and(|xdp| xdp.mode == "generic");
+                found
+                    .cards
+                    .iter()
+                    .find(generic)
+                    .map(|card| format!("{} has a program in generic mode", card.name))
+            }),
+        ),
+        says: "An XDP program runs in generic mode.",
+        mechanism: "Generic XDP runs after the kernel has allocated the frame's memory, and often copies the frame: the program costs time and saves none.",
+        changes: &[[
+            "Linux",
+            "ip link set IF xdpgeneric off; ip link set IF xdp obj FILE (a driver with XDP), or no program",
+            "ip link set IF xdpgeneric obj FILE",
+        ]],
+        otherwise: InLab("for dev in {in} {out}; do ip link set $dev xdpgeneric off; done"),
+        ..RULE
+    },
+    Rule {
+        cause: "packet-tap",
+        look: Cost(
+            &["packet_rcv*", "tpacket_rcv", "dev_queue_xmit_nit", "bpf_mtap*", "bpf_tap*", "run_filter"],
+            0.01,
+            Asked(&["interfaces"], |found| {
+                let tapped = found.cards.iter().find(|card| card.taps > Some(0));
+                tapped.map(|card| {
+                    format!("{} packet sockets see the frames of {}", card.taps.unwrap_or(0), card.name)
+                })
+            }),
+        ),
+        says: "A program captures the DUT's frames.",
+        mechanism: "The kernel offers each frame to every packet socket: its filter runs, and the frames that it wants are cloned and copied.",
+        changes: &[[
+            "Linux",
+            "ss -0p names the programs; end the capture, or give it a filter or an interface",
+            "start the program again",
+        ]],
+        otherwise: PROGRAM,
+        ..RULE
+    },
+    Rule {
+        cause: "fragmentation",
+        look: By(fragments),
+        says: "{what}",
+        mechanism: "A packet that does not fit is cut into several, or refused if it must not be fragmented. Each fragment is a frame with a cost of its own.",
+        changes: &[[
+            "Linux, FreeBSD",
+            "the same MTU on all links: ip link set IF mtu N, ifconfig IF mtu N; or clamp the MSS of TCP",
+            "the former MTU",
+        ]],
+        gain: "up to {share} of a frame's time",
+        tries: &[(
+            With("mtu"),
+            Keys(r#"{"interface": {"mtu": null, "in": {"mtu": null}, "out": {"mtu": null}}}"#),
+        )],
+        otherwise: Not("the plan sets no MTU of the DUT: the frames are too long for a link behind it"),
+    },
+    Rule {
+        cause: "lock-contention",
+        look: By(locks),
+        says: "CPUs spend {share} of a frame's time on waiting for locks.",
+        mechanism: "CPUs that need the same lock take turns: more CPUs then add waiting, not frames.",
+        changes: &[
+            [
+                "Linux",
+                "as many transmit queues as CPUs (ethtool -L), XPS so that each CPU has its own, no shared queueing discipline",
+                "ethtool -L IF combined OLD",
+            ],
+            ["FreeBSD", "12.0 or later: its route and ARP lookups take no such lock", "nothing to undo"],
+        ],
+        gain: "up to {share} of the time; 'Tuning FreeBSD for routing and firewalling' (2018) went from 3.78 to 6.46 Mpps and more without the locks of ARP and routes on FreeBSD 11.1",
+        tries: &[(With("cpus"), MORE_QUEUES)],
+        otherwise: Not("its callers say which lock it is, and that decides the change"),
+    },
+    Rule {
+        cause: "entropy-harvest",
+        look: Cost(&["random_harvest_queue*", "random_harvest_fast*"], 0.005, Setting::None),
+        says: "The kernel gathers entropy from each frame.",
+        mechanism: "The first bytes of each frame, or the time of each interrupt, are collected under one lock.",
+        changes: &[[
+            "FreeBSD",
+            "sysrc harvest_mask=351; service random restart",
+            "sysrc harvest_mask=511; service random restart",
+        ]],
+        gain: "+3.1 % on a PC Engines APU2, +4.8 % on a Netgate RCC-VE 4860 ({paper} 9)",
+        otherwise: Keys(r#"{"sysctls": {"kern.random.harvest.mask": 351}}"#),
+        ..RULE
+    },
+    Rule {
+        cause: "mitigations",
+        look: By(mitigations),
+        says: "Mitigations of CPU vulnerabilities take a part of each frame's time.",
+        mechanism: "Indirect calls and returns go through code that keeps the CPU from predicting them. A router makes some hundred calls for each frame.",
+        changes: &[
+            [
+                "Linux",
+                "mitigations=off on the kernel's command line, only on a router that runs no foreign code",
+                "the former command line",
+            ],
+            [
+                "FreeBSD",
+                "vm.pmap.pti=0 and hw.ibrs_disable=1 in loader.conf, only on a router that runs no foreign code",
+                "the former lines",
+            ],
+        ],
+        gain: "up to {share} of a frame's time, and the predictions beside it: measure it",
+        tries: &[
+            (Embedded, Not("this machine would have to boot with another command line")),
+            (System(FreeBsd), Keys(r#"{"boot": {"vm.pmap.pti": 0, "hw.ibrs_disable": 1}}"#)),
+        ],
+        otherwise: Keys(r#"{"boot": {"mitigations": "off"}}"#),
+    },
+];
+
+pub const NO_FILTER: Try =
+    Keys(r#"{"sysctls": {"net.ipv4.conf.all.rp_filter": 0, "net.ipv4.conf.{in}.rp_filter": 0}}"#);
+pub const NO_QUEUE: Try = InLab("for dev in {in} {out}; do tc qdisc replace dev $dev root noqueue; done");
+
+/// Functions that write log entries.
+const LOGGING: &[&str] = &[
+    "nf_log_packet",
+    "nft_log_eval",
+    "nfulnl_log_packet",
+    "nf_log_*",
+    "log_tg*",
+    "LOG_TG",
+    "ipfw_log*",
+    "pflog_packet",
+];
+
+/// Functions that wait for a lock which another CPU holds.
+const SLOW_PATHS: &[&str] = &[
+    "native_queued_spin_lock_slowpath",
+    "__pv_queued_spin_lock_slowpath",
+    "queued_read_lock_slowpath",
+    "queued_write_lock_slowpath",
+    "__mtx_lock_sleep",
+    "_mtx_lock_spin_cookie",
+    "__rw_rlock*",
+    "__rw_wlock_hard",
+    "_rw_runlock*",
+    "__rm_rlock*",
+    "lock_delay",
+];
+
+/// Takes the rules out that log and do nothing else.
+const WITHOUT_LOGGING: &str = "nft -a list ruleset | awk '$1 == \"table\" { table = $2 \" \" $3 } $1 == \"chain\" { chain = $2 } \
+    /[[:space:]]log .*# handle/ && !/(accept|drop|reject|queue|jump .*|goto .*) # handle/ { print \"delete rule\", table, chain, \"handle\", $NF }' | nft -f -; \
+    if iptables-save 2> /dev/null | grep -q LOG; then iptables-save | sed '/-j N\\?F\\?LOG/d' | iptables-restore; fi";
+
+fn linear_rules(case: &Case<'_>) -> Looked {
+    /// A short rule set takes a few percent of a frame's time.
+    const LEAST: f64 = 0.2;
+    /// A list of so many rules is long.
+    const MANY: u64 = 50;
+    let setting = Asked(&["nft", "iptables"], |found| {
+        let longest = found.rule_sets.iter().filter_map(|set| Some((set, set.longest()?)));
+        let (set, chain) =
+            longest.max_by_key(|(_, chain)| chain.rules).filter(|(_, chain)| chain.rules >= MANY)?;
+        Some(format!(
+            "{}: the chain {} has {} rules, {} of them with a set or a map",
+            set.filter, chain.name, chain.rules, chain.lookups
+        ))
+    });
+    // Logging by a rule is a cause of its own, and so is waiting for a lock.
+    let others = case.spent(&[LOGGING, SLOW_PATHS].concat());
+    let spent = case.spent(&[
+        "nft_do_chain",
+        "ipt_do_table",
+        "ip6t_do_table",
+        "ipfw_chk",
+        "pf_test_rule",
+        "ipf_check",
+        "fr_check",
+    ]);
+    let spent = spent.and_then(|spent| Ok(spent.without(&others?)));
+    let Some(found) = cost(case, spent, LEAST, setting)? else { return Ok(None) };
+    let what = match found.finding.strength {
+        Strength::Observed => {
+            format!("The rule set takes {} of a frame's time.", percent(found.finding.weight))
+        }
+        _ => "Frames pass a long list of rules.".into(),
+    };
+    let found = found.with("what", what);
+    let number = |place: &str| case.setting(place).and_then(Value::as_u64).unwrap_or(0);
+    Ok(Some(match number("/rules/rules-before") {
+        0 => found,
+        rules => found.with("entries", number("/rules/table") + rules),
+    }))
+}
+
+fn is_bridged(card: &&Card) -> bool {
+    card.master_kind.as_deref() == Some("bridge")
+}
+
+fn bridge_netfilter(case: &Case<'_>) -> Looked {
+    let setting = Asked(&["ip ", "sysctl"], |found| {
+        let on = ["iptables", "ip6tables", "arptables"].map(|of| format!("net.bridge.bridge-nf-call-{of}"));
+        let on = on.into_iter().find(|name| found.number(name) == Some(1))?;
+        found.cards.iter().find(is_bridged).map(|_| format!("{on} = 1"))
+    });
+    // The first hook is there where the setting is off as well: it then returns at once.
+    let called = case.spent(&[
+        "br_nf_pre_routing_finish*",
+        "br_nf_forward_finish*",
+        "br_nf_hook_thresh",
+        "br_validate_ipv4",
+        "br_validate_ipv6",
+    ]);
+    if called.is_ok_and(|called| called.share < 0.01) {
+        return Ok(None);
+    }
+    cost(case, case.spent(&["br_nf_*", "br_validate_ipv4", "br_validate_ipv6"]), 0.02, setting)
+}
+
+fn bridge(case: &Case<'_>) -> Looked {
+    let setting = Asked(&["ip "], |found| {
+        let bridged = found.cards.iter().find(is_bridged)?;
+        Some(format!(
+            "{} belongs to the bridge {}",
+            bridged.name,
+            bridged.master.as_deref().unwrap_or_default()
+        ))
+    });
+    let spent =
+        case.spent(&["br_handle_frame", "br_dev_xmit", "bridge_input", "bridge_forward", "bridge_transmit"]);
+    let found = cost(case, spent, 0.01, setting)?.map(|mut found| {
+        // The time contains that of everything that a bridge calls: hooks and drivers.
+        found.finding.weight *= 0.5;
+        found.when(case.setting("/dut").is_some_and(|dut| dut == "routed-bridge"), "routed")
+    });
+    Ok(found)
+}
+
+fn connection_table(case: &Case<'_>) -> Looked {
+    // Frames without a place in the table.
+    let counted = case.counted(&["Conntrack.drop", "Conntrack.early_drop", "Conntrack.insert_failed"])?;
+    let frames = counted.values().sum::<u64>();
+    let share = case.of_sent(frames).min(1.0);
+    if share < 0.001 {
+        return Ok(None);
+    }
+    let evidence = counted
+        .iter()
+        .map(|(name, n)| format!("{name}: {n} ({} of the frames sent)", percent(case.of_sent(*n))));
+    let found = Found::observed(share, evidence);
+    // A connection that cannot be inserted is dropped as well: another has its addresses and ports.
+    let refused: u64 =
+        counted.iter().filter(|(name, _)| name.ends_with("insert_failed")).map(|(_, n)| *n).sum();
+    if 3 * refused > frames {
+        let what = "Connections are not entered into the table: others have their addresses and ports already. Address translation finds no free port.";
+        return Ok(Some(Found { instead: Some(MORE_ADDRESSES), ..found.with("what", what) }));
+    }
+    let found = found.with("what", "The table of connections has no room for all flows.");
+    Ok(Some(match case.setting("/rules/firewall") {
+        Some(_) => found.with("states", 2 * case.flows()),
+        None => found,
+    }))
+}
+
+/// Where address translation finds no free port.
+const MORE_ADDRESSES: Ways = (
+    &[[
+        "Linux (nftables)",
+        "snat to more addresses, or to all ports: snat to ADDRESS-ADDRESS",
+        "the former rule",
+    ]],
+    Not("the addresses of the translation are the network's: a plan cannot choose more"),
+);
+
+fn reverse_path(case: &Case<'_>) -> Looked {
+    let setting = Asked(&["sysctl"], |found| {
+        let names = found.cards.first().map(|card| card.name.as_str()).into_iter().chain(["all"]);
+        let on = names
+            .map(|name| format!("net.ipv4.conf.{name}.rp_filter"))
+            .find(|name| found.number(name) > Some(0))?;
+        Some(format!("{on} = {}", found.sysctls[&on].trim()))
+    });
+    // With routing rules, the kernel looks the source up without the filter as well: `policy-routing`.
+    let is_off = matches!(setting.of(case), Ok(None));
+    let functions = ["rpfilter_mt", "nft_fib*", "ip6t_rpfilter*", "__fib_validate_source"];
+    cost(case, case.spent(&functions[..if is_off { 3 } else { 4 }]), 0.005, setting)
+}
+
+fn queueing(case: &Case<'_>) -> Looked {
+    /// Disciplines that cost next to nothing, or that cards have from the start.
+    const USUAL: [&str; 6] = ["noqueue", "mq", "pfifo_fast", "fq_codel", "clsact", "ingress"];
+    let setting = Asked(&["tc"], |found: &Configuration| {
+        found.cards.iter().find_map(|card| {
+            let discipline = card.qdiscs.iter().find(|qdisc| !USUAL.contains(&qdisc.kind.as_str()))?;
+            Some(format!("{} has the queueing discipline {}", card.name, discipline.kind))
+        })
+    });
+    // The time in the driver is none of it, and waiting for locks is a cause of its own.
+    let without = |spent: Spent, others: &[&str]| Ok::<_, String>(spent.without(&case.spent(others)?));
+    let spent = case.spent(&["__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"]);
+    let spent = spent
+        .and_then(|spent| without(spent, &["dev_hard_start_xmit"]))
+        .and_then(|spent| without(spent, SLOW_PATHS));
+    cost(case, spent, 0.02, setting)
+}
+
+fn checksums(case: &Case<'_>) -> Looked {
+    /// For the shortest frames, GRO takes some 2 % of their time for checksums on interfaces whose cards verify none.
+    const LEAST: f64 = 0.04;
+    let spent = case.spent(&[
+        "skb_checksum_help",
+        "__skb_checksum_complete*",
+        "__skb_gro_checksum_complete",
+        "nf_checksum*",
+        "nf_ip_checksum",
+        "nf_ip6_checksum",
+        "in_cksum_skip",
+        "in_delayed_cksum",
+    ]);
+    let Some(found) = cost(case, spent, LEAST, Offload(["rx-checksumming", "tx-checksumming"], false))?
+    else {
+        return Ok(None);
+    };
+    let turned_off = ["/inside/rx-checksum", "/inside/tx-checksum", "/outside/tx-checksum"]
+        .into_iter()
+        .any(|place| case.setting(place) == Some(&json!(false)));
+    let tracks = case.setting("/rules/kind").is_some_and(|kind| kind == "stateful" || kind == "nat");
+    let is_virtual = case.inside().is_ok_and(|card| card.kind.is_some()) && !turned_off;
+    Ok(Some(found.when(is_virtual && tracks, "tracked").when(is_virtual, "virtual")))
+}
+
+fn fragments(case: &Case<'_>) -> Looked {
+    let refusals = ["FragFails", "InTooBigErrors"];
+    let made = case.counted(&["FragCreates", "FragOKs", "ReasmReqds", refusals[0], refusals[1]]);
+    let spent = case.spent(&["ip_do_fragment", "ip6_fragment", "ip_defrag", "inet_frag_*", "ip_fragment"]);
+    let (made, spent) = match (made, spent) {
+        (Err(why), Err(why_not)) => return Err(format!("{why}, and {why_not}")),
+        (made, spent) => (made.unwrap_or_default(), spent.ok().filter(|spent| spent.is_clear(0.01))),
+    };
+    let frames = case.of_sent(made.values().copied().max().unwrap_or(0));
+    if frames < 0.001 && spent.is_none() {
+        return Ok(None);
+    }
+    let refused = made.iter().any(|(name, n)| *n > 0 && refusals.iter().any(|end| name.ends_with(end)));
+    let share = spent.as_ref().map_or(frames.min(1.0), |spent| spent.share);
+    let counted = made.iter().map(|(name, n)| format!("{name}: {n}"));
+    let found = Found::new(
+        Strength::Observed,
+        share.max(frames.min(1.0)),
+        counted.chain(spent.iter().map(Spent::evidence)),
+    );
+    let set = ["/inside/mtu", "/outside/mtu"].iter().any(|place| case.setting(place).is_some());
+    let what = match refused {
+        true => {
+            "Frames are longer than the MTU of the link that they are to leave by, and must not be fragmented: the DUT drops them."
+        }
+        false => "Frames are fragmented: they are longer than the MTU of the link that they leave by.",
+    };
+    Ok(Some(found.with("share", percent(share)).with("what", what).when(set, "mtu")))
+}
+
+fn locks(case: &Case<'_>) -> Looked {
+    let Some(mut found) = cost(case, case.spent(SLOW_PATHS), 0.03, Setting::None)? else { return Ok(None) };
+    let holder = case
+        .profile()?
+        .functions()
+        .into_iter()
+        .find(|f| SLOW_PATHS.iter().any(|wanted| is_called(&f.name, wanted)));
+    let callers = holder.map(|f| joined(f.callers.into_iter().take(3).map(|(name, _)| name), ", "));
+    found.finding.evidence.extend(callers.map(|callers| format!("callers of the lock: {callers}")));
+    let (cpus, queues) = (case.usable_cpus().len(), case.inside().ok().and_then(Card::receive_queues));
+    Ok(Some(if queues.is_some_and(|queues| (queues as usize) < cpus) {
+        found.with("cpus", cpus)
+    } else {
+        found
+    }))
+}
+
+fn mitigations(case: &Case<'_>) -> Looked {
+    let functions = [
+        "srso_*",
+        "__x86_indirect_thunk_*",
+        "retbleed_*",
+        "entry_ibpb",
+        "__x86_return_thunk",
+        "its_return_thunk",
+        "zen_untrain_ret",
+    ];
+    let found = cost(case, case.spent(&functions), 0.03, Setting::None)?;
+    let active =
+        case.records.host.mitigations.iter().filter(|(_, state)| state.starts_with("Mitigation")).take(6);
+    Ok(found.map(|mut found| {
+        found.finding.evidence.extend(active.map(|(name, state)| format!("{name}: {state}")));
+        found
+    }))
+}
