@@ -28,11 +28,23 @@ pub enum Outcome {
 }
 
 /// Met, or not, with the same evidence.
-pub fn holds(met: bool, found: impl Into<String>) -> Outcome {
-    if met { Outcome::Met(found.into()) } else { Outcome::Fails(found.into()) }
+pub fn holds(is_met: bool, found: impl Into<String>) -> Outcome {
+    if is_met { met(found) } else { fails(found) }
 }
 
-pub fn not_run(why: &str) -> Outcome {
+pub fn met(found: impl Into<String>) -> Outcome {
+    Outcome::Met(found.into())
+}
+
+pub fn fails(why: impl Into<String>) -> Outcome {
+    Outcome::Fails(why.into())
+}
+
+pub fn not_applicable(why: impl Into<String>) -> Outcome {
+    Outcome::NotApplicable(why.into())
+}
+
+pub fn not_run(why: impl Into<String>) -> Outcome {
     Outcome::NotRun(why.into())
 }
 
@@ -48,6 +60,11 @@ pub fn name(test: Benchmark) -> String {
 }
 
 pub const SECOND: u64 = 1_000_000_000;
+
+pub fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 /// Frame lengths that RFC 2544 recommends for Ethernet.
 pub const SIZES: [u16; 7] = linerate_wire::lengths::RFC2544_LENGTHS;
 /// End of the reason for a test that was not asked for.
@@ -121,7 +138,7 @@ impl<'a> Case<'a> {
     /// Why a test has no figures; `None`: it has some.
     pub fn test(&self, test: Benchmark) -> Option<Outcome> {
         if !self.tests.contains(&test) {
-            return Some(Outcome::NotRun(format!("{} {ABSENT}", name(test))));
+            return Some(not_run(format!("{} {ABSENT}", name(test))));
         }
         if self.design.measure != Measure::Rfc2544 {
             return None;
@@ -133,7 +150,7 @@ impl<'a> Case<'a> {
         let whys: Vec<Why> = tested.iter().filter_map(|tested| tested.why).collect();
         Some(match whys.as_slice() {
             [first, ..] if whys.iter().all(|why| why == first && *why == Why::AtMaximum) => {
-                Outcome::NotApplicable("the highest load loses nothing".into())
+                not_applicable("the highest load loses nothing")
             }
             [first, ..] => not_run(first.words(test)),
             [] => not_run("the test has no figures"),
@@ -154,6 +171,11 @@ impl<'a> Case<'a> {
             _ => self.tests.contains(&test),
         };
         self.trials.iter().filter(own).copied().collect()
+    }
+
+    /// The name of a slot.
+    pub fn name_of(&self, slot: usize) -> &'a str {
+        self.campaign.name_of(slot)
     }
 
     pub fn slot(&self, id: usize) -> Option<&'a Slot> {
@@ -200,7 +222,7 @@ impl<'a> Case<'a> {
     /// Carries out a check that needs a medium, unless the links are virtual or their speed is unknown.
     pub fn with_medium(&self, check: impl FnOnce() -> Outcome) -> Outcome {
         match self.benchmarks.iter().filter_map(|of| of.maximum).all(|maximum| maximum.medium) {
-            _ if self.is_virtual() => Outcome::NotApplicable(VIRTUAL.into()),
+            _ if self.is_virtual() => not_applicable(VIRTUAL),
             true if !self.benchmarks.is_empty() => check(),
             _ => not_run("the speed of the links is not known"),
         }
@@ -228,8 +250,8 @@ impl<'a> Case<'a> {
     pub fn each<T>(
         &self,
         of: impl IntoIterator<Item = T>,
-        fails: impl Fn(&T) -> Option<String>,
         met: &str,
+        fails: impl Fn(&T) -> Option<String>,
     ) -> Outcome {
         let all: Vec<T> = of.into_iter().collect();
         match all.iter().find_map(fails) {
@@ -239,17 +261,42 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// [`Case::each`] of these, which only have to be there.
+    pub fn some<T>(&self, of: impl IntoIterator<Item = T>, met: &str) -> Outcome {
+        self.each(of, met, |_| None)
+    }
+
+    /// [`Case::each_numbered`] for the trials of a test.
+    pub fn each_trial(
+        &self,
+        test: Benchmark,
+        met: &str,
+        fails: impl Fn(&TrialRecord) -> Option<String>,
+    ) -> Outcome {
+        self.each_numbered(self.of(test), met, fails)
+    }
+
+    /// [`Case::each`] for trials; the trial's number comes before the reason.
+    pub fn each_numbered<'t>(
+        &self,
+        trials: impl IntoIterator<Item = &'t TrialRecord>,
+        met: &str,
+        fails: impl Fn(&TrialRecord) -> Option<String>,
+    ) -> Outcome {
+        self.each(trials, met, |trial| fails(trial).map(|why| format!("trial {}: {why}", trial.trial)))
+    }
+
     /// [`Case::each`] for figures with their slots; the slot's name comes before the reason.
     pub fn each_of<T: 'a>(
         &self,
         of: impl Iterator<Item = (&'a Benchmarked, &'a T)>,
-        fails: impl Fn(&Benchmarked, &T) -> Option<String>,
         met: &str,
+        fails: impl Fn(&Benchmarked, &T) -> Option<String>,
     ) -> Outcome {
         let named = |(of, figure): &(&Benchmarked, &T)| {
-            fails(of, figure).map(|why| format!("{}: {why}", self.campaign.name_of(of.slot)))
+            fails(of, figure).map(|why| format!("{}: {why}", self.name_of(of.slot)))
         };
-        self.each(of, named, met)
+        self.each(of, met, named)
     }
 }
 

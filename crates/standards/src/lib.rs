@@ -8,7 +8,7 @@ mod rows;
 
 pub use case::Records;
 
-use case::{Case, Outcome};
+use case::{Case, Outcome, fails, met, not_run};
 use linerate_measure::experiment::{Benchmark, Measure};
 use linerate_wire::{Family, FrameTemplate, Traffic};
 use serde::Serialize;
@@ -42,6 +42,7 @@ enum Part {
 }
 
 /// A requirement with its check.
+#[derive(Clone, Copy)]
 struct Row {
     id: &'static str,
     level: Level,
@@ -49,6 +50,9 @@ struct Row {
     asks: &'static str,
     check: fn(&Case<'_>) -> Outcome,
 }
+
+/// Requirements of the same tests.
+type Section = (Part, &'static [Row]);
 
 impl Row {
     /// The number of its RFC.
@@ -169,12 +173,12 @@ impl Conformance {
 /// Judges all rows by the records of a campaign. `None`: the campaign made no test of a standard.
 pub fn conformance(records: &Records<'_>) -> Option<Conformance> {
     let case = Case::new(records)?;
-    let mut rows: Vec<Judged> = rows::all().map(|row| judged(&case, row)).collect();
+    let mut rows: Vec<Judged> = rows::all().map(|row| judged(&case, &row)).collect();
     // RFC 9004 keeps the rest of RFC 2544: its row fails with any MUST of RFC 2544.
     let broken: Vec<&str> = musts_broken(&rows).collect();
     let found = match broken.is_empty() {
-        true => Outcome::Met("every MUST of RFC 2544 that concerns all tests is met".into()),
-        false => Outcome::Fails(format!("RFC 2544 is not kept: {}", broken.join(", "))),
+        true => met("every MUST of RFC 2544 that concerns all tests is met"),
+        false => fails(format!("RFC 2544 is not kept: {}", broken.join(", "))),
     };
     let tested = case.tests.contains(&Benchmark::BackToBack);
     for row in rows.iter_mut().filter(|row| tested && row.id == "9004-5a" && row.status == Status::Met) {
@@ -192,9 +196,7 @@ fn musts_broken(rows: &[Judged]) -> impl Iterator<Item = &'static str> {
 fn judged(case: &Case<'_>, row: &Row) -> Judged {
     let outcome = match row.part {
         Part::Test(test) => case.test(test).unwrap_or_else(|| (row.check)(case)),
-        Part::Searches if case.searches.is_empty() => {
-            Outcome::NotRun("no search by MLRsearch was made".into())
-        }
+        Part::Searches if case.searches.is_empty() => not_run("no search by MLRsearch was made"),
         _ => (row.check)(case),
     };
     let (status, because) = status(row.level, outcome);

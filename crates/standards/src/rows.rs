@@ -13,44 +13,53 @@ mod set_up;
 mod throughput;
 
 use crate::case::{Case, Outcome};
-use crate::{Level, Part, Row};
+use crate::{Level, Part, Row, Section};
+
+const SECTIONS: [&[Section]; 11] = [
+    set_up::SECTIONS,
+    frames::SECTIONS,
+    searches::SECTIONS,
+    throughput::SECTIONS,
+    latency::SECTIONS,
+    frame_loss::SECTIONS,
+    back_to_back::SECTIONS,
+    recovery::SECTIONS,
+    reset::SECTIONS,
+    delay_variation::SECTIONS,
+    forwarding_rate::SECTIONS,
+];
 
 /// All rows, in the order of the documents.
-pub fn all() -> impl Iterator<Item = &'static Row> {
-    let mut all: Vec<&Row> = [
-        set_up::ROWS,
-        frames::ROWS,
-        searches::ROWS,
-        throughput::ROWS,
-        latency::ROWS,
-        frame_loss::ROWS,
-        back_to_back::ROWS,
-        recovery::ROWS,
-        reset::ROWS,
-        delay_variation::ROWS,
-        forwarding_rate::ROWS,
-    ]
-    .concat();
+pub fn all() -> impl Iterator<Item = Row> {
+    let of_section = |(part, rows): &Section| {
+        let part = *part;
+        rows.iter().map(move |row| Row { part, ..*row })
+    };
+    let mut all: Vec<Row> = SECTIONS.into_iter().flatten().flat_map(of_section).collect();
     // By document as they first appear; within one, by section.
-    let place = |row: &Row| {
+    all.sort_by_key(|row| {
         let documents = ["2544", "6201", "6815", "9004", "9971", "8219", "4814", "5180", "2889"];
         let section = row.id.split_once('-').map_or("", |(_, section)| section);
         let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
         let numbers: Vec<u32> = section.split('.').map(|part| digits(part).parse().unwrap_or(0)).collect();
         (documents.iter().position(|document| *document == row.document()), numbers, section)
-    };
-    all.sort_by_key(|row| place(row));
+    });
     all.into_iter()
 }
 
-const fn row(
-    id: &'static str,
-    level: Level,
-    part: Part,
-    asks: &'static str,
-    check: fn(&Case<'_>) -> Outcome,
-) -> Row {
-    Row { id, level, part, asks, check }
+type Check = fn(&Case<'_>) -> Outcome;
+
+const fn must(id: &'static str, asks: &'static str, check: Check) -> Row {
+    Row { id, level: Level::Must, part: Part::All, asks, check }
+}
+
+const fn should(id: &'static str, asks: &'static str, check: Check) -> Row {
+    Row { level: Level::Should, ..must(id, asks, check) }
+}
+
+/// A step of a procedure.
+const fn step(id: &'static str, asks: &'static str, check: Check) -> Row {
+    Row { level: Level::Procedure, ..must(id, asks, check) }
 }
 
 /// The figures of a test, each with its slot's.

@@ -1,53 +1,40 @@
 //! RFC 2544, section 26.3: frame loss rate.
 
-use super::{figures, row};
-use crate::Level::{Must, Should};
+use super::{figures, must, should};
 use crate::Part::Test;
-use crate::Row;
+use crate::Section;
 use crate::case::Case;
 use linerate_measure::experiment::Benchmark::FrameLoss;
 use linerate_measure::record::{self, TrialRecord};
 
-pub const ROWS: &[&Row] = &[
-    &row(
-        "2544-26.3a",
-        Should,
-        Test(FrameLoss),
-        "from 100 % down until two successive trials lose nothing",
-        |case| {
-            let open = |(of, loads): &(usize, Vec<record::AtLoad>)| {
+pub const SECTIONS: &[Section] = &[(
+    Test(FrameLoss),
+    &[
+        should("2544-26.3a", "from 100 % down until two successive trials lose nothing", |case| {
+            case.each(losses(case), "series from 100 % to two loads without loss", |(of, loads)| {
                 let begins = loads.first().is_some_and(|first| first.share > 0.999);
                 let ends = loads.len() > 1 && loads.iter().rev().take(2).all(|load| load.lost == 0);
                 (!begins || !ends).then(|| {
                     format!(
                         "{}: from {:.0} %, {} loads",
-                        case.campaign.name_of(*of),
+                        case.name_of(*of),
                         100.0 * loads.first().map_or(0.0, |load| load.share),
                         loads.len()
                     )
                 })
-            };
-            case.each(losses(case), open, "series from 100 % to two loads without loss")
-        },
-    ),
-    &row("2544-26.3b", Must, Test(FrameLoss), "steps of at most 10 % of the maximum", |case| {
-        let coarse = |(of, loads): &(usize, Vec<record::AtLoad>)| {
-            let step = loads.windows(2).map(|pair| pair[0].share - pair[1].share).fold(0.0, f64::max);
-            (step > 0.100_001)
-                .then(|| format!("{}: a step of {:.1} %", case.campaign.name_of(*of), 100.0 * step))
-        };
-        case.each(losses(case), coarse, "series in steps of 10 % at most")
-    }),
-    &row(
-        "2544-26.3c",
-        Must,
-        Test(FrameLoss),
-        "if plotted: % of the theoretical rate and % loss, both from 0 to 100",
-        |case| {
-            case.with_medium(|| case.each(losses(case), |_| None, "pictures with both axes from 0 to 100 %"))
-        },
-    ),
-];
+            })
+        }),
+        must("2544-26.3b", "steps of at most 10 % of the maximum", |case| {
+            case.each(losses(case), "series in steps of 10 % at most", |(of, loads)| {
+                let step = loads.windows(2).map(|pair| pair[0].share - pair[1].share).fold(0.0, f64::max);
+                (step > 0.100_001).then(|| format!("{}: a step of {:.1} %", case.name_of(*of), 100.0 * step))
+            })
+        }),
+        must("2544-26.3c", "if plotted: % of the theoretical rate and % loss, both from 0 to 100", |case| {
+            case.with_medium(|| case.some(losses(case), "pictures with both axes from 0 to 100 %"))
+        }),
+    ],
+)];
 
 figures!(curves, FrameLoss, Vec<record::AtLoad>);
 

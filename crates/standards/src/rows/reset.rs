@@ -1,100 +1,89 @@
 //! RFC 2544, section 26.6, and RFC 6201: reset.
 
 use super::set_up::connected;
-use super::{figures, row};
-use crate::Level::{Must, Procedure, Should};
+use super::{figures, must, should, step};
 use crate::Part::Test;
-use crate::Row;
-use crate::case::{Case, Outcome, SECOND, holds, not_run};
+use crate::Section;
+use crate::case::{Case, Outcome, SECOND, fails, holds, met, not_applicable, not_run, seconds};
 use linerate_measure::experiment::Benchmark::Reset;
-use linerate_measure::record::{self, Benchmarked, EventClass, POWER_OFF_NS, TrialRecord};
+use linerate_measure::record::{self, EventClass, POWER_OFF_NS, TrialRecord};
 use linerate_measure::trial::Shape;
 
-pub const ROWS: &[&Row] = &[
-    &row("2544-26.6a", Should, Test(Reset), "to directly connected networks only", connected),
-    &row(
-        "2544-26.6b",
-        Should,
-        Test(Reset),
-        "hardware, software and power reset, a statement for each",
-        both_resets,
-    ),
-    &row(
-        "6201-1.3",
-        Should,
-        Test(Reset),
-        "by lost frames if sending continues without a link; otherwise by time stamps",
-        |case| {
-            let none = |_: &_, figure: &record::Reset| {
-                (figure.by_loss_ns.is_none() && figure.by_stamps_ns.is_none())
-                    .then(|| "no frame came again".into())
-            };
-            case.each_of(resets(case), none, "reset times by lost frames and by time stamps")
-        },
-    ),
-    &row(
-        "6201-1.4b",
-        Should,
-        Test(Reset),
-        "throughput, loss, ms, trials, protocol, size, medium, speed and encapsulation",
-        |case| {
-            let lacks = |of: &Benchmarked, figure: &record::Reset| {
-                let slot = case.slot(of.slot);
-                let known = slot.is_some_and(|slot| slot.traffic.is_some() && !slot.transport.is_empty());
-                let lacks = figure.runs.is_empty() || figure.load.is_nan() || figure.load <= 0.0 || !known;
-                lacks.then(|| "no trials, no load or no frames".into())
-            };
-            case.with_medium(|| {
-                case.each_of(resets(case), lacks, "reset times with load, loss, trials, frames and medium")
-            })
-        },
-    ),
-    &row(
-        "6201-4a",
-        Procedure,
-        Test(Reset),
-        "15 s of forwarding before, the smallest size at its throughput",
-        |case| {
+pub const SECTIONS: &[Section] = &[(
+    Test(Reset),
+    &[
+        should("2544-26.6a", "to directly connected networks only", connected),
+        should("2544-26.6b", "hardware, software and power reset, a statement for each", both_resets),
+        should(
+            "6201-1.3",
+            "by lost frames if sending continues without a link; otherwise by time stamps",
+            |case| {
+                case.each_of(resets(case), "reset times by lost frames and by time stamps", |_, figure| {
+                    (figure.by_loss_ns.is_none() && figure.by_stamps_ns.is_none())
+                        .then(|| "no frame came again".into())
+                })
+            },
+        ),
+        should(
+            "6201-1.4b",
+            "throughput, loss, ms, trials, protocol, size, medium, speed and encapsulation",
+            |case| {
+                case.with_medium(|| {
+                    case.each_of(
+                        resets(case),
+                        "reset times with load, loss, trials, frames and medium",
+                        |of, figure| {
+                            let slot = case.slot(of.slot);
+                            let known =
+                                slot.is_some_and(|slot| slot.traffic.is_some() && !slot.transport.is_empty());
+                            let lacks = figure.runs.is_empty()
+                                || figure.load.is_nan()
+                                || figure.load <= 0.0
+                                || !known;
+                            lacks.then(|| "no trials, no load or no frames".into())
+                        },
+                    )
+                })
+            },
+        ),
+        step("6201-4a", "15 s of forwarding before, the smallest size at its throughput", |case| {
             let early = |trial: &&TrialRecord| !matches!(trial.shape, Shape::Event { after_ns } if after_ns >= 15 * SECOND);
-            let wrong = |of: &Benchmarked, figure: &record::Reset| {
+            case.each_of(resets(case), "resets", |of, figure| {
                 let length = case.slot(of.slot).and_then(|slot| slot.lengths_fcs.first().copied());
                 if length > case.sizes().first().copied() {
                     return Some("not the smallest size".into());
                 }
                 let early = case.of(Reset).iter().any(early);
                 case.off(of.slot, figure.load).or(early.then(|| "less than 15 s before the event".into()))
-            };
-            case.each_of(resets(case), wrong, "resets")
-        },
-    ),
-    &row("6201-4b", Must, Test(Reset), "without line cards: power and operating system are reset", |case| {
-        if case.is_virtual() {
-            return Outcome::NotApplicable("the DUT is virtual, without a power supply".into());
-        }
-        let off_ns = |trial: &&TrialRecord| {
-            trial.event.as_ref().filter(|event| event.class == EventClass::PowerInterruption)?;
-            let outages = trial.receiver.outages.iter();
-            Some((trial.trial, outages.map(|outage| outage.to_ns.saturating_sub(outage.from_ns)).max()?))
-        };
-        match case.of(Reset).iter().filter_map(off_ns).find(|(_, ns)| *ns < POWER_OFF_NS) {
-            Some((trial, ns)) => {
-                Outcome::Fails(format!("trial {trial}: power off for {} s at most", ns as f64 / 1e9))
+            })
+        }),
+        must("6201-4b", "without line cards: power and operating system are reset", |case| {
+            if case.is_virtual() {
+                return not_applicable("the DUT is virtual, without a power supply");
             }
-            None => both_resets(case),
-        }
-    }),
-    &row("6201-3b", Should, Test(Reset), "first with static routes and neighbours", |case| {
-        let killed = resets(case).find(|(_, figure)| figure.event.class == EventClass::ProcessReset);
-        match killed {
-            Some((of, _)) => Outcome::Fails(format!(
-                "{}: the killed process may own routes or neighbours",
-                case.campaign.name_of(of.slot)
-            )),
-            None if case.is_virtual() => Outcome::Met("routes and neighbours are static".into()),
-            None => not_run("the records do not show where the DUT's routes come from"),
-        }
-    }),
-];
+            let off_ns = |trial: &&TrialRecord| {
+                trial.event.as_ref().filter(|event| event.class == EventClass::PowerInterruption)?;
+                let outages = trial.receiver.outages.iter();
+                Some((trial.trial, outages.map(|outage| outage.to_ns.saturating_sub(outage.from_ns)).max()?))
+            };
+            match case.of(Reset).iter().filter_map(off_ns).find(|(_, ns)| *ns < POWER_OFF_NS) {
+                Some((trial, ns)) => fails(format!("trial {trial}: power off for {} s at most", seconds(ns))),
+                None => both_resets(case),
+            }
+        }),
+        should("6201-3b", "first with static routes and neighbours", |case| {
+            let killed = resets(case).find(|(_, figure)| figure.event.class == EventClass::ProcessReset);
+            match killed {
+                Some((of, _)) => fails(format!(
+                    "{}: the killed process may own routes or neighbours",
+                    case.name_of(of.slot)
+                )),
+                None if case.is_virtual() => met("routes and neighbours are static"),
+                None => not_run("the records do not show where the DUT's routes come from"),
+            }
+        }),
+    ],
+)];
 
 figures!(resets, Reset);
 

@@ -1,23 +1,19 @@
 //! RFC 2544, section 26.1: throughput.
 
 use super::set_up::{at, found};
-use super::{figures, row};
-use crate::Level::{Must, Procedure, Should};
+use super::{figures, must, should, step};
 use crate::Part::Test;
-use crate::Row;
+use crate::Section;
 use crate::case::holds;
 use linerate_measure::experiment::Benchmark::Throughput;
 
-pub const ROWS: &[&Row] = &[
-    &row(
-        "2544-26.1a",
-        Procedure,
-        Test(Throughput),
-        "at the throughput, as many frames are received as are sent",
-        |case| {
-            let loses = |slot: &usize| {
+pub const SECTIONS: &[Section] = &[(
+    Test(Throughput),
+    &[
+        step("2544-26.1a", "at the throughput, as many frames are received as are sent", |case| {
+            case.each(found(case), "throughputs whose longest trial lost no frame", |slot| {
                 let throughput = case.throughput(*slot)?;
-                let name = case.campaign.name_of(*slot);
+                let name = case.name_of(*slot);
                 let longest = at(case, *slot, throughput).max_by_key(|trial| trial.timing.run_ns);
                 match longest {
                     None => Some(format!("{name}: no trial at {throughput:.0} frames/s")),
@@ -28,29 +24,24 @@ pub const ROWS: &[&Row] = &[
                         })
                     }
                 }
-            };
-            case.each(found(case), loses, "throughputs whose longest trial lost no frame")
-        },
-    ),
-    &row(
-        "2544-26.1b",
-        Should,
-        Test(Throughput),
-        "a graph over the frame size with the theoretical rate and the result",
-        |case| {
-            case.with_medium(|| {
-                let points = throughputs(case).filter(|(of, _)| of.maximum.is_some()).count();
-                holds(points > 1, format!("{points} points, each with its theoretical rate"))
             })
-        },
-    ),
-    &row(
-        "2544-26.1c",
-        Must,
-        Test(Throughput),
-        "a single figure has its frames/s, size, theoretical limit and protocol",
-        |case| case.with_medium(|| case.each(found(case), |_| None, "figures with size, limit and protocol")),
-    ),
-];
+        }),
+        should(
+            "2544-26.1b",
+            "a graph over the frame size with the theoretical rate and the result",
+            |case| {
+                case.with_medium(|| {
+                    let points = throughputs(case).filter(|(of, _)| of.maximum.is_some()).count();
+                    holds(points > 1, format!("{points} points, each with its theoretical rate"))
+                })
+            },
+        ),
+        must(
+            "2544-26.1c",
+            "a single figure has its frames/s, size, theoretical limit and protocol",
+            |case| case.with_medium(|| case.some(found(case), "figures with size, limit and protocol")),
+        ),
+    ],
+)];
 
 figures!(throughputs, Throughput);
