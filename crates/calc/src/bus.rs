@@ -1,7 +1,8 @@
 //! Buses between a network card and memory: PCI, PCI-X and PCI Express.
 
+use crate::Unit::{Bits, ByteRate, Bytes, Count, Frames, Hertz, Transfers};
 use crate::ethernet::SPEEDS;
-use crate::{Amount, CalcError, Calculation, GUIDE, Unit, amounts, link_speed, within};
+use crate::{Amount, CalcError, Calculation, GUIDE, amounts, link_speed, within};
 use std::fmt;
 use std::str::FromStr;
 
@@ -154,7 +155,7 @@ impl FromStr for Slot {
             let (mhz, bits) = rest.split_once('x').ok_or_else(wrong)?;
             let mhz: f64 = mhz.trim_end_matches("mhz").parse().map_err(|_| wrong())?;
             let bits: f64 = bits.trim_end_matches("bit").parse().map_err(|_| wrong())?;
-            within("the clock of a bus", mhz * 1e6, 1e6, 1e9, Unit::Hertz)?;
+            within("the clock of a bus", mhz * 1e6, 1e6, 1e9, Hertz)?;
             return if matches!(bits, 32.0 | 64.0) { Ok(Slot::Pci { mhz, bits, x }) } else { Err(wrong()) };
         }
         let rest = ["pcie", "gen", "v"]
@@ -185,42 +186,35 @@ pub fn pcie(
     link: Option<f64>,
     ports: u32,
 ) -> Result<Calculation, CalcError> {
-    let payload = within("a payload", payload, 64.0, 4096.0, Unit::Bytes)?;
-    let ports = within("a number of ports", ports.into(), 1.0, 64.0, Unit::Count)?;
+    let payload = within("a payload", payload, 64.0, 4096.0, Bytes)?;
+    let ports = within("a number of ports", ports.into(), 1.0, 64.0, Count)?;
     let link = link.map(link_speed).transpose()?;
     let (fits, several) = (
         |slot: Slot, link: f64| slot.each_way(payload) >= link * ports,
         if ports == 1.0 { "a port".into() } else { format!("{ports} ports") },
     );
     let row = |slot: Slot| {
-        let most =
-            slot.link(payload, ports).map_or(Amount::text("none"), |bits| Amount::number(bits, Unit::Bits));
-        let rates = [
-            (slot.bytes(), Unit::ByteRate),
-            (8.0 * slot.bytes(), Unit::Bits),
-            (slot.usable(payload), Unit::ByteRate),
-        ];
+        let most = slot.link(payload, ports).map_or(Amount::text("none"), |bits| Amount::number(bits, Bits));
+        let rates = [(slot.bytes(), ByteRate), (8.0 * slot.bytes(), Bits), (slot.usable(payload), ByteRate)];
         let mut row = amounts(Some(&slot.to_string()), &rates);
-        row.extend([Amount::number(slot.short_frames(), Unit::Frames), most]);
+        row.extend([Amount::number(slot.short_frames(), Frames), most]);
         row.extend(link.map(|link| Amount::text(if fits(slot, link) { "yes" } else { "no" })));
         row
     };
     let mut columns = vec!["slot", "bytes", "bits", "payload", "64-byte frames", "full link"];
     columns.extend(link.map(|_| "carried"));
-    let page = Calculation::new("Bandwidth of a slot").given("largest payload", payload, Unit::Bytes).given(
-        "ports",
-        ports,
-        Unit::Count,
-    );
-    let page = link.into_iter().fold(page, |page, link| page.given("link speed", link, Unit::Bits));
+    let page = Calculation::new("Bandwidth of a slot")
+        .given("largest payload", payload, Bytes)
+        .given("ports", ports, Count);
+    let page = link.into_iter().fold(page, |page, link| page.given("link speed", link, Bits));
     let page = match slot {
         Some(slot) => {
-            let page = page.given("transfers", slot.transfers(), Unit::Transfers).given_text("encoding", slot.encoding().1);
+            let page = page.given("transfers", slot.transfers(), Transfers).given_text("encoding", slot.encoding().1);
             let (verb, most) = match link {
                 Some(link) => (if fits(slot, link) { "carries" } else { "does not carry" }, Some(link)),
                 None => ("carries", slot.link(payload, ports)),
             };
-            let most = most.map_or("no Ethernet speed".into(), |bits| Unit::Bits.show(bits));
+            let most = most.map_or("no Ethernet speed".into(), |bits| Bits.show(bits));
             page.answer(format!("{slot} {verb} {several} of {most} full in both directions.")).rows(&columns, vec![row(slot)])
         }
         None => page

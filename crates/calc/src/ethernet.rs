@@ -1,7 +1,8 @@
 //! Rates of Ethernet: frames, bits by layer, headers, mixes of lengths, and the time that a frame leaves for its handling.
 
+use crate::Unit::{Bits, ByteRate, Bytes, Count, Frames, Hertz, Share, Time};
 use crate::{
-    Amount, CalcError, Calculation, PAPER_2015, PAPER_2018, Unit, amounts, frame_rate, link_speed, within,
+    Amount, CalcError, Calculation, PAPER_2015, PAPER_2018, amounts, frame_rate, link_speed, within,
 };
 use linerate_wire::FrameMix;
 use linerate_wire::units::{
@@ -29,8 +30,8 @@ pub enum Load {
 impl Load {
     fn given(self, page: Calculation) -> Result<Calculation, CalcError> {
         Ok(match self {
-            Load::Link(bits) => page.given("link speed", link_speed(bits)?, Unit::Bits),
-            Load::Frames(fps) => page.given("rate", frame_rate(fps)?, Unit::Frames),
+            Load::Link(bits) => page.given("link speed", link_speed(bits)?, Bits),
+            Load::Frames(fps) => page.given("rate", frame_rate(fps)?, Frames),
         })
     }
 
@@ -54,7 +55,7 @@ fn is_simple(mix: &FrameMix) -> bool {
 
 /// The mean length in bytes with FCS.
 fn length(mix: &FrameMix) -> Result<f64, CalcError> {
-    within("a frame length", mix.average_len_fcs(), 64.0, 16_000.0, Unit::Bytes)
+    within("a frame length", mix.average_len_fcs(), 64.0, 16_000.0, Bytes)
 }
 
 fn first(mixes: &[FrameMix]) -> Result<&FrameMix, CalcError> {
@@ -86,15 +87,15 @@ pub fn line_rate(load: Load, mixes: &[FrameMix]) -> Result<Calculation, CalcErro
     let row = |mix: &FrameMix| {
         let len = length(mix)?;
         let (fps, layer_3) = (load.frames(len), 8.0 * load.frames(len) * ip_length(mix));
-        let bits = [bits_layer_1(fps, len), bits_layer_2(fps, len), layer_3].map(|bits| (bits, Unit::Bits));
-        let rates = [(fps, Unit::Frames), (2.0 * fps, Unit::Frames), (1e9 / fps, Unit::Time)];
+        let bits = [bits_layer_1(fps, len), bits_layer_2(fps, len), layer_3].map(|bits| (bits, Bits));
+        let rates = [(fps, Frames), (2.0 * fps, Frames), (1e9 / fps, Time)];
         Ok(amounts(Some(&mix.name), &[rates, bits].concat()))
     };
     let fps = load.frames(length(mix)?);
-    let (rate, frames, time) = (Unit::Frames.show(fps), named(mix), Unit::Time.show(1e9 / fps));
+    let (rate, frames, time) = (Frames.show(fps), named(mix), Time.show(1e9 / fps));
     let answer = match load {
         Load::Link(bits) => {
-            let speed = Unit::Bits.show(bits);
+            let speed = Bits.show(bits);
             format!(
                 "{speed} Ethernet carries at most {rate} of {frames} in each direction, one every {time}."
             )
@@ -103,9 +104,9 @@ pub fn line_rate(load: Load, mixes: &[FrameMix]) -> Result<Calculation, CalcErro
             let bits = bits_layer_1(fps, length(mix)?);
             let link = SPEEDS.into_iter().find(|link| *link >= bits * 0.999);
             let link = link.map_or("more than any Ethernet link".into(), |link| {
-                format!("a link of {}", Unit::Bits.show(link))
+                format!("a link of {}", Bits.show(link))
             });
-            format!("{rate} of {frames} take {} on the wire: {link}.", Unit::Bits.show(bits))
+            format!("{rate} of {frames} take {} on the wire: {link}.", Bits.show(bits))
         }
     };
     let columns = [
@@ -140,31 +141,27 @@ pub fn imix(load: Load, mix: &FrameMix) -> Result<Calculation, CalcError> {
     let fps = load.frames(len);
     page = match load {
         Load::Link(bits) => {
-            let (speed, name, rate) = (Unit::Bits.show(bits), &mix.name, Unit::Frames.show(2.0 * fps));
+            let (speed, name, rate) = (Bits.show(bits), &mix.name, Frames.show(2.0 * fps));
             let page = page
                 .answer(format!(
                     "A router carries {speed} of {name} in both directions if it forwards {rate}."
                 ))
-                .result("frames in each direction", fps, Unit::Frames)
-                .result("frames in both directions", 2.0 * fps, Unit::Frames);
-            if simple {
-                page.result("objective of the 2018 paper", objective(bits), Unit::Frames)
-            } else {
-                page
-            }
+                .result("frames in each direction", fps, Frames)
+                .result("frames in both directions", 2.0 * fps, Frames);
+            if simple { page.result("objective of the 2018 paper", objective(bits), Frames) } else { page }
         }
         Load::Frames(fps) => {
-            let (rate, name) = (Unit::Frames.show(fps), &mix.name);
+            let (rate, name) = (Frames.show(fps), &mix.name);
             let largest =
-                SPEEDS.into_iter().rev().find(|link| fps >= both(*link)).map(|link| Unit::Bits.show(link));
+                SPEEDS.into_iter().rev().find(|link| fps >= both(*link)).map(|link| Bits.show(link));
             page.answer(match largest {
                 Some(link) => format!("A router that forwards {rate} is a {link} {name} router: it carries this link full in both directions."),
                 None => format!("A router that forwards {rate} carries no Ethernet link full of {name}."),
             })
-            .result("IP layer", 8.0 * fps * ip, Unit::Bits)
-            .result("Ethernet without FCS", 8.0 * fps * (ip + HEADER), Unit::Bits)
-            .result("layer 2", bits_layer_2(fps, len), Unit::Bits)
-            .result("layer 1", bits_layer_1(fps, len), Unit::Bits)
+            .result("IP layer", 8.0 * fps * ip, Bits)
+            .result("Ethernet without FCS", 8.0 * fps * (ip + HEADER), Bits)
+            .result("layer 2", bits_layer_2(fps, len), Bits)
+            .result("layer 1", bits_layer_1(fps, len), Bits)
         }
     };
     if simple {
@@ -174,17 +171,17 @@ pub fn imix(load: Load, mix: &FrameMix) -> Result<Calculation, CalcError> {
         );
     }
     let row = |link: f64| {
-        let mut row = vec![(both(link) / 2.0, Unit::Frames), (both(link), Unit::Frames)];
-        row.extend(simple.then(|| (objective(link), Unit::Frames)));
-        row.extend(matches!(load, Load::Frames(_)).then(|| (fps / both(link), Unit::Share)));
+        let mut row = vec![(both(link) / 2.0, Frames), (both(link), Frames)];
+        row.extend(simple.then(|| (objective(link), Frames)));
+        row.extend(matches!(load, Load::Frames(_)).then(|| (fps / both(link), Share)));
         amounts(None, &row)
     };
     let mut columns = vec!["link", "each direction", "both directions"];
     columns.extend(simple.then_some("paper's objective"));
     columns.extend(matches!(load, Load::Frames(_)).then_some("this rate"));
     Ok(page
-        .result("mean length of packets", ip, Unit::Bytes)
-        .result("mean length with FCS", len, Unit::Bytes)
+        .result("mean length of packets", ip, Bytes)
+        .result("mean length with FCS", len, Bytes)
         .table(&columns, links(row))
         .formula(&[
             "bit/s at the IP layer = frames/s x 8 x mean length of the packets",
@@ -213,11 +210,11 @@ pub struct Processors {
 
 impl Processors {
     fn given(self, page: Calculation) -> Result<Calculation, CalcError> {
-        let cores = within("a number of cores", self.cores.into(), 1.0, 8192.0, Unit::Count)?;
-        let hertz = within("a clock", self.hertz, 1e6, 1e11, Unit::Hertz)?;
-        let miss = within("the time of a cache miss", self.miss_ns, 0.1, 1e6, Unit::Time)?;
-        let page = page.given("cores", cores, Unit::Count).given("clock", hertz, Unit::Hertz);
-        Ok(page.given("cache miss", miss, Unit::Time))
+        let cores = within("a number of cores", self.cores.into(), 1.0, 8192.0, Count)?;
+        let hertz = within("a clock", self.hertz, 1e6, 1e11, Hertz)?;
+        let miss = within("the time of a cache miss", self.miss_ns, 0.1, 1e6, Time)?;
+        let page = page.given("cores", cores, Count).given("clock", hertz, Hertz);
+        Ok(page.given("cache miss", miss, Time))
     }
 }
 
@@ -234,26 +231,21 @@ pub fn budget(load: Load, mix: &FrameMix, processors: Processors) -> Result<Calc
     };
     let of = |fps: f64| {
         let ns = f64::from(cores) * 1e9 / fps;
-        [
-            (fps, Unit::Frames),
-            (ns, Unit::Time),
-            (ns * hertz / 1e9, Unit::Count),
-            ((ns / miss_ns).floor(), Unit::Count),
-        ]
+        [(fps, Frames), (ns, Time), (ns * hertz / 1e9, Count), ((ns / miss_ns).floor(), Count)]
     };
     let [rate, time, (cycles, _), (misses, _)] = of(load.frames(len));
     let [rate_text, time_text] = [rate, time].map(|(value, unit)| unit.show(value));
     let who = if cores == 1 { "a core".into() } else { format!("each of {cores} cores") };
-    let (round, few) = (Unit::Count.show(cycles.round()), Unit::Count.show(misses));
+    let (round, few) = (Count.show(cycles.round()), Count.show(misses));
     Ok(processors
         .given(page)?
         .answer(format!(
             "At {rate_text}, {who} has {time_text} for each frame: {round} cycles, or {few} cache misses."
         ))
-        .result("rate", rate.0, Unit::Frames)
-        .result("time", time.0, Unit::Time)
-        .result("cycles", cycles, Unit::Count)
-        .result("cache misses", misses, Unit::Count)
+        .result("rate", rate.0, Frames)
+        .result("time", time.0, Time)
+        .result("cycles", cycles, Count)
+        .result("cache misses", misses, Count)
         .table(
             &["full link", "frames", "time", "cycles", "cache misses"],
             links(|link| amounts(None, &of(frames_at(link, len)))),
@@ -272,20 +264,15 @@ pub fn budget(load: Load, mix: &FrameMix, processors: Processors) -> Result<Calc
 /// # Errors
 /// Impossible numbers.
 pub fn capacity(cycles: f64, mix: &FrameMix, processors: Processors) -> Result<Calculation, CalcError> {
-    let (len, cycles) = (length(mix)?, within("the cycles of a frame", cycles, 1.0, 1e12, Unit::Count)?);
-    let page = processors.given(Calculation::new("Rate of processors").given(
-        "cycles of a frame",
-        cycles,
-        Unit::Count,
-    ))?;
+    let (len, cycles) = (length(mix)?, within("the cycles of a frame", cycles, 1.0, 1e12, Count)?);
+    let page =
+        processors.given(Calculation::new("Rate of processors").given("cycles of a frame", cycles, Count))?;
     let fps = f64::from(processors.cores) * processors.hertz / cycles;
-    let row = |link| {
-        amounts(None, &[(frames_at(link, len), Unit::Frames), (fps / frames_at(link, len), Unit::Share)])
-    };
+    let row = |link| amounts(None, &[(frames_at(link, len), Frames), (fps / frames_at(link, len), Share)]);
     Ok(page
-        .answer(format!("{} cycles for each frame are at most {}.", Unit::Count.show(cycles), Unit::Frames.show(fps)))
-        .result("rate", fps, Unit::Frames)
-        .result("time on a core", 1e9 * cycles / processors.hertz, Unit::Time)
+        .answer(format!("{} cycles for each frame are at most {}.", Count.show(cycles), Frames.show(fps)))
+        .result("rate", fps, Frames)
+        .result("time on a core", 1e9 * cycles / processors.hertz, Time)
         .table(&["link", "line rate", "share of it"], links(row))
         .formula(&["frames/s = cores x clock / cycles"])
         .source(format!("{PAPER_2015}, section 2"))
@@ -330,9 +317,9 @@ pub fn overhead(link: f64, mixes: &[FrameMix], headers: Headers) -> Result<Calcu
             return Err(CalcError::new(text));
         }
         let (fps, payload) = (frames_at(link, len), len - bytes);
-        let shares = [payload / len, payload / (len + LAYER_1_OVERHEAD)].map(|share| (share, Unit::Share));
-        let bits = [8.0 * fps * payload, 8.0 * fps * bytes].map(|bits| (bits, Unit::Bits));
-        Ok(amounts(Some(&mix.name), &[[(fps, Unit::Frames), (payload, Unit::Bytes)], shares, bits].concat()))
+        let shares = [payload / len, payload / (len + LAYER_1_OVERHEAD)].map(|share| (share, Share));
+        let bits = [8.0 * fps * payload, 8.0 * fps * bytes].map(|bits| (bits, Bits));
+        Ok(amounts(Some(&mix.name), &[[(fps, Frames), (payload, Bytes)], shares, bits].concat()))
     };
     let rows = mixes.iter().map(row).collect::<Result<Vec<_>, CalcError>>()?;
     let (name, [_, _, payload, share, _, carried, _]) =
@@ -349,10 +336,10 @@ pub fn overhead(link: f64, mixes: &[FrameMix], headers: Headers) -> Result<Calcu
         "bits of headers and FCS",
     ];
     Ok(Calculation::new("Overhead of headers")
-        .given("link speed", link, Unit::Bits)
+        .given("link speed", link, Bits)
         .given_text("headers", format!("Ethernet with FCS, {} VLAN tags, {ip}, {transport}, {} B of options", headers.vlans, headers.options))
         .answer(format!("Of {name}, {bytes} B are headers and FCS and {payload} data: {share} of the frame, {carried} on the full link."))
-        .result("headers and FCS", bytes, Unit::Bytes)
+        .result("headers and FCS", bytes, Bytes)
         .rows(&columns, rows)
         .formula(&[
             "headers = 14 B Ethernet + 4 B FCS + 4 B x VLAN tags + 20 B IPv4 or 40 B IPv6 + 8 B UDP or 20 B TCP + options",
@@ -381,26 +368,26 @@ pub enum Rate {
 /// No rate, no length.
 pub fn convert(rate: Rate, mix: &FrameMix) -> Result<Calculation, CalcError> {
     let (len, ip) = (length(mix)?, ip_length(mix));
-    let bits = |bits: f64| within("a rate", bits, 1e-3, 1e18, Unit::Bits);
+    let bits = |bits: f64| within("a rate", bits, 1e-3, 1e18, Bits);
     let page = Calculation::new("Rates");
     let (page, fps) = match rate {
-        Rate::Frames(fps) => (page.given("rate", frame_rate(fps)?, Unit::Frames), fps),
-        Rate::Layer1(b) => (page.given("rate at layer 1", bits(b)?, Unit::Bits), b / bits_layer_1(1.0, len)),
-        Rate::Layer2(b) => (page.given("rate at layer 2", bits(b)?, Unit::Bits), b / bits_layer_2(1.0, len)),
-        Rate::Layer3(b) => (page.given("rate at layer 3", bits(b)?, Unit::Bits), b / (8.0 * ip)),
+        Rate::Frames(fps) => (page.given("rate", frame_rate(fps)?, Frames), fps),
+        Rate::Layer1(b) => (page.given("rate at layer 1", bits(b)?, Bits), b / bits_layer_1(1.0, len)),
+        Rate::Layer2(b) => (page.given("rate at layer 2", bits(b)?, Bits), b / bits_layer_2(1.0, len)),
+        Rate::Layer3(b) => (page.given("rate at layer 3", bits(b)?, Bits), b / (8.0 * ip)),
     };
     let [layer_1, layer_2, layer_3] = [bits_layer_1(fps, len), bits_layer_2(fps, len), 8.0 * fps * ip];
-    let [one, two, three] = [layer_1, layer_2, layer_3].map(|bits| Unit::Bits.show(bits));
+    let [one, two, three] = [layer_1, layer_2, layer_3].map(|bits| Bits.show(bits));
     Ok(page
         .given_text("frame length with FCS", &mix.name)
-        .answer(format!("{} of {} are {one} at layer 1, {two} at layer 2 and {three} at layer 3.", Unit::Frames.show(fps), named(mix)))
-        .result("frames", fps, Unit::Frames)
-        .result("time of a frame", 1e9 / fps, Unit::Time)
-        .result("layer 1", layer_1, Unit::Bits)
-        .result("layer 2", layer_2, Unit::Bits)
-        .result("layer 3", layer_3, Unit::Bits)
-        .result("bytes at layer 2", layer_2 / 8.0, Unit::ByteRate)
-        .result("bytes at layer 3", layer_3 / 8.0, Unit::ByteRate)
+        .answer(format!("{} of {} are {one} at layer 1, {two} at layer 2 and {three} at layer 3.", Frames.show(fps), named(mix)))
+        .result("frames", fps, Frames)
+        .result("time of a frame", 1e9 / fps, Time)
+        .result("layer 1", layer_1, Bits)
+        .result("layer 2", layer_2, Bits)
+        .result("layer 3", layer_3, Bits)
+        .result("bytes at layer 2", layer_2 / 8.0, ByteRate)
+        .result("bytes at layer 3", layer_3 / 8.0, ByteRate)
         .formula(&[
             "layer 1 = frames/s x 8 x (frame length with FCS + 20 B)",
             "layer 2 = frames/s x 8 x frame length with FCS",

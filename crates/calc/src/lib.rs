@@ -189,7 +189,7 @@ pub struct Grid {
 }
 
 /// A calculation: its question, its answer, and how the one follows from the other.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Calculation {
     /// The calculator's name in words.
     pub title: &'static str,
@@ -212,20 +212,11 @@ pub struct Calculation {
 
 impl Calculation {
     fn new(title: &'static str) -> Calculation {
-        Calculation {
-            title,
-            answer: String::new(),
-            given: Vec::new(),
-            results: Vec::new(),
-            table: None,
-            formula: Vec::new(),
-            source: Vec::new(),
-            notes: Vec::new(),
-        }
+        Calculation { title, ..Calculation::default() }
     }
 
-    fn given(mut self, name: &'static str, value: f64, unit: Unit) -> Self {
-        self.given.push(Quantity { name, amount: Amount::number(value, unit) });
+    fn given(mut self, name: &'static str, value: impl Into<f64>, unit: Unit) -> Self {
+        self.given.push(Quantity { name, amount: Amount::number(value.into(), unit) });
         self
     }
 
@@ -234,8 +225,8 @@ impl Calculation {
         self
     }
 
-    fn result(mut self, name: &'static str, value: f64, unit: Unit) -> Self {
-        self.results.push(Quantity { name, amount: Amount::number(value, unit) });
+    fn result(mut self, name: &'static str, value: impl Into<f64>, unit: Unit) -> Self {
+        self.results.push(Quantity { name, amount: Amount::number(value.into(), unit) });
         self
     }
 

@@ -1,6 +1,7 @@
 //! How many queues a card should have, and how evenly a table spreads flows over them.
 
-use crate::{CalcError, Calculation, PAPER_2018, Unit, amounts, frame_rate, within};
+use crate::Unit::{Count, Frames, Share};
+use crate::{CalcError, Calculation, PAPER_2018, amounts, frame_rate, within};
 
 /// The queues to set: the largest power of two that neither the cores nor the driver's limit exceed; 0 where one of them is 0.
 /// Other numbers do not divide the card's table evenly.
@@ -43,31 +44,31 @@ pub struct Card {
 /// A number of cores, queues or slots is 0 or too large, or a rate is not positive.
 pub fn queues(card: Card) -> Result<Calculation, CalcError> {
     let Card { cores, most, slots, wanted } = card;
-    within("a number of cores", cores.into(), 1.0, 8192.0, Unit::Count)?;
-    within("a number of queues", most.into(), 1.0, 8192.0, Unit::Count)?;
-    within("a table size", slots.into(), 1.0, 65_536.0, Unit::Count)?;
+    within("a number of cores", cores.into(), 1.0, 8192.0, Count)?;
+    within("a number of queues", most.into(), 1.0, 8192.0, Count)?;
+    within("a table size", slots.into(), 1.0, 65_536.0, Count)?;
     let chosen = best(cores, most.min(slots));
     let mut page = Calculation::new("Queues of a network card")
-        .given("cores", cores.into(), Unit::Count)
-        .given("most queues of the driver", most.into(), Unit::Count)
-        .given("slots of the RSS table", slots.into(), Unit::Count)
-        .result("queues", chosen.into(), Unit::Count)
-        .result("share of the busiest queue", busiest(chosen, slots), Unit::Share);
+        .given("cores", cores, Count)
+        .given("most queues of the driver", most, Count)
+        .given("slots of the RSS table", slots, Count)
+        .result("queues", chosen, Count)
+        .result("share of the busiest queue", busiest(chosen, slots), Share);
     let mut answer = format!("Set {chosen} queues.");
     if let Some((wanted, each)) = wanted {
         let (wanted, each) = (frame_rate(wanted)?, frame_rate(each)?);
         let needed = (wanted / each).ceil();
-        let even = within("the number of queues needed", needed, 1.0, 1e6, Unit::Count)? as u32;
+        let even = within("the number of queues needed", needed, 1.0, 1e6, Count)? as u32;
         let even = even.next_power_of_two();
         page = page
-            .given("rate that is wanted", wanted, Unit::Frames)
-            .given("rate of one queue", each, Unit::Frames)
-            .result("queues needed", needed, Unit::Count)
-            .result("queues needed, as a power of two", even.into(), Unit::Count);
+            .given("rate that is wanted", wanted, Frames)
+            .given("rate of one queue", each, Frames)
+            .result("queues needed", needed, Count)
+            .result("queues needed, as a power of two", even, Count);
         answer = format!(
             "{} at {} a queue needs {needed} queues, {even} as a power of two; this host can have {chosen}.",
-            Unit::Frames.show(wanted),
-            Unit::Frames.show(each)
+            Frames.show(wanted),
+            Frames.show(each)
         );
     }
     let mut counts: Vec<u32> = [chosen / 2, chosen, cores.min(most).min(slots), chosen * 2]
@@ -79,8 +80,8 @@ pub fn queues(card: Card) -> Result<Calculation, CalcError> {
     let row = |n: &u32| {
         let (least, greatest) = (slots / n, slots.div_ceil(*n));
         let each = if least == greatest { least.to_string() } else { format!("{least} or {greatest}") };
-        let shares = [(busiest(*n, slots), Unit::Share), (evenness(*n, slots), Unit::Share)];
-        [amounts(None, &[(f64::from(*n), Unit::Count)]), amounts(Some(&each), &shares)].concat()
+        let shares = [(busiest(*n, slots), Share), (evenness(*n, slots), Share)];
+        [amounts(None, &[(f64::from(*n), Count)]), amounts(Some(&each), &shares)].concat()
     };
     let columns = ["queues", "slots of each", "busiest queue", "rate of even queues"];
     page = page.table(&columns, counts.iter().map(row).collect());

@@ -3,6 +3,7 @@
 //! The card hashes addresses and ports with a key (Toeplitz), takes the low bits of the hash as an index into its indirection
 //! table, and finds the queue there.
 
+use crate::Unit::Count;
 use crate::{CalcError, Calculation, Unit, amounts, within};
 use linerate_wire::{EndpointRange, Family, Flow, FlowSpace, MAX_FLOWS};
 use std::fmt;
@@ -118,8 +119,8 @@ impl Rss {
     /// # Errors
     /// No queues, more queues than slots, or a number of slots as [`Rss::new`] refuses it.
     pub fn in_turn(key: Key, fields: Fields, queues: u32, slots: u32) -> Result<Rss, CalcError> {
-        within("a table size", slots.into(), 1.0, MOST_SLOTS as f64, Unit::Count)?;
-        within("a number of queues", queues.into(), 1.0, slots.into(), Unit::Count)?;
+        within("a table size", slots.into(), 1.0, MOST_SLOTS as f64, Count)?;
+        within("a number of queues", queues.into(), 1.0, slots.into(), Count)?;
         Rss::new(key, fields, (0..slots).map(|slot| slot % queues).collect())
     }
 
@@ -262,8 +263,8 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
     let page = Calculation::new("Receive-side scaling")
         .given_text("flows", space.to_string())
         .given_text("hashed", if card.fields == Fields::Ports { "addresses and ports" } else { "addresses alone" })
-        .given("slots", card.table.len() as f64, Unit::Count)
-        .given("queues", queues, Unit::Count)
+        .given("slots", card.table.len() as f64, Count)
+        .given("queues", queues, Count)
         .given_text("key", card.key.to_string())
         .formula(&[
             "hash = XOR of the 32 bits of the key from each bit on that is 1 in: source address, destination address, ports",
@@ -280,16 +281,15 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
         let (slot, queue) = (card.slot(hash), card.queue(&flow));
         return Ok(page
             .answer(format!("The flow's hash is {hash:#010x}: slot {slot}, queue {queue}."))
-            .result("slot", slot as f64, Unit::Count)
-            .result("queue", queue.into(), Unit::Count)
+            .result("slot", slot as f64, Count)
+            .result("queue", queue, Count)
             .result_text("hash", format!("{hash:#010x}")));
     }
     let even = flows / (queues * most);
-    let (all, busiest, share) =
-        (Unit::Count.show(flows), Unit::Count.show(most), Unit::Share.show(most / flows));
+    let (all, busiest, share) = (Count.show(flows), Count.show(most), Unit::Share.show(most / flows));
     let row = |share: &Share| {
         let numbers =
-            [f64::from(share.queue), f64::from(share.slots), share.flows as f64].map(|n| (n, Unit::Count));
+            [f64::from(share.queue), f64::from(share.slots), share.flows as f64].map(|n| (n, Count));
         amounts(None, &[&numbers[..], &[(share.flows as f64 / flows, Unit::Share)]].concat())
     };
     Ok(page
@@ -300,8 +300,8 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
                 Unit::Share.show(even)
             ),
         })
-        .result("flows of the busiest queue", most, Unit::Count)
-        .result("flows of the idlest queue", least, Unit::Count)
+        .result("flows of the busiest queue", most, Count)
+        .result("flows of the idlest queue", least, Count)
         .result("share of the busiest queue", most / flows, Unit::Share)
         .result("rate of even queues", even, Unit::Share)
         .table(&["queue", "slots", "flows", "share"], shares.iter().map(row).collect()))
@@ -312,7 +312,7 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
 /// # Errors
 /// There is none: the key is too regular for the table, or too many flows are asked for.
 pub fn rss_even(card: &Rss, family: Family, flows: u64) -> Result<Calculation, CalcError> {
-    within("a number of flows", flows as f64, 1.0, MAX_FLOWS.into(), Unit::Count)?;
+    within("a number of flows", flows as f64, 1.0, MAX_FLOWS.into(), Count)?;
     let space = card.even(family, flows).ok_or_else(|| {
         CalcError::new(format!(
             "no block of {flows} flows spreads evenly over {} slots with this key and these fields: ask for fewer flows, or hash the ports too",

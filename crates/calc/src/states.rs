@@ -1,6 +1,7 @@
 //! How large state tables and their hashes are to be: pf, ipfw, and Linux' connection tracking.
 
-use crate::{CalcError, Calculation, PAPER_2018, Unit, within};
+use crate::Unit::{Bytes, Count, Share};
+use crate::{CalcError, Calculation, PAPER_2018, within};
 
 /// FreeBSD's default for ipfw: `net.inet.ip.fw.dyn_buckets`.
 pub const IPFW_DEFAULT_BUCKETS: u64 = 256;
@@ -86,7 +87,7 @@ pub enum Asked {
 impl Asked {
     /// The limit of states, where a firewall keeps so many for a connection, and so many suit a slot.
     fn states(self, per_connection: u64, for_hash: impl Fn(u64) -> u64) -> Result<u64, CalcError> {
-        let count = |what, n: f64| Ok(within(what, n, 1.0, 1e12, Unit::Count)?.floor() as u64);
+        let count = |what, n: f64| Ok(within(what, n, 1.0, 1e12, Count)?.floor() as u64);
         match self {
             Asked::States(n) => count("a number of states", n),
             Asked::Connections(n) => Ok(count("a number of connections", n)? * per_connection),
@@ -100,7 +101,7 @@ impl Asked {
             Asked::Connections(n) => ("connections", n),
             Asked::Hash(n) => ("hash size", n),
         };
-        page.given(name, n.floor(), Unit::Count)
+        page.given(name, n.floor(), Count)
     }
 
     /// The size of the hash: the one that was asked about, or else the one that suits.
@@ -112,13 +113,13 @@ impl Asked {
 /// Share of the host's memory that a table needs, in bytes, and a warning from a quarter on.
 fn in_memory(page: Calculation, needed: u64, memory: Option<f64>) -> Result<Calculation, CalcError> {
     let Some(memory) = memory else { return Ok(page) };
-    let memory = within("a memory size", memory, 1048576.0, 1e18, Unit::Bytes)?;
+    let memory = within("a memory size", memory, 1048576.0, 1e18, Bytes)?;
     let share = needed as f64 / memory;
-    let page = page.given("memory", memory, Unit::Bytes).result("share of the memory", share, Unit::Share);
+    let page = page.given("memory", memory, Bytes).result("share of the memory", share, Share);
     Ok(match share > 0.25 {
         true => page.note(format!(
             "That is {} of the memory. A kernel that cannot find so much keeps its old size: check it afterwards.",
-            Unit::Share.show(share)
+            Share.show(share)
         )),
         false => page,
     })
@@ -140,13 +141,13 @@ pub fn pf_states(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
                 "A limit of {} states needs a hash of {} slots, which takes {} of memory.",
                 count(states),
                 count(hash),
-                Unit::Bytes.show(bytes as f64)
+                Bytes.show(bytes as f64)
             ),
         })
-        .result("states", states as f64, Unit::Count)
-        .result("connections", (states / 2) as f64, Unit::Count)
-        .result("hash slots", hash as f64, Unit::Count)
-        .result("memory of the hash", bytes as f64, Unit::Bytes)
+        .result("states", states as f64, Count)
+        .result("connections", (states / 2) as f64, Count)
+        .result("hash slots", hash as f64, Count)
+        .result("memory of the hash", bytes as f64, Bytes)
         .result_text("/etc/pf.conf", format!("set limit states {states}"))
         .result_text("/boot/loader.conf", format!("net.pf.states_hashsize=\"{}\"", power_of_two(hash)))
         .formula(&[
@@ -179,9 +180,9 @@ pub fn ipfw_states(asked: Asked) -> Result<Calculation, CalcError> {
     let page = asked
         .given(Calculation::new("State table of ipfw"))
         .answer(format!("{} states go with {} buckets.", count(states), count(buckets)))
-        .result("states", states as f64, Unit::Count)
-        .result("buckets", buckets as f64, Unit::Count)
-        .result("states in a bucket", per_bucket, Unit::Count)
+        .result("states", states as f64, Count)
+        .result("buckets", buckets as f64, Count)
+        .result("states in a bucket", per_bucket, Count)
         .result_text("/etc/sysctl.conf", format!("net.inet.ip.fw.dyn_max={states}"))
         .result_text("/etc/sysctl.conf", format!("net.inet.ip.fw.dyn_buckets={}", power_of_two(buckets)))
         .formula(&["buckets = states / 64, rounded up to a power of two, from 256 to 65,536"])
@@ -190,7 +191,7 @@ pub fn ipfw_states(asked: Asked) -> Result<Calculation, CalcError> {
     Ok(match per_bucket > IPFW_STATES_PER_BUCKET as f64 {
         true => page.note(format!(
             "Before FreeBSD 12, each bucket would have {} states: the rate falls with their number (illustration 35 of the paper).",
-            Unit::Count.show(per_bucket.round())
+            Count.show(per_bucket.round())
         )),
         false => page,
     })
@@ -211,13 +212,13 @@ pub fn conntrack(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
             "{} connections go with {} buckets; both take {} of memory when the table is full.",
             count(states),
             count(buckets),
-            Unit::Bytes.show((hash + entries) as f64)
+            Bytes.show((hash + entries) as f64)
         ))
-        .result("connections", states as f64, Unit::Count)
-        .result("buckets", buckets as f64, Unit::Count)
-        .result("memory of the buckets", hash as f64, Unit::Bytes)
-        .result("memory of the entries", entries as f64, Unit::Bytes)
-        .result("entries in a bucket", 2.0 * states as f64 / buckets as f64, Unit::Count)
+        .result("connections", states as f64, Count)
+        .result("buckets", buckets as f64, Count)
+        .result("memory of the buckets", hash as f64, Bytes)
+        .result("memory of the entries", entries as f64, Bytes)
+        .result("entries in a bucket", 2.0 * states as f64 / buckets as f64, Count)
         .result_text("/etc/sysctl.conf", format!("net.netfilter.nf_conntrack_max={states}"))
         .result_text("/etc/sysctl.conf", format!("net.netfilter.nf_conntrack_buckets={buckets}"))
         .formula(&[
@@ -229,7 +230,7 @@ pub fn conntrack(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
         .note("The sysctls exist once nf_conntrack is loaded; nf_conntrack_buckets can be set in the first network namespace only.");
     let page = match memory {
         Some(m) if m.is_finite() && m > 0.0 => {
-            page.result("default of the kernel for both", conntrack_default(m as u64) as f64, Unit::Count)
+            page.result("default of the kernel for both", conntrack_default(m as u64) as f64, Count)
         }
         _ => page,
     };
@@ -237,7 +238,7 @@ pub fn conntrack(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
 }
 
 fn count(n: u64) -> String {
-    Unit::Count.show(n as f64)
+    Count.show(n as f64)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Windows of TCP: bandwidth, round-trip time and the bytes between them.
 
-use crate::{CalcError, Calculation, GUIDE, Unit, link_speed, within};
+use crate::Unit::{Bits, Bytes, Count, Time};
+use crate::{CalcError, Calculation, GUIDE, link_speed, within};
 
 /// The largest window without scaling (RFC 9293).
 const UNSCALED: f64 = 65_535.0;
@@ -28,43 +29,39 @@ pub fn window_scale(bytes: f64) -> Option<u8> {
 /// All or fewer than two of them, or impossible values.
 pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Result<Calculation, CalcError> {
     let link = link.map(link_speed).transpose()?;
-    let rtt = rtt_ns.map(|ns| within("a round-trip time", ns, 1.0, 1e14, Unit::Time)).transpose()?;
-    let window = window.map(|bytes| within("a window", bytes, 1.0, 1e15, Unit::Bytes)).transpose()?;
-    let given = [
-        ("link speed", link, Unit::Bits),
-        ("round-trip time", rtt, Unit::Time),
-        ("window", window, Unit::Bytes),
-    ];
+    let rtt = rtt_ns.map(|ns| within("a round-trip time", ns, 1.0, 1e14, Time)).transpose()?;
+    let window = window.map(|bytes| within("a window", bytes, 1.0, 1e15, Bytes)).transpose()?;
+    let given = [("link speed", link, Bits), ("round-trip time", rtt, Time), ("window", window, Bytes)];
     let given = given.into_iter().filter_map(|(name, value, unit)| Some((name, value?, unit)));
     let page = given.fold(Calculation::new("Bandwidth-delay product"), |page, (name, value, unit)| {
         page.given(name, value, unit)
     });
-    let show = |bits, rtt, bytes| (Unit::Bits.show(bits), Unit::Time.show(rtt), Unit::Bytes.show(bytes));
+    let show = |bits, rtt, bytes| (Bits.show(bits), Time.show(rtt), Bytes.show(bytes));
     let (page, bytes) = match (link, rtt, window) {
         (Some(bits), Some(rtt), None) => {
             let bytes = bdp_bytes(bits, rtt);
             let (speed, time, size) = show(bits, rtt, bytes);
             let page = page
                 .answer(format!("A connection fills {speed} at {time} with a window of {size}."))
-                .result("bandwidth-delay product", bytes, Unit::Bytes)
-                .result("buffer, as a power of two", bytes.max(1.0).log2().ceil().exp2(), Unit::Bytes)
-                .result("net.ipv4.tcp_rmem, largest value", 2.0 * bytes.ceil(), Unit::Bytes)
-                .result("frames of 1518 B on the way", (bytes / 1518.0).ceil(), Unit::Count)
-                .result("rate without window scaling", (UNSCALED * 8e9 / rtt).min(bits), Unit::Bits);
+                .result("bandwidth-delay product", bytes, Bytes)
+                .result("buffer, as a power of two", bytes.max(1.0).log2().ceil().exp2(), Bytes)
+                .result("net.ipv4.tcp_rmem, largest value", 2.0 * bytes.ceil(), Bytes)
+                .result("frames of 1518 B on the way", (bytes / 1518.0).ceil(), Count)
+                .result("rate without window scaling", (UNSCALED * 8e9 / rtt).min(bits), Bits);
             (page, bytes)
         }
         (None, Some(rtt), Some(window)) => {
             let bits = 8e9 * window / rtt;
             let (speed, time, size) = show(bits, rtt, window);
             let page = page.answer(format!("A window of {size} carries at most {speed} at {time}."));
-            (page.result("rate", bits, Unit::Bits), window)
+            (page.result("rate", bits, Bits), window)
         }
         (Some(bits), None, Some(window)) => {
             let rtt = 8e9 * window / bits;
             let (speed, time, size) = show(bits, rtt, window);
             let page =
                 page.answer(format!("A window of {size} fills {speed} up to a round-trip time of {time}."));
-            (page.result("round-trip time", rtt, Unit::Time), window)
+            (page.result("round-trip time", rtt, Time), window)
         }
         _ => {
             let text = "give two of link speed, round-trip time and window: the third is computed";
@@ -72,7 +69,7 @@ pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Resul
         }
     };
     let page = match window_scale(bytes) {
-        Some(shift) => page.result("window scale", shift.into(), Unit::Count),
+        Some(shift) => page.result("window scale", shift, Count),
         None => page.note("TCP has no window above 1 GiB (RFC 7323): several connections are needed."),
     };
     Ok(page

@@ -1,6 +1,7 @@
 //! How many trials show a difference of so many percent, and which difference so many trials can show.
 
-use crate::{CalcError, Calculation, Unit, amounts, within};
+use crate::Unit::{Count, Share};
+use crate::{CalcError, Calculation, amounts, within};
 use linerate_stats::means::{Moments, POWER, least_for_ranks, smallest_difference, trials_needed};
 
 /// The question about trials of two variants.
@@ -19,8 +20,8 @@ pub enum Asked {
 /// # Errors
 /// Impossible numbers; a difference so small that a billion trials do not show it.
 pub fn trials(asked: Asked, deviation: f64, confidence: f64) -> Result<Calculation, CalcError> {
-    within("a standard deviation", deviation, 1e-9, 10.0, Unit::Share)?;
-    within("a confidence", confidence, 0.5, 0.9999, Unit::Share)?;
+    within("a standard deviation", deviation, 1e-9, 10.0, Share)?;
+    within("a confidence", confidence, 0.5, 0.9999, Share)?;
     let alpha = 1.0 - confidence;
     let needed =
         |difference: f64| trials_needed(difference, (deviation, deviation), alpha, POWER).map(f64::ceil);
@@ -29,43 +30,42 @@ pub fn trials(asked: Asked, deviation: f64, confidence: f64) -> Result<Calculati
         smallest_difference(&set, &set, alpha, POWER)
     };
     let page = Calculation::new("Trials of two variants")
-        .given("standard deviation of a trial", deviation, Unit::Share)
-        .given("confidence", confidence, Unit::Share)
-        .given("power", POWER, Unit::Share);
+        .given("standard deviation of a trial", deviation, Share)
+        .given("confidence", confidence, Share)
+        .given("power", POWER, Share);
     let page = match asked {
         Asked::Difference(difference) => {
-            within("a difference", difference, 1e-9, 10.0, Unit::Share)?;
+            within("a difference", difference, 1e-9, 10.0, Share)?;
             let many = || {
                 CalcError::new(
                     "more than a billion trials would be needed: the difference is too small for this deviation",
                 )
             };
             let n = needed(difference).ok_or_else(many)?;
-            let (trials, least) = (Unit::Count.show(n), Unit::Share.show(difference));
-            page.given("difference", difference, Unit::Share)
+            let (trials, least) = (Count.show(n), Share.show(difference));
+            page.given("difference", difference, Share)
                 .answer(format!(
                     "{trials} trials of each variant show a difference of {least} in 80 of 100 campaigns."
                 ))
-                .result("trials of each variant", n, Unit::Count)
+                .result("trials of each variant", n, Count)
         }
         Asked::Trials(n) => {
-            let n = within("a number of trials", n, 2.0, 1e6, Unit::Count)?.floor();
+            let n = within("a number of trials", n, 2.0, 1e6, Count)?.floor();
             let none = || CalcError::new("no difference is shown by so few trials");
             let smallest = shown(n as usize).ok_or_else(none)?;
-            let (trials, least) = (Unit::Count.show(n), Unit::Share.show(smallest));
-            page.given("trials of each variant", n, Unit::Count)
+            let (trials, least) = (Count.show(n), Share.show(smallest));
+            page.given("trials of each variant", n, Count)
                 .answer(format!("{trials} trials of each variant show a difference from {least} on in 80 of 100 campaigns."))
-                .result("smallest difference", smallest, Unit::Share)
+                .result("smallest difference", smallest, Share)
         }
     };
     let least = least_for_ranks(alpha) as f64;
     let differences = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]
         .into_iter()
         .filter_map(|difference| Some((difference, needed(difference)?)));
-    let rows =
-        differences.map(|(difference, n)| amounts(None, &[(difference, Unit::Share), (n, Unit::Count)]));
+    let rows = differences.map(|(difference, n)| amounts(None, &[(difference, Share), (n, Count)]));
     Ok(page
-        .result("least trials for tests by ranks", least, Unit::Count)
+        .result("least trials for tests by ranks", least, Count)
         .table(&["difference", "trials of each"], rows.collect())
         .formula(&["the least n at which Welch's t test of two sets of n has a power of 80 % (noncentral t distribution)"])
         .source("Welch 1947; Cohen, \"Statistical power analysis for the behavioral sciences\" (1988), section 2.4")
