@@ -1,6 +1,7 @@
 //! The registry of rules. A rule is data: how its cause is looked for, and what is said where it is found. Each file has a topic.
 
 mod cpus;
+mod filters;
 mod limits;
 mod links;
 mod path;
@@ -106,7 +107,9 @@ const MORE_QUEUES: Try = Try::Keys(r#"{"interface": {"queues": {cpus}}}"#);
 
 /// All rules.
 pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
-    [limits::RULES, queues::RULES, path::RULES, cpus::RULES, links::RULES].into_iter().flatten()
+    [limits::RULES, queues::RULES, filters::RULES, path::RULES, cpus::RULES, links::RULES]
+        .into_iter()
+        .flatten()
 }
 
 /// A cause with its evidence; `None` where the cause is not there, or the reason why it could not look for it.
@@ -285,8 +288,9 @@ mod tests {
     use super::*;
 
     /// The files of the rules, whose functions give values their names.
-    const FILES: [&str; 5] = [
+    const FILES: [&str; 6] = [
         include_str!("rules/cpus.rs"),
+        include_str!("rules/filters.rs"),
         include_str!("rules/limits.rs"),
         include_str!("rules/links.rs"),
         include_str!("rules/path.rs"),

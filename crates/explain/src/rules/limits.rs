@@ -2,7 +2,8 @@
 
 use super::Look::By;
 use super::Try::{InLab, Keys, Not};
-use super::path::{NO_FILTER, NO_QUEUE};
+use super::filters::NO_FILTER;
+use super::path::NO_QUEUE;
 use super::{Found, Looked, RULE, Rule, Try, Ways, percent};
 use crate::case::Case;
 use linerate_measure::audit::{Cause, Loss};

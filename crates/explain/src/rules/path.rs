@@ -4,138 +4,14 @@ use super::Look::{By, Cost};
 use super::On::{Embedded, System, With};
 use super::Setting::{Asked, Offload, Unasked};
 use super::Try::{InLab, Keys, Not};
-use super::{Found, Looked, MORE_QUEUES, PROGRAM, RULE, Rule, Setting, Try, Ways, cost, joined, percent};
+use super::{Found, Looked, MORE_QUEUES, PROGRAM, RULE, Rule, Setting, Try, cost, joined, percent};
 use crate::case::{Case, Spent, is_called};
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::experiment::System::{FreeBsd, Linux, OpenBsd};
 use linerate_measure::record::Strength;
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub const RULES: &[Rule] = &[
-    Rule {
-        cause: "linear-rules",
-        look: By(linear_rules),
-        says: "{what}",
-        mechanism: "Rules are compared with a frame one after the other, until one decides. A set or a map compares all addresses or ports by one lookup.",
-        changes: &[
-            [
-                "Linux (nftables)",
-                "nft add set inet filter NAME '{ type ipv4_addr; flags interval; }', and one rule that looks up @NAME; accept established flows first",
-                "nft -f OLD-RULES",
-            ],
-            [
-                "FreeBSD (ipfw)",
-                "ipfw table 1 create; ipfw add allow ip from 'table(1)' to any",
-                "ipfw -q OLD-RULES",
-            ],
-            [
-                "OpenBSD, FreeBSD (pf)",
-                "table <NAME> { ... }; quick rules for most frames first",
-                "pfctl -f OLD-RULES",
-            ],
-        ],
-        gain: "{cost}; elsewhere: ipfw and ipf were nearly useless at 1,000 rules, pf, which makes a table of them, was not ({paper} 31)",
-        tries: &[
-            // As many entries of a table do the same work, in one lookup.
-            (With("entries"), Keys(r#"{"rules": {"before": 0, "table": {entries}}}"#)),
-        ],
-        otherwise: Not("only the author of the rules knows which of them can be one table"),
-    },
-    Rule {
-        cause: "bridge-netfilter",
-        look: By(bridge_netfilter),
-        says: "Bridged frames pass the IP firewall (br_netfilter).",
-        mechanism: "With br_netfilter, a bridge presents each frame to the hooks of IPv4 and IPv6, as if it were routed.",
-        changes: &[[
-            "Linux",
-            "sysctl net.bridge.bridge-nf-call-iptables=0 net.bridge.bridge-nf-call-ip6tables=0",
-            "sysctl net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1",
-        ]],
-        otherwise: Keys(
-            r#"{"sysctls": {"net.bridge.bridge-nf-call-iptables": 0, "net.bridge.bridge-nf-call-ip6tables": 0}}"#,
-        ),
-        ..RULE
-    },
-    Rule {
-        cause: "bridge",
-        look: By(bridge),
-        says: "Frames pass through a software bridge.",
-        mechanism: "A bridge looks up and learns the Ethernet addresses of each frame before, or instead of, the routing.",
-        changes: &[
-            [
-                "Linux",
-                "ip link set IF nomaster, with the bridge's address on IF",
-                "ip link set IF master BRIDGE",
-            ],
-            [
-                "FreeBSD",
-                "ifconfig bridge0 deletem IF, with the bridge's address on IF",
-                "ifconfig bridge0 addm IF",
-            ],
-        ],
-        gain: "{cost}; elsewhere: -62.5 % with if_bridge on a Xeon E5-2650v2 ({paper} 29)",
-        tries: &[(With("routed"), Keys(r#"{"dut": "forwarding"}"#))],
-        otherwise: Not("the DUT is a bridge, and would be another device without it"),
-    },
-    Rule {
-        cause: "connection-table",
-        look: By(connection_table),
-        says: "{what}",
-        mechanism: "A flow without an entry is looked up, refused and dropped, or takes the place of another flow, for each of its frames.",
-        changes: &[
-            [
-                "Linux",
-                "sysctl net.netfilter.nf_conntrack_max=N net.netfilter.nf_conntrack_buckets=N",
-                "sysctl with the former values",
-            ],
-            [
-                "FreeBSD, OpenBSD (pf)",
-                "set limit states N in pf.conf; net.pf.states_hashsize=N in loader.conf",
-                "the former lines",
-            ],
-            [
-                "FreeBSD (ipfw)",
-                "sysctl net.inet.ip.fw.dyn_max=N net.inet.ip.fw.dyn_buckets=N",
-                "sysctl with the former values",
-            ],
-        ],
-        gain: "{share} of the frames were affected",
-        tries: &[(With("states"), Keys(r#"{"rules": {"states": {states}, "hash": "sized"}}"#))],
-        otherwise: Not("the plan has no rules whose table it could enlarge"),
-    },
-    Rule {
-        cause: "reverse-path-filter",
-        look: By(reverse_path),
-        says: "The reverse-path filter looks up a second route for each frame.",
-        mechanism: "The filter looks up the route to a frame's source beside that to its destination. It protects against forged sources: turn it off only where another filter does that.",
-        changes: &[[
-            "Linux",
-            "sysctl net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.IF.rp_filter=0",
-            "sysctl net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.IF.rp_filter=1",
-        ]],
-        otherwise: NO_FILTER,
-        ..RULE
-    },
-    Rule {
-        cause: "logging",
-        look: Cost(
-            LOGGING,
-            0.01,
-            Asked(&["nft", "iptables"], |found| {
-                let chains = found.rule_sets.iter().flat_map(|set| set.forwarding());
-                let logging: u64 = chains.map(|chain| chain.logging).sum();
-                (logging > 0).then(|| format!("{logging} rules on the way of forwarded frames log"))
-            }),
-        ),
-        says: "The firewall logs frames under load.",
-        mechanism: "A log entry is written and, for nflog, pflog or a socket, the frame is copied, for each frame that meets the rule.",
-        changes: &[
-            ["Linux (nftables)", "limit rate 10/second log, or log only ct state new", "nft -f OLD-RULES"],
-            ["FreeBSD, OpenBSD (pf)", "no `log` in rules for most frames", "pfctl -f OLD-RULES"],
-        ],
-        otherwise: InLab(WITHOUT_LOGGING),
-        ..RULE
-    },
     Rule {
         cause: "policy-routing",
         look: Cost(&["fib_rules_lookup"], 0.02, Unasked("the routing rules of the DUT are not asked for")),
@@ -391,24 +267,10 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-pub const NO_FILTER: Try =
-    Keys(r#"{"sysctls": {"net.ipv4.conf.all.rp_filter": 0, "net.ipv4.conf.{in}.rp_filter": 0}}"#);
 pub const NO_QUEUE: Try = InLab("for dev in {in} {out}; do tc qdisc replace dev $dev root noqueue; done");
 
-/// Functions that write log entries.
-const LOGGING: &[&str] = &[
-    "nf_log_packet",
-    "nft_log_eval",
-    "nfulnl_log_packet",
-    "nf_log_*",
-    "log_tg*",
-    "LOG_TG",
-    "ipfw_log*",
-    "pflog_packet",
-];
-
 /// Functions that wait for a lock which another CPU holds.
-const SLOW_PATHS: &[&str] = &[
+pub const SLOW_PATHS: &[&str] = &[
     "native_queued_spin_lock_slowpath",
     "__pv_queued_spin_lock_slowpath",
     "queued_read_lock_slowpath",
@@ -421,145 +283,6 @@ const SLOW_PATHS: &[&str] = &[
     "__rm_rlock*",
     "lock_delay",
 ];
-
-/// Takes the rules out that log and do nothing else.
-const WITHOUT_LOGGING: &str = "nft -a list ruleset | awk '$1 == \"table\" { table = $2 \" \" $3 } $1 == \"chain\" { chain = $2 } \
-    /[[:space:]]log .*# handle/ && !/(accept|drop|reject|queue|jump .*|goto .*) # handle/ { print \"delete rule\", table, chain, \"handle\", $NF }' | nft -f -; \
-    if iptables-save 2> /dev/null | grep -q LOG; then iptables-save | sed '/-j N\\?F\\?LOG/d' | iptables-restore; fi";
-
-fn linear_rules(case: &Case<'_>) -> Looked {
-    /// A short rule set takes a few percent of a frame's time.
-    const LEAST: f64 = 0.2;
-    /// A list of so many rules is long.
-    const MANY: u64 = 50;
-    let setting = Asked(&["nft", "iptables"], |found| {
-        let longest = found.rule_sets.iter().filter_map(|set| Some((set, set.longest()?)));
-        let (set, chain) =
-            longest.max_by_key(|(_, chain)| chain.rules).filter(|(_, chain)| chain.rules >= MANY)?;
-        Some(format!(
-            "{}: the chain {} has {} rules, {} of them with a set or a map",
-            set.filter, chain.name, chain.rules, chain.lookups
-        ))
-    });
-    // Logging by a rule is a cause of its own, and so is waiting for a lock.
-    let others = case.spent(&[LOGGING, SLOW_PATHS].concat());
-    let spent = case.spent(&[
-        "nft_do_chain",
-        "ipt_do_table",
-        "ip6t_do_table",
-        "ipfw_chk",
-        "pf_test_rule",
-        "ipf_check",
-        "fr_check",
-    ]);
-    let spent = spent.and_then(|spent| Ok(spent.without(&others?)));
-    let Some(found) = cost(case, spent, LEAST, setting)? else { return Ok(None) };
-    let what = match found.finding.strength {
-        Strength::Observed => {
-            format!("The rule set takes {} of a frame's time.", percent(found.finding.weight))
-        }
-        _ => "Frames pass a long list of rules.".into(),
-    };
-    let found = found.with("what", what);
-    let number = |place: &str| case.setting(place).and_then(Value::as_u64).unwrap_or(0);
-    Ok(Some(match number("/rules/rules-before") {
-        0 => found,
-        rules => found.with("entries", number("/rules/table") + rules),
-    }))
-}
-
-fn is_bridged(card: &&Card) -> bool {
-    card.master_kind.as_deref() == Some("bridge")
-}
-
-fn bridge_netfilter(case: &Case<'_>) -> Looked {
-    let setting = Asked(&["ip ", "sysctl"], |found| {
-        let on = ["iptables", "ip6tables", "arptables"].map(|of| format!("net.bridge.bridge-nf-call-{of}"));
-        let on = on.into_iter().find(|name| found.number(name) == Some(1))?;
-        found.cards.iter().find(is_bridged).map(|_| format!("{on} = 1"))
-    });
-    // The first hook is there where the setting is off as well: it then returns at once.
-    let called = case.spent(&[
-        "br_nf_pre_routing_finish*",
-        "br_nf_forward_finish*",
-        "br_nf_hook_thresh",
-        "br_validate_ipv4",
-        "br_validate_ipv6",
-    ]);
-    if called.is_ok_and(|called| called.share < 0.01) {
-        return Ok(None);
-    }
-    cost(case, case.spent(&["br_nf_*", "br_validate_ipv4", "br_validate_ipv6"]), 0.02, setting)
-}
-
-fn bridge(case: &Case<'_>) -> Looked {
-    let setting = Asked(&["ip "], |found| {
-        let bridged = found.cards.iter().find(is_bridged)?;
-        Some(format!(
-            "{} belongs to the bridge {}",
-            bridged.name,
-            bridged.master.as_deref().unwrap_or_default()
-        ))
-    });
-    let spent =
-        case.spent(&["br_handle_frame", "br_dev_xmit", "bridge_input", "bridge_forward", "bridge_transmit"]);
-    let found = cost(case, spent, 0.01, setting)?.map(|mut found| {
-        // The time contains that of everything that a bridge calls: hooks and drivers.
-        found.finding.weight *= 0.5;
-        found.when(case.setting("/dut").is_some_and(|dut| dut == "routed-bridge"), "routed")
-    });
-    Ok(found)
-}
-
-fn connection_table(case: &Case<'_>) -> Looked {
-    // Frames without a place in the table.
-    let counted = case.counted(&["Conntrack.drop", "Conntrack.early_drop", "Conntrack.insert_failed"])?;
-    let frames = counted.values().sum::<u64>();
-    let share = case.of_sent(frames).min(1.0);
-    if share < 0.001 {
-        return Ok(None);
-    }
-    let evidence = counted
-        .iter()
-        .map(|(name, n)| format!("{name}: {n} ({} of the frames sent)", percent(case.of_sent(*n))));
-    let found = Found::observed(share, evidence);
-    // A connection that cannot be inserted is dropped as well: another has its addresses and ports.
-    let refused: u64 =
-        counted.iter().filter(|(name, _)| name.ends_with("insert_failed")).map(|(_, n)| *n).sum();
-    if 3 * refused > frames {
-        let what = "Connections are not entered into the table: others have their addresses and ports already. Address translation finds no free port.";
-        return Ok(Some(Found { instead: Some(MORE_ADDRESSES), ..found.with("what", what) }));
-    }
-    let found = found.with("what", "The table of connections has no room for all flows.");
-    Ok(Some(match case.setting("/rules/firewall") {
-        Some(_) => found.with("states", 2 * case.flows()),
-        None => found,
-    }))
-}
-
-/// Where address translation finds no free port.
-const MORE_ADDRESSES: Ways = (
-    &[[
-        "Linux (nftables)",
-        "snat to more addresses, or to all ports: snat to ADDRESS-ADDRESS",
-        "the former rule",
-    ]],
-    Not("the addresses of the translation are the network's: a plan cannot choose more"),
-);
-
-fn reverse_path(case: &Case<'_>) -> Looked {
-    let setting = Asked(&["sysctl"], |found| {
-        let names = found.cards.first().map(|card| card.name.as_str()).into_iter().chain(["all"]);
-        let on = names
-            .map(|name| format!("net.ipv4.conf.{name}.rp_filter"))
-            .find(|name| found.number(name) > Some(0))?;
-        Some(format!("{on} = {}", found.sysctls[&on].trim()))
-    });
-    // With routing rules, the kernel looks the source up without the filter as well: `policy-routing`.
-    let is_off = matches!(setting.of(case), Ok(None));
-    let functions = ["rpfilter_mt", "nft_fib*", "ip6t_rpfilter*", "__fib_validate_source"];
-    cost(case, case.spent(&functions[..if is_off { 3 } else { 4 }]), 0.005, setting)
-}
 
 fn queueing(case: &Case<'_>) -> Looked {
     /// Disciplines that cost next to nothing, or that cards have from the start.
