@@ -195,7 +195,7 @@ impl Runtime {
 }
 
 /// A change of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lasting {
     pub file: String,
     /// The line takes the place of those that begin with this, blanks aside: `net.inet.ip.redirect=`.

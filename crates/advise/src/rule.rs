@@ -32,7 +32,7 @@ pub struct Rule {
     /// The facts by which a card needs it; `None`: this card does not, and stays as it is.
     pub needs: fn(&Host, &Card) -> Option<String>,
     pub why: &'static str,
-    pub measured: &'static [Effect],
+    pub measured: &'static [Study],
     /// The expected gain where nobody measured it, as a share.
     pub prior: f64,
     /// The expected gain by the arithmetic of this host's own values, which counts for more than what others measured.
@@ -117,6 +117,37 @@ pub struct Worked {
     pub how: String,
 }
 
+pub(crate) fn worked(value: impl ToString, how: impl Into<String>) -> Option<Worked> {
+    Some(Worked { value: value.to_string(), how: how.into() })
+}
+
+pub(crate) const fn set(name: &'static str, place: Place, want: Want) -> Set {
+    Set { name, place, want }
+}
+
+pub(crate) const fn sysctl(name: &'static str, value: &'static str) -> Set {
+    set(name, Place::Sysctl, Want::Is(value))
+}
+
+/// A sysctl that is at least this number.
+pub(crate) const fn least(name: &'static str, value: &'static str) -> Set {
+    set(name, Place::Sysctl, Want::Least(value))
+}
+
+/// A sysctl that is at least a number that depends on the host.
+pub(crate) const fn least_by(name: &'static str, by: fn(&Scope) -> Option<Worked>) -> Set {
+    set(name, Place::Sysctl, Want::LeastBy(by))
+}
+
+/// A setting whose line goes, in whatever file it is.
+pub(crate) const fn gone(name: &'static str) -> Set {
+    set(name, Place::Sysctl, Want::Gone)
+}
+
+pub(crate) const fn loader(name: &'static str, value: &'static str) -> Set {
+    set(name, Place::Loader, Want::Is(value))
+}
+
 /// Facts that a value is computed from.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
@@ -131,20 +162,44 @@ pub struct Scope<'a> {
 /// Queues of a card that have a setting each.
 const MOST_QUEUES: u32 = 256;
 
-/// A measured effect of a rule.
-#[derive(Clone, Copy)]
-pub struct Effect {
-    /// Percent; 0: no difference proven.
-    pub percent: f64,
-    pub on: &'static str,
-    /// A part of the CPU's model without blanks, and the driver on FreeBSD; empty: any.
-    pub cpu: &'static str,
-    pub driver: &'static str,
-    pub source: &'static str,
-}
+/// A source, with the effects that it measured: percent (0: no difference proven), and the hardware with what was compared.
+pub type Study = (&'static str, &'static [(f64, &'static str)]);
+
+/// Parts of the models of CPUs that effects name, without blanks; a name before those that begin it.
+const CPUS: [&str; 11] = [
+    "E5-2650v4",
+    "E5-2650v2",
+    "E5-2650L",
+    "E5-2650",
+    "E5-2637",
+    "L5630",
+    "C2758",
+    "C2558",
+    "GX-412TC",
+    "Q9300",
+    "EPYC",
+];
+
+/// Words by which effects name cards, or machines with such cards, and the driver on FreeBSD.
+const CARDS: [(&str, &str); 12] = [
+    ("Emulex", "oce"),
+    ("Chelsio", "cxl"),
+    ("82599", "ix"),
+    ("ConnectX-3", "mlxen"),
+    ("ConnectX-4", "mce"),
+    ("I354", "igb"),
+    ("I210", "igb"),
+    ("82580", "igb"),
+    ("APU2", "igb"),
+    ("RCC-VE", "igb"),
+    (", igb", "igb"),
+    (", em,", "em"),
+];
 
 /// All roles that forward.
 pub const FORWARDING: &[Role] = &[Role::Router, Role::Firewall, Role::Bridge];
+/// Those that route.
+pub const ROUTING: &[Role] = &[Role::Router, Role::Firewall];
 pub const EVERY: &[Role] = &[Role::Router, Role::Firewall, Role::EndHost, Role::Bridge];
 
 pub fn always(_: &Host) -> Option<String> {
@@ -209,16 +264,8 @@ impl Rule {
                 self.span(),
                 self.outside
             );
-            let settings = if state == State::Undo { written } else { Vec::new() };
-            let (gain, certainty) = (0.0, 1.0);
-            return (state == State::Undo || !self.outside.is_empty()).then(|| Item {
-                state,
-                settings,
-                gain,
-                certainty,
-                note: Some(note.trim().into()),
-                ..self.plain(host)
-            });
+            let says = state == State::Undo || !self.outside.is_empty();
+            return says.then(|| self.without_gain(host, state, written, &note));
         }
         let mut evidence = vec![(self.when)(host)?];
         evidence.extend(needing.into_iter().map(|(_, facts)| facts));
@@ -233,28 +280,30 @@ impl Rule {
         settings.retain(|setting| !is_lacking(host, setting));
         if settings.is_empty() && !lacking.is_empty() {
             let note = format!("This host does not have {}.", lacking.join(", "));
-            let (state, gain, certainty) = (State::Absent, 0.0, 1.0);
-            return Some(Item { state, gain, certainty, note: Some(note), ..self.plain(host) });
+            return Some(self.without_gain(host, State::Absent, Vec::new(), &note));
         }
-        if self.kind == Kind::ByHand && settings.is_empty() {
-            return Some(self.judged(host, State::ByHand, settings, computation, evidence));
-        }
-        let is_done = |setting: &Setting| {
-            setting.runtime.is_none() && setting.lasting.is_none() && setting.now.is_some()
+        let spared =
+            || cards.iter().map(|card| card.name.as_str()).filter(|name| host.found.carries_session(name));
+        let spared: Vec<&str> =
+            if self.sets.iter().any(Set::is_of_running_card) { spared().collect() } else { Vec::new() };
+        let is_done = |set: &Setting| set.runtime.is_none() && set.lasting.is_none() && set.now.is_some();
+        let (done, open): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_done);
+        let (state, settings) = match (self.kind, done.is_empty(), open.is_empty()) {
+            (Kind::ByHand, true, true) => {
+                return Some(self.judged(host, State::ByHand, open, computation, evidence));
+            }
+            (_, true, true) if spared.is_empty() => return None,
+            (_, true, true) => (State::ByHand, open),
+            (_, _, true) => return Some(self.judged(host, State::Done, done, computation, evidence)),
+            (Kind::Measure, ..) => (State::Measure, open),
+            _ => (State::Change, open),
         };
-        let mut spared: Vec<&str> = cards.iter().map(|card| card.name.as_str()).collect();
-        spared.retain(|name| host.found.carries_session(name));
-        if settings.is_empty() {
-            let item = || self.judged(host, State::ByHand, settings, computation, evidence).sparing(&spared);
-            return (!spared.is_empty() && self.sets.iter().any(Set::is_of_running_card)).then(item);
-        }
-        if settings.iter().all(is_done) {
-            return Some(self.judged(host, State::Done, settings, computation, evidence));
-        }
-        let open = settings.into_iter().filter(|setting| !is_done(setting)).collect();
-        let state = if self.kind == Kind::Measure { State::Measure } else { State::Change };
-        let item = self.judged(host, state, open, computation, evidence);
-        Some(if self.sets.iter().any(Set::is_of_running_card) { item.sparing(&spared) } else { item })
+        Some(self.judged(host, state, settings, computation, evidence).sparing(&spared))
+    }
+
+    fn without_gain(&self, host: &Host, state: State, settings: Vec<Setting>, note: &str) -> Item {
+        let note = Some(note.trim().into());
+        Item { state, settings, note, gain: 0.0, certainty: 1.0, ..self.plain(host) }
     }
 
     /// The releases that have it.
@@ -305,7 +354,10 @@ impl Rule {
         computation: Option<String>,
         evidence: Option<String>,
     ) -> Item {
-        let mut measured: Vec<Measured> = self.measured.iter().map(|effect| effect.seen_from(host)).collect();
+        let effects =
+            self.measured.iter().flat_map(|&(source, all)| all.iter().map(move |effect| (source, effect)));
+        let mut measured: Vec<Measured> =
+            effects.map(|(source, effect)| seen_from(host, source, effect)).collect();
         measured.sort_by_key(|effect| std::cmp::Reverse(effect.likeness));
         let best = measured.first().map_or(0, |effect| effect.likeness);
         let mut like: Vec<f64> =
@@ -358,36 +410,10 @@ impl Rule {
             if is_driver && !gone && !cards.iter().any(|card| driver(host.kernel, card) == of) {
                 continue;
             }
-            let plain = Scope { host, card: None, nth: 0, each: "" };
             let spared =
                 |card: &Card| !gone && set.is_of_running_card() && host.found.carries_session(&card.name);
-            let mut scopes: Vec<Scope> = match set.is_of_card() {
-                true => {
-                    let cards = cards.iter().filter(|card| !spared(card));
-                    cards.map(|card| Scope { card: Some(*card), ..plain }).collect()
-                }
-                false => vec![plain],
-            };
-            if let Some((before, after)) = set.name.split_once("{each}") {
-                scopes = host.each(before, after).map(|each| Scope { each, ..plain }).collect();
-            } else if ["{queue}", "{irq}", "{cpu}"].iter().any(|each| set.name.contains(each)) {
-                let numbered = |scope: &Scope| -> Vec<u32> {
-                    let card = scope.card;
-                    if set.name.contains("{irq}") {
-                        let queues = card.map(Card::queue_interrupts).unwrap_or_default();
-                        queues.into_iter().map(|(_, irq)| irq.number).collect()
-                    } else if set.name.contains("{cpu}") {
-                        host.found.machine.cpus.iter().map(|cpu| cpu.cpu).collect()
-                    } else {
-                        (0..card.and_then(Card::receive_queues).unwrap_or(0).min(MOST_QUEUES)).collect()
-                    }
-                };
-                scopes = scopes
-                    .into_iter()
-                    .flat_map(|scope| numbered(&scope).into_iter().map(move |nth| Scope { nth, ..scope }))
-                    .collect();
-            }
-            for scope in scopes {
+            let cards: Vec<&Card> = cards.iter().copied().filter(|card| !spared(card)).collect();
+            for scope in set.scopes(host, &cards) {
                 let Some((setting, worked)) = set.on(&scope, gone, &flags) else { continue };
                 how.extend(worked.filter(|text| !how.contains(text)));
                 if !all.iter().any(|known| known.name == setting.name) {
@@ -400,6 +426,33 @@ impl Rule {
 }
 
 impl Set {
+    /// The parts of a host that have it each.
+    fn scopes<'a>(&self, host: &'a Host, cards: &[&'a Card]) -> Vec<Scope<'a>> {
+        let plain = Scope { host, card: None, nth: 0, each: "" };
+        if let Some((before, after)) = self.name.split_once("{each}") {
+            return host.each(before, after).map(|each| Scope { each, ..plain }).collect();
+        }
+        let cards = cards.iter().map(|card| Scope { card: Some(*card), ..plain });
+        let scopes: Vec<Scope> = if self.is_of_card() { cards.collect() } else { vec![plain] };
+        let each = |scope: Scope<'a>| self.numbers(&scope).into_iter().map(move |nth| Scope { nth, ..scope });
+        scopes.into_iter().flat_map(each).collect()
+    }
+
+    /// The numbers of the queues, interrupts or CPUs of a scope that have it each.
+    fn numbers(&self, scope: &Scope) -> Vec<u32> {
+        let has = |each: &str| self.name.contains(each);
+        if has("{irq}") {
+            let queues = scope.card.map(Card::queue_interrupts).unwrap_or_default();
+            queues.into_iter().map(|(_, irq)| irq.number).collect()
+        } else if has("{cpu}") {
+            scope.host.found.machine.cpus.iter().map(|cpu| cpu.cpu).collect()
+        } else if has("{queue}") {
+            (0..scope.card.and_then(Card::receive_queues).unwrap_or(0).min(MOST_QUEUES)).collect()
+        } else {
+            vec![0]
+        }
+    }
+
     /// Whether each card has it.
     fn is_of_card(&self) -> bool {
         self.name.contains('{') && !self.name.contains("{cpu}") && !self.name.contains("{each}")
@@ -431,20 +484,18 @@ fn is_lacking(host: &Host, setting: &Setting) -> bool {
     matches!(&setting.runtime, Some(Runtime::Sysctl { name, .. }) if host.lacks(name))
 }
 
-impl Effect {
-    fn seen_from(&self, host: &Host) -> Measured {
-        let model = host.found.machine.model.as_deref().unwrap_or_default().replace(' ', "");
-        let same_cpu = !self.cpu.is_empty()
-            && model.match_indices(self.cpu).any(|(at, _)| {
-                // E5-2650 is neither E5-2650L nor, where it names a version, another version.
-                !model[at + self.cpu.len()..].starts_with(['L', 'l'])
-                    && !model[at + self.cpu.len()..].starts_with(|c: char| c.is_ascii_digit())
-            });
-        let same_card = host.found.cards.iter().any(|card| family(driver(host.kernel, card)) == self.driver);
-        let likeness = 2 * u8::from(same_cpu) + u8::from(same_card && !self.driver.is_empty());
-        let change = Some(self.percent / 100.0).filter(|change| *change != 0.0);
-        Measured { change, on: self.on.into(), source: self.source.into(), likeness }
-    }
+/// A measured effect, with its likeness to this host.
+fn seen_from(host: &Host, source: &str, (percent, on): &(f64, &str)) -> Measured {
+    let model = host.found.machine.model.as_deref().unwrap_or_default().replace(' ', "");
+    // E5-2650 is neither E5-2650L nor, where it names a version, another version.
+    let is_other = |rest: &str| rest.starts_with(|c: char| matches!(c, 'L' | 'l') || c.is_ascii_digit());
+    let is_model = |cpu: &str| model.match_indices(cpu).any(|(at, _)| !is_other(&model[at + cpu.len()..]));
+    let same_cpu = CPUS.into_iter().find(|cpu| on.contains(cpu)).is_some_and(is_model);
+    let has = |of: &str| host.found.cards.iter().any(|card| family(driver(host.kernel, card)) == of);
+    let same_card = CARDS.iter().find(|(word, _)| on.contains(word)).is_some_and(|(_, of)| has(of));
+    let likeness = 2 * u8::from(same_cpu) + u8::from(same_card);
+    let change = Some(percent / 100.0).filter(|change| *change != 0.0);
+    Measured { change, on: (*on).into(), source: source.into(), likeness }
 }
 
 /// The driver of FreeBSD for the same cards.
@@ -467,5 +518,26 @@ fn system(kernel: Kernel) -> &'static str {
         Kernel::FreeBsd => "FreeBSD",
         Kernel::OpenBsd => "OpenBSD",
         Kernel::NetBsd => "NetBSD",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CARDS, CPUS};
+    use crate::all;
+
+    #[test]
+    fn every_effect_names_a_known_cpu_and_every_known_name_is_used() {
+        let effects = || all().flat_map(|rule| rule.measured).flat_map(|(_, effects)| effects.iter());
+        for (_, on) in effects() {
+            assert!(CPUS.iter().any(|cpu| on.contains(cpu)), "{on}");
+        }
+        for (at, cpu) in CPUS.iter().enumerate() {
+            assert!(effects().any(|(_, on)| on.contains(cpu)), "{cpu}");
+            assert!(CPUS[..at].iter().all(|before| !cpu.starts_with(before)), "{cpu} is never found");
+        }
+        for (word, _) in CARDS {
+            assert!(effects().any(|(_, on)| on.contains(word)), "{word}");
+        }
     }
 }

@@ -9,7 +9,7 @@ mod linux;
 mod openbsd;
 mod queues;
 
-use crate::rule::{Effect, Rule};
+use crate::rule::Rule;
 
 /// All rules.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
@@ -53,17 +53,6 @@ pub const SOURCES: &[(&str, &str)] = &[
     ),
     ("calomel.org", "'Network Tuning and Performance', https://calomel.org/network_performance.html"),
 ];
-
-/// A measured effect.
-pub const fn effect(
-    percent: f64,
-    on: &'static str,
-    cpu: &'static str,
-    driver: &'static str,
-    source: &'static str,
-) -> Effect {
-    Effect { percent, on, cpu, driver, source }
-}
 
 /// Names that the literature mentions and that are no advice, with the reason. `*` stands for any rest.
 pub const EXCLUDED: &[(&str, &str)] = &[

@@ -2,7 +2,7 @@
 
 use crate::host::ALL;
 use crate::item::{Lasting, Runtime, Setting};
-use crate::rule::{Place, Scope, Set, Want};
+use crate::rule::{Place, Scope, Set, Want, Worked, worked};
 use linerate_hosts::configuration::Interrupt;
 use linerate_hosts::systems::Kernel;
 use serde_json::{Map, Value, json};
@@ -13,14 +13,18 @@ impl Set {
         let host = scope.host;
         let of_card = scope.card.map(|card| card.name.as_str()).unwrap_or_default();
         let node = linerate_hosts::systems::question::device(of_card).unwrap_or_default();
-        let name =
-            self.name.replace("{if}", of_card).replace("{dev}", node.strip_prefix("dev.").unwrap_or(of_card));
-        let nth = scope.nth.to_string();
-        let name = name
-            .replace("{queue}", &nth)
-            .replace("{cpu}", &nth)
-            .replace("{irq}", &nth)
-            .replace("{each}", scope.each);
+        let (node, nth) = (node.strip_prefix("dev.").unwrap_or(of_card), scope.nth.to_string());
+        let values = [
+            ("if", of_card),
+            ("dev", node),
+            ("queue", &nth),
+            ("cpu", &nth),
+            ("irq", &nth),
+            ("each", scope.each),
+        ];
+        let name = values
+            .iter()
+            .fold(self.name.to_string(), |name, (of, value)| name.replace(&format!("{{{of}}}"), value));
         let variable = self.key().map_or(name.clone(), String::from);
         let written = host.found.written(&variable);
         if gone || matches!(self.want, Want::Gone) {
@@ -28,31 +32,28 @@ impl Set {
             let lasting = Lasting {
                 file: file.into(),
                 key: format!("{variable}="),
-                line: None,
-                heading: None,
                 was: Some(format!("{variable}={was}")),
-                option: false,
+                ..Lasting::default()
             };
-            return Some((
-                Setting { name, now: Some(was.into()), wanted: None, runtime: None, lasting: Some(lasting) },
-                None,
-            ));
+            let now = Some(was.into());
+            return Some((Setting { name, now, wanted: None, runtime: None, lasting: Some(lasting) }, None));
         }
         if let (Place::Offload { feature, .. }, Some(card)) = (self.place, scope.card)
             && card.fixed.iter().any(|fixed| fixed == feature)
         {
             return None;
         }
-        let (wanted, how, least) = match self.want {
-            Want::Is(value) => (value.to_string(), None, false),
-            Want::Least(value) => (value.to_string(), None, true),
-            Want::By(by) => by(scope).map(|worked| (worked.value, Some(worked.how), false))?,
-            Want::LeastBy(by) => by(scope).map(|worked| (worked.value, Some(worked.how), true))?,
+        let Worked { value: wanted, how } = match self.want {
+            Want::Is(value) | Want::Least(value) => worked(value, "")?,
+            Want::By(by) | Want::LeastBy(by) => by(scope)?,
             Want::Gone => return None,
         };
         let now = self.now(scope, &name);
-        let wanted =
-            if least { now.as_deref().map_or(wanted.clone(), |now| larger(now, &wanted)) } else { wanted };
+        let is_least = matches!(self.want, Want::Least(_) | Want::LeastBy(_));
+        let wanted = match now.as_deref().filter(|_| is_least) {
+            Some(now) => larger(now, &wanted),
+            None => wanted,
+        };
         let label = match self.place {
             Place::Offload { ethtool, ifconfig, .. } => match host.kernel {
                 Kernel::Linux => format!("ethtool -K {of_card} {ethtool}"),
@@ -67,7 +68,7 @@ impl Set {
         if !setting.now.as_ref().is_some_and(enough) {
             (setting.runtime, setting.lasting) = self.change(scope, &name, &wanted, flags);
         }
-        Some((setting, how.filter(|how| !how.is_empty())))
+        Some((setting, Some(how).filter(|how| !how.is_empty())))
     }
 
     /// The variable of rc.conf, where that is not the setting's name.
@@ -80,17 +81,15 @@ impl Set {
 
     fn now(&self, scope: &Scope, name: &str) -> Option<String> {
         let host = scope.host;
+        let written = |name: &str| host.found.written(name).map(|(_, value)| value.to_string());
         match self.place {
             Place::Sysctl | Place::Loader => host.value(name).map(String::from),
-            Place::SysctlInRc(variable) => host
-                .value(name)
-                .or_else(|| host.found.written(variable).map(|(_, value)| value))
-                .map(String::from),
+            Place::SysctlInRc(variable) => host.value(name).map(String::from).or_else(|| written(variable)),
             Place::SysctlYes(variable) => {
-                let written = || host.is_yes(variable).then(|| "1".to_string());
-                host.value(name).map(String::from).or_else(written)
+                let yes = || host.is_yes(variable).then(|| "1".to_string());
+                host.value(name).map(String::from).or_else(yes)
             }
-            Place::Rc => host.found.written(name).map(|(_, value)| value.to_string()),
+            Place::Rc => written(name),
             Place::Offload { feature, .. } => {
                 scope.card?.features.get(feature).map(|on| if *on { "on".into() } else { "off".into() })
             }
@@ -100,122 +99,97 @@ impl Set {
         }
     }
 
-    fn change(
-        &self,
-        scope: &Scope,
-        name: &str,
-        wanted: &str,
-        flags: &[&Set],
-    ) -> (Option<Runtime>, Option<Lasting>) {
+    fn change(&self, scope: &Scope, name: &str, wanted: &str, flags: &[&Set]) -> Change {
         let host = scope.host;
-        let card = scope.card.map(|card| card.name.clone()).unwrap_or_default();
-        let sysctl = || Some(Runtime::Sysctl { name: name.into(), value: wanted.into() });
-        let line = |file: &str, key: &str, line: String| {
-            // Where it is written down already, in one of the files that are read for the same purpose.
-            let stem = file.split('.').next().unwrap_or(file);
-            let written = host.found.written(key).filter(|(known, _)| known.starts_with(stem));
-            let was = written.map(|(_, was)| format!("{key}={was}"));
-            let file = written.map_or(file, |(known, _)| known).into();
-            Some(Lasting {
-                file,
-                key: format!("{key}="),
-                line: Some(line),
-                heading: None,
-                was,
-                option: false,
-            })
-        };
         let is_linux = host.kernel == Kernel::Linux;
+        let sysctl = || Some(Runtime::Sysctl { name: name.into(), value: wanted.into() });
+        let plain = |file: &str, key: &str, line: String| {
+            Some(Lasting { file: file.into(), key: key.into(), line: Some(line), ..Lasting::default() })
+        };
         match self.place {
             Place::Sysctl => {
                 let file = if is_linux { "/etc/sysctl.d/90-linerate.conf" } else { "/etc/sysctl.conf" };
                 let equals = if is_linux { " = " } else { "=" };
                 let lasts = scope.each.is_empty() || host.lasts(scope.each);
-                (sysctl(), line(file, name, format!("{name}{equals}{wanted}")).filter(|_| lasts))
+                (sysctl(), Some(scope.line(file, name, format!("{name}{equals}{wanted}"))).filter(|_| lasts))
             }
-            Place::SysctlInRc(variable) => {
-                (sysctl(), line("/etc/rc.conf", variable, format!("{variable}=\"{wanted}\"")))
-            }
-            Place::SysctlYes(variable) => {
-                (sysctl(), line("/etc/rc.conf", variable, format!("{variable}=\"YES\"")))
-            }
-            Place::Loader => (None, line("/boot/loader.conf", name, format!("{name}=\"{wanted}\""))),
-            Place::Rc => (None, line("/etc/rc.conf", name, format!("{name}=\"{wanted}\""))),
+            Place::SysctlInRc(variable) => (sysctl(), scope.quoted("/etc/rc.conf", variable, wanted)),
+            Place::SysctlYes(variable) => (sysctl(), scope.quoted("/etc/rc.conf", variable, "YES")),
+            Place::Loader => (None, scope.quoted("/boot/loader.conf", name, wanted)),
+            Place::Rc => (None, scope.quoted("/etc/rc.conf", name, wanted)),
             Place::Pf => {
-                let text = format!("{name} {wanted}");
-                let lasting = Lasting {
-                    file: "/etc/pf.conf".into(),
-                    key: name.into(),
-                    line: Some(text),
-                    heading: None,
-                    was: None,
-                    option: true,
-                };
-                (None, Some(lasting))
+                let lasting = plain("/etc/pf.conf", name, format!("{name} {wanted}"));
+                (None, lasting.map(|line| Lasting { option: true, ..line }))
             }
-            Place::Offload { ethtool, link, .. } if is_linux => {
-                let arguments = ["-K", &card, ethtool, wanted].map(String::from).into();
-                (
-                    Some(Runtime::Ethtool { arguments }),
-                    scope.link(link, if wanted == "on" { "yes" } else { "no" }),
-                )
-            }
-            Place::Offload { ifconfig, .. } => {
-                let word = |set: &Set| match (set.place, set.want) {
-                    (Place::Offload { ifconfig, .. }, Want::Is("off")) => format!("-{ifconfig}"),
-                    (Place::Offload { ifconfig, .. }, _) => ifconfig.to_string(),
-                    _ => String::new(),
-                };
-                let arguments = vec![
-                    card.clone(),
-                    if wanted == "off" { format!("-{ifconfig}") } else { ifconfig.into() },
-                ];
-                let variable = format!("ifconfig_{card}");
-                let lasting = host.found.written(&variable).and_then(|(file, was)| {
-                    let mut words: Vec<String> = was.split_ascii_whitespace().map(String::from).collect();
-                    for flag in flags.iter().map(|set| word(set)) {
-                        let plain = flag.trim_start_matches('-');
-                        words.retain(|known| known.trim_start_matches('-') != plain);
-                        words.push(flag);
-                    }
-                    line(file, &variable, format!("{variable}=\"{}\"", words.join(" ")))
-                });
-                (Some(Runtime::Ifconfig { arguments }), lasting)
-            }
-            Place::Ethtool { letter, word, link, .. } => {
-                let words = [letter, &card].into_iter().chain(word.split(' ')).chain([wanted]);
-                let arguments = words.map(String::from).collect();
-                let value = match wanted {
-                    "on" => "yes",
-                    "off" => "no",
-                    other => other,
-                };
-                (Some(Runtime::Ethtool { arguments }), scope.link(link, value))
-            }
+            Place::Offload { ethtool, link, .. } if is_linux => scope.ethtool("-K", ethtool, link, wanted),
+            Place::Offload { ifconfig, .. } => scope.ifconfig(ifconfig, wanted, flags),
+            Place::Ethtool { letter, word, link, .. } => scope.ethtool(letter, word, link, wanted),
             Place::CpuSet => (Some(Runtime::CpuSet { irq: scope.nth, cpus: wanted.into() }), None),
-            // Numbers of interrupts change.
-            Place::Sys(_) if name.starts_with("/proc/irq/") => {
-                (Some(Runtime::File { path: name.into(), value: wanted.into() }), None)
-            }
             Place::Sys(_) => {
-                let lasting = Lasting {
-                    file: "/etc/tmpfiles.d/linerate.conf".into(),
-                    key: format!("w {name} "),
-                    line: Some(format!("w {name} - - - - {wanted}")),
-                    heading: None,
-                    was: None,
-                    option: false,
-                };
-                (Some(Runtime::File { path: name.into(), value: wanted.into() }), Some(lasting))
+                // Numbers of interrupts change.
+                let lasts = !name.starts_with("/proc/irq/");
+                let line = format!("w {name} - - - - {wanted}");
+                let lasting = plain("/etc/tmpfiles.d/linerate.conf", &format!("w {name} "), line);
+                (Some(Runtime::File { path: name.into(), value: wanted.into() }), lasting.filter(|_| lasts))
             }
         }
     }
+}
+
+/// How a setting is changed at once, and for good.
+type Change = (Option<Runtime>, Option<Lasting>);
+
+/// `lro` or `-lro`.
+fn flag(ifconfig: &str, is_off: bool) -> String {
+    format!("{}{ifconfig}", if is_off { "-" } else { "" })
 }
 
 impl<'a> Scope<'a> {
     /// The interrupt of a queue, with the queue's number.
     pub(crate) fn interrupt(&self) -> Option<(u32, &'a Interrupt)> {
         self.card?.queue_interrupts().into_iter().find(|(_, irq)| irq.number == self.nth)
+    }
+
+    /// A line of a file: where its key is written down already, in one of the files that are read for the same purpose.
+    fn line(&self, file: &str, key: &str, line: String) -> Lasting {
+        let stem = file.split('.').next().unwrap_or(file);
+        let written = self.host.found.written(key).filter(|(known, _)| known.starts_with(stem));
+        let was = written.map(|(_, was)| format!("{key}={was}"));
+        let file = written.map_or(file, |(known, _)| known).into();
+        Lasting { file, key: format!("{key}="), line: Some(line), was, ..Lasting::default() }
+    }
+
+    fn quoted(&self, file: &str, key: &str, value: &str) -> Option<Lasting> {
+        Some(self.line(file, key, format!("{key}=\"{value}\"")))
+    }
+
+    fn ethtool(&self, letter: &str, word: &str, link: &str, wanted: &str) -> Change {
+        let card = self.card.map_or("", |card| &card.name);
+        let words = [letter, card].into_iter().chain(word.split(' ')).chain([wanted]);
+        let arguments = words.map(String::from).collect();
+        let value = match wanted {
+            "on" => "yes",
+            "off" => "no",
+            other => other,
+        };
+        (Some(Runtime::Ethtool { arguments }), self.link(link, value))
+    }
+
+    /// A flag of ifconfig(8). The variable of rc.conf gets all `flags` of the rule.
+    fn ifconfig(&self, name: &str, wanted: &str, flags: &[&Set]) -> Change {
+        let card = self.card.map_or("", |card| &card.name);
+        let variable = format!("ifconfig_{card}");
+        let lasting = self.host.found.written(&variable).and_then(|(file, was)| {
+            let mut words: Vec<String> = was.split_ascii_whitespace().map(String::from).collect();
+            for set in flags {
+                let Place::Offload { ifconfig, .. } = set.place else { continue };
+                words.retain(|known| known.trim_start_matches('-') != ifconfig);
+                words.push(flag(ifconfig, matches!(set.want, Want::Is("off"))));
+            }
+            self.quoted(file, &variable, &words.join(" "))
+        });
+        let arguments = vec![card.into(), flag(name, wanted == "off")];
+        (Some(Runtime::Ifconfig { arguments }), lasting)
     }
 
     /// A line of systemd.link(5) for the card. A file of its own takes the place of the default one, so it repeats that one's policies.
@@ -232,8 +206,7 @@ impl<'a> Scope<'a> {
             key: format!("{key}="),
             line: Some(format!("{key}={value}")),
             heading: Some(heading),
-            was: None,
-            option: false,
+            ..Lasting::default()
         })
     }
 }

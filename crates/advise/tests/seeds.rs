@@ -117,7 +117,9 @@ fn rules_are_whole() {
         assert!(rule.why.ends_with('.') && (rule.cost.is_empty() || rule.cost.ends_with('.')), "{}", rule.id);
         assert!(rule.since.zip(rule.until).is_none_or(|(since, until)| since <= until), "{}", rule.id);
         assert!(
-            rule.measured.iter().all(|effect| !effect.source.is_empty() && !effect.on.is_empty()),
+            rule.measured.iter().all(|(source, effects)| {
+                !source.is_empty() && !effects.is_empty() && effects.iter().all(|(_, on)| !on.is_empty())
+            }),
             "{}",
             rule.id
         );

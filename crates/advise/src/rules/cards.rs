@@ -1,22 +1,21 @@
 //! Cards of FreeBSD and Linux: rings, limits, offloads, flow control, slots.
 
-use super::{GUIDE, LAB, PAGE, effect, paper};
+use super::{GUIDE, LAB, PAGE, paper};
 use crate::host::Host;
-use crate::item::{Role, Topic};
-use crate::rule::{EVERY, Effect, Kind, Place, RULE, Rule, Scope, Set, Want};
+use crate::item::Role;
+use crate::item::Topic::{Cards, EndHost};
+use crate::rule::Kind::{ByHand, Undo};
+use crate::rule::Want::Is;
+use crate::rule::{EVERY, Place, RULE, Rule, Scope, Set, Study, gone, loader, set, sysctl};
 use linerate_calc::bus::Slot;
 use linerate_hosts::configuration::Card;
-use linerate_hosts::systems::Kernel;
+use linerate_hosts::systems::Kernel::Linux;
 
-const CARD: Rule = Rule { topic: Topic::Cards, ..RULE };
-
-const fn loader(name: &'static str, value: &'static str) -> Set {
-    Set { name, place: Place::Loader, want: Want::Is(value) }
-}
+const CARD: Rule = Rule { topic: Cards, ..RULE };
 
 /// A parameter of pause frames, off.
 const fn pause(word: &'static str, link: &'static str, now: fn(&Scope) -> Option<String>) -> Set {
-    Set { name: "", place: Place::Ethtool { letter: "-A", word, link, now }, want: Want::Is("off") }
+    set("", Place::Ethtool { letter: "-A", word, link, now }, Is("off"))
 }
 
 const fn offload(
@@ -24,7 +23,7 @@ const fn offload(
     [ethtool, link, ifconfig]: [&'static str; 3],
     value: &'static str,
 ) -> Set {
-    Set { name: "", place: Place::Offload { feature, ethtool, link, ifconfig }, want: Want::Is(value) }
+    set("", Place::Offload { feature, ethtool, link, ifconfig }, Is(value))
 }
 
 const LRO: [&str; 3] = ["lro", "LargeReceiveOffload", "lro"];
@@ -32,14 +31,18 @@ const TSO: [&str; 3] = ["tso", "TCPSegmentationOffload", "tso4"];
 const TSO6: [&str; 3] = ["tso", "TCP6SegmentationOffload", "tso6"];
 const VLAN_TSO: [&str; 3] = ["", "", "vlanhwtso"];
 
-const PROCESS_LIMIT: &[Effect] = &[
-    effect(3.75, "2 x Xeon E5-2650v4, Intel 82599ES", "E5-2650v4", "ix", paper!("20")),
-    effect(22.66, "Atom C2758, Intel 82599ES", "C2758", "ix", paper!("20")),
-    effect(1.65, "Atom C2558, Intel I354", "C2558", "igb", paper!("20")),
-    effect(0.0, "AMD GX-412TC, Intel I210", "GX-412TC", "igb", paper!("20")),
-    effect(1.25, "PC Engines APU2 (AMD GX-412TC), igb", "GX-412TC", "igb", PAGE),
-    effect(1.72, "Netgate RCC-VE 4860 (Atom C2558), igb", "C2558", "igb", PAGE),
-    effect(6.1, "Xeon L5630, Intel 82580, one queue", "L5630", "igb", LAB),
+const PROCESS_LIMIT: &[Study] = &[
+    (
+        paper!("20"),
+        &[
+            (3.75, "2 x Xeon E5-2650v4, Intel 82599ES"),
+            (22.66, "Atom C2758, Intel 82599ES"),
+            (1.65, "Atom C2558, Intel I354"),
+            (0.0, "AMD GX-412TC, Intel I210"),
+        ],
+    ),
+    (PAGE, &[(1.25, "PC Engines APU2 (AMD GX-412TC), igb"), (1.72, "Netgate RCC-VE 4860 (Atom C2558), igb")]),
+    (LAB, &[(6.1, "Xeon L5630, Intel 82580, one queue")]),
 ];
 
 pub const RULES: &[Rule] = &[
@@ -62,13 +65,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-descriptors",
-        kind: Kind::Undo,
+        kind: Undo,
         drivers: &["igb", "em"],
         title: "Do not lengthen the rings of igb",
-        sets: &[
-            Set { name: "hw.igb.rxd", place: Place::Loader, want: Want::Gone },
-            Set { name: "hw.igb.txd", place: Place::Loader, want: Want::Gone },
-        ],
+        sets: &[gone("hw.igb.rxd"), gone("hw.igb.txd")],
         when: |host| {
             let long =
                 ["hw.igb.rxd", "hw.igb.txd"].into_iter().find(|name| host.number(name) > Some(1024))?;
@@ -76,42 +76,17 @@ pub const RULES: &[Rule] = &[
         },
         why: "A longer ring no longer fits into the cache.",
         measured: &[
-            // The default against 2048 and 4096 descriptors.
-            effect(
-                13.9,
-                "PC Engines APU2 (AMD GX-412TC), 1024 instead of 2048 descriptors",
-                "GX-412TC",
-                "igb",
+            (
                 PAGE,
+                &[
+                    // The default against 2048 and 4096 descriptors.
+                    (13.9, "PC Engines APU2 (AMD GX-412TC), 1024 instead of 2048 descriptors"),
+                    (24.6, "PC Engines APU2 (AMD GX-412TC), 1024 instead of 4096 descriptors"),
+                    (4.2, "Netgate RCC-VE 4860 (Atom C2558), 1024 instead of 2048 descriptors"),
+                    (6.3, "Netgate RCC-VE 4860 (Atom C2558), 1024 instead of 4096 descriptors"),
+                ],
             ),
-            effect(
-                24.6,
-                "PC Engines APU2 (AMD GX-412TC), 1024 instead of 4096 descriptors",
-                "GX-412TC",
-                "igb",
-                PAGE,
-            ),
-            effect(
-                4.2,
-                "Netgate RCC-VE 4860 (Atom C2558), 1024 instead of 2048 descriptors",
-                "C2558",
-                "igb",
-                PAGE,
-            ),
-            effect(
-                6.3,
-                "Netgate RCC-VE 4860 (Atom C2558), 1024 instead of 4096 descriptors",
-                "C2558",
-                "igb",
-                PAGE,
-            ),
-            effect(
-                -1.4,
-                "Xeon L5630, Intel 82580, one queue, 1024 instead of 2048 descriptors",
-                "L5630",
-                "igb",
-                LAB,
-            ),
+            (LAB, &[(-1.4, "Xeon L5630, Intel 82580, one queue, 1024 instead of 2048 descriptors")]),
         ],
         cost: "Bursts longer than the ring are lost.",
         plan: "lab/rings",
@@ -119,36 +94,29 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-interrupt-rate",
-        kind: Kind::Undo,
+        kind: Undo,
         drivers: &["igb", "em", "ix"],
         title: "Leave the interrupt rate to the driver",
         sets: &[
-            Set { name: "hw.igb.max_interrupt_rate", place: Place::Loader, want: Want::Gone },
-            Set { name: "hw.ix.max_interrupt_rate", place: Place::Loader, want: Want::Gone },
-            Set { name: "hw.ix.enable_aim", place: Place::Loader, want: Want::Gone },
+            gone("hw.igb.max_interrupt_rate"),
+            gone("hw.ix.max_interrupt_rate"),
+            gone("hw.ix.enable_aim"),
         ],
         why: "More interrupts, and moderation that does not adapt, brought nothing: under load the driver polls anyway.",
         measured: &[
-            effect(
-                0.0,
-                "PC Engines APU2 (AMD GX-412TC), 16000 and 32000 interrupts/s",
-                "GX-412TC",
-                "igb",
+            (
                 PAGE,
+                &[
+                    (0.0, "PC Engines APU2 (AMD GX-412TC), 16000 and 32000 interrupts/s"),
+                    (
+                        -1.03,
+                        "Netgate RCC-VE 4860 (Atom C2558), 8000 instead of 16000 interrupts/s; 32000: no difference",
+                    ),
+                ],
             ),
-            effect(
-                -1.03,
-                "Netgate RCC-VE 4860 (Atom C2558), 8000 instead of 16000 interrupts/s; 32000: no difference",
-                "C2558",
-                "igb",
-                PAGE,
-            ),
-            effect(
-                0.0,
-                "Atom C2758, Intel 82599ES",
-                "C2758",
-                "ix",
+            (
                 "'Tuning FreeBSD for routing and firewalling' (2018), section II.L",
+                &[(0.0, "Atom C2758, Intel 82599ES")],
             ),
         ],
         plan: "lab/interrupt-rate",
@@ -165,7 +133,7 @@ pub const RULES: &[Rule] = &[
             loader("hw.cxgbe.fcoecaps_allowed", "0"),
         ],
         why: "The firmware divides the card's memory between the features that it may have.",
-        measured: &[effect(19.23, "2 x Xeon E5-2650v4, Chelsio T520", "E5-2650v4", "cxl", paper!("21"))],
+        measured: &[(paper!("21"), &[(19.23, "2 x Xeon E5-2650v4, Chelsio T520")])],
         cost: "No TCP offload engine, RDMA, iSCSI or FCoE on the card.",
         plan: "lab/card-features",
         ..CARD
@@ -192,24 +160,27 @@ pub const RULES: &[Rule] = &[
             }
         },
         why: "LRO breaks the end-to-end principle, adds latency, and with forwarding or bridging may panic (Intel's drivers say so). Keep checksum and VLAN offloads on.",
-        measured: &[
-            effect(0.0, "2 x Xeon E5-2650v4, Intel 82599ES", "E5-2650v4", "ix", paper!("19")),
-            effect(0.0, "2 x Xeon E5-2650v4, Chelsio T520", "E5-2650v4", "cxl", paper!("19")),
-            effect(0.0, "2 x Xeon E5-2650v4, Mellanox ConnectX-3 Pro", "E5-2650v4", "mlxen", paper!("19")),
-            effect(1.3, "2 x Xeon E5-2650v4, Mellanox ConnectX-4 Lx", "E5-2650v4", "mce", paper!("19")),
-            effect(0.74, "Xeon E5-2650v2, Chelsio T540", "E5-2650v2", "cxl", paper!("19")),
-            effect(0.0, "Atom C2758, Chelsio T540", "C2758", "cxl", paper!("19")),
-            effect(0.0, "Atom C2758, Intel 82599ES", "C2758", "ix", paper!("19")),
-            effect(0.0, "Atom C2558, Intel I354", "C2558", "igb", paper!("19")),
-            effect(0.0, "AMD GX-412TC, Intel I210", "GX-412TC", "igb", paper!("19")),
-        ],
+        measured: &[(
+            paper!("19"),
+            &[
+                (0.0, "2 x Xeon E5-2650v4, Intel 82599ES"),
+                (0.0, "2 x Xeon E5-2650v4, Chelsio T520"),
+                (0.0, "2 x Xeon E5-2650v4, Mellanox ConnectX-3 Pro"),
+                (1.3, "2 x Xeon E5-2650v4, Mellanox ConnectX-4 Lx"),
+                (0.74, "Xeon E5-2650v2, Chelsio T540"),
+                (0.0, "Atom C2758, Chelsio T540"),
+                (0.0, "Atom C2758, Intel 82599ES"),
+                (0.0, "Atom C2558, Intel I354"),
+                (0.0, "AMD GX-412TC, Intel I210"),
+            ],
+        )],
         cost: "Connections of the router itself use more CPU time.",
         plan: "lab/offloads",
         ..CARD
     },
     Rule {
         id: "freebsd-endhost-offloads",
-        topic: Topic::EndHost,
+        topic: EndHost,
         roles: &[Role::EndHost],
         drivers: &["*"],
         title: "Let the card compute checksums, join and cut packets",
@@ -229,7 +200,7 @@ pub const RULES: &[Rule] = &[
         id: "freebsd-flow-control",
         drivers: &["igb", "em", "ix", "ixl"],
         title: "Turn Ethernet flow control off",
-        sets: &[Set { name: "dev.{dev}.fc", place: Place::Sysctl, want: Want::Is("0") }],
+        sets: &[sysctl("dev.{dev}.fc", "0")],
         covers: &["dev.igb.2.fc", "dev.igb.3.fc"],
         why: PAUSE,
         prior: 0.02,
@@ -238,26 +209,23 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-emulex",
-        kind: Kind::ByHand,
+        kind: ByHand,
         drivers: &["oce"],
         title: "Replace the Emulex card",
         when: |_| Some("oce(4) has 4 queues, and no setting for more".into()),
         why: "The card forwards less than 1 Gbit/s of small frames, whatever the settings.",
-        measured: &[effect(
-            738.0,
-            "Xeon E5-2650v2: Chelsio T540 against Emulex be3, 11.15 against 1.33 Mpps",
-            "E5-2650v2",
-            "oce",
+        measured: &[(
             paper!("22"),
+            &[(738.0, "Xeon E5-2650v2: Chelsio T540 against Emulex be3, 11.15 against 1.33 Mpps")],
         )],
         cost: "A card: Mellanox or Chelsio are the paper's advice.",
         ..CARD
     },
     Rule { id: "freebsd-slot", ..SLOT },
-    Rule { id: "linux-slot", on: Kernel::Linux, ..SLOT },
+    Rule { id: "linux-slot", on: Linux, ..SLOT },
     Rule {
         id: "linux-flow-control",
-        on: Kernel::Linux,
+        on: Linux,
         roles: EVERY,
         drivers: &["*"],
         title: "Turn Ethernet flow control off",
@@ -272,12 +240,11 @@ pub const RULES: &[Rule] = &[
         why: PAUSE,
         prior: 0.02,
         cost: "A burst is dropped here instead of waiting at the neighbour.",
-        plan: "",
         ..CARD
     },
     Rule {
         id: "linux-lro",
-        on: Kernel::Linux,
+        on: Linux,
         drivers: &["*"],
         title: "Turn LRO off: a router must not join packets",
         sets: &[offload("large-receive-offload", LRO, "off")],
@@ -292,8 +259,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-offloads",
-        on: Kernel::Linux,
-        topic: Topic::EndHost,
+        on: Linux,
+        topic: EndHost,
         roles: &[Role::EndHost],
         drivers: &["*"],
         title: "Let the card compute checksums, join and cut packets",
@@ -326,10 +293,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-mtu",
-        on: Kernel::Linux,
-        topic: Topic::EndHost,
+        on: Linux,
+        topic: EndHost,
         roles: &[Role::EndHost],
-        kind: Kind::ByHand,
+        kind: ByHand,
         drivers: &["*"],
         title: "Use an MTU of 9000 where every host and switch of the network does",
         covers: &["mtu"],
@@ -345,13 +312,7 @@ pub const RULES: &[Rule] = &[
             )
         },
         why: "A sixth of the packets carry the same data.",
-        measured: &[effect(
-            413.0,
-            "Xeon L5630, Myricom 10G, UDP: 9922 instead of 1933 Mbit/s",
-            "L5630",
-            "",
-            GUIDE,
-        )],
+        measured: &[(GUIDE, &[(413.0, "Xeon L5630, Myricom 10G, UDP: 9922 instead of 1933 Mbit/s")])],
         cost: "A host with 1500 bytes in the same network gets packets that it cannot receive.",
         plan: "mtu",
         ..CARD
@@ -359,7 +320,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 const SLOT: Rule = Rule {
-    kind: Kind::ByHand,
+    kind: ByHand,
     roles: EVERY,
     drivers: &["*"],
     title: "Move the card to a slot that is fast enough",

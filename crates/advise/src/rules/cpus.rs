@@ -1,28 +1,29 @@
 //! CPUs: threads of a core, NUMA, frequency.
 
-use super::{PAGE, effect, paper};
+use super::{PAGE, paper};
 use crate::host::Host;
-use crate::item::{Role, Topic};
-use crate::rule::{EVERY, Effect, FORWARDING, Kind, Place, RULE, Rule, Set, Want};
-use linerate_hosts::systems::Kernel;
+use crate::item::Topic::{Cpus, Release};
+use crate::rule::Kind::{ByHand, Measure};
+use crate::rule::Want::Is;
+use crate::rule::{EVERY, FORWARDING, Place, ROUTING, RULE, Rule, Study, loader, set};
+use linerate_hosts::systems::Kernel::Linux;
 
-const CPU: Rule = Rule { topic: Topic::Cpus, ..RULE };
+const CPU: Rule = Rule { topic: Cpus, ..RULE };
 
-const THREADS: &[Effect] = &[
-    effect(24.45, "Xeon E5-2650 (8 cores), Chelsio, 8 queues", "E5-2650", "cxl", paper!("5")),
-    effect(23.24, "Xeon E5-2650L (10 cores), Chelsio, 8 queues", "E5-2650L", "cxl", PAGE),
-    // 8,734,750 with 16 queues on the threads, 5,372,493 without threads.
-    effect(
-        -38.5,
-        "Xeon E5-2650L (10 cores), Chelsio: off with 8 queues against on with 16 queues",
-        "E5-2650L",
-        "cxl",
+const THREADS: &[Study] = &[
+    (paper!("5"), &[(24.45, "Xeon E5-2650 (8 cores), Chelsio, 8 queues")]),
+    (
         PAGE,
+        &[
+            (23.24, "Xeon E5-2650L (10 cores), Chelsio, 8 queues"),
+            // 8,734,750 with 16 queues on the threads, 5,372,493 without threads.
+            (-38.5, "Xeon E5-2650L (10 cores), Chelsio: off with 8 queues against on with 16 queues"),
+        ],
     ),
 ];
 
 const THREADING: Rule = Rule {
-    kind: Kind::Measure,
+    kind: Measure,
     title: "Turn hyper-threading off",
     measured: THREADS,
     cost: "Programs with many threads lose up to a third.",
@@ -31,16 +32,13 @@ const THREADING: Rule = Rule {
 };
 const NUMA: Rule = Rule {
     roles: FORWARDING,
-    kind: Kind::ByHand,
+    kind: ByHand,
     drivers: &["*"],
     when: numa,
     why: "Where a queue's interrupt is on another node, its frames cross the link between the sockets.",
-    measured: &[effect(
-        11.76,
-        "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node, FreeBSD 11.1",
-        "E5-2650v4",
-        "cxl",
+    measured: &[(
         paper!("18"),
+        &[(11.76, "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node, FreeBSD 11.1")],
     )],
     ..CPU
 };
@@ -48,7 +46,7 @@ const NUMA: Rule = Rule {
 pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-hyper-threading",
-        sets: &[Set { name: "machdep.hyperthreading_allowed", place: Place::Loader, want: Want::Is("0") }],
+        sets: &[loader("machdep.hyperthreading_allowed", "0")],
         when: |host| match host.threads_per_core() {
             0 => host
                 .found
@@ -76,12 +74,12 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-hyper-threading",
-        on: Kernel::Linux,
-        sets: &[Set {
-            name: "/sys/devices/system/cpu/smt/control",
-            place: Place::Sys(|scope| (scope.host.threads_per_core() > 1).then(|| "on".into())),
-            want: Want::Is("off"),
-        }],
+        on: Linux,
+        sets: &[set(
+            "/sys/devices/system/cpu/smt/control",
+            Place::Sys(|scope| (scope.host.threads_per_core() > 1).then(|| "on".into())),
+            Is("off"),
+        )],
         when: |host| {
             let threads = host.threads_per_core();
             (threads > 1 && host.found.machine.virtual_machine.is_none()).then(|| {
@@ -99,23 +97,23 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-numa",
-        on: Kernel::Linux,
+        on: Linux,
         title: "Keep the interrupts on the NUMA node of the card: /proc/irq/N/smp_affinity_list",
         ..NUMA
     },
     Rule {
         id: "linux-governor",
-        on: Kernel::Linux,
+        on: Linux,
         roles: EVERY,
-        kind: Kind::Measure,
+        kind: Measure,
         title: "Keep the CPUs at their highest frequency",
-        sets: &[Set {
-            name: "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor",
-            place: Place::Sys(|scope| {
+        sets: &[set(
+            "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor",
+            Place::Sys(|scope| {
                 scope.host.found.machine.cpus.iter().find(|cpu| cpu.cpu == scope.nth)?.governor.clone()
             }),
-            want: Want::Is("performance"),
-        }],
+            Is("performance"),
+        )],
         when: |host| {
             host.found
                 .machine
@@ -131,9 +129,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-virtual",
-        roles: &[Role::Router, Role::Firewall],
-        topic: Topic::Release,
-        kind: Kind::ByHand,
+        roles: ROUTING,
+        topic: Release,
+        kind: ByHand,
         title: "Measure on hardware too: this is a virtual machine",
         when: |host| {
             host.found.machine.virtual_machine.as_deref().map(|name| format!("kern.vm_guest is {name}"))

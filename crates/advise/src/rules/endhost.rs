@@ -1,53 +1,43 @@
 //! TCP of an end host: buffers by the bandwidth-delay product. None of this matters for packets that are only forwarded.
 
-use super::{GUIDE, effect};
+use super::GUIDE;
 use crate::host::Host;
-use crate::item::{Role, Topic};
-use crate::rule::{Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use crate::item::Role;
+use crate::item::Topic::EndHost;
+use crate::rule::Kind::{Measure, Undo};
+use crate::rule::{RULE, Rule, Scope, Study, Worked, gone, least, least_by, sysctl, worked};
 use linerate_calc::tcp::bdp_bytes;
-use linerate_hosts::systems::Kernel;
+use linerate_hosts::systems::Kernel::{FreeBsd, Linux};
 
-const END: Rule = Rule { topic: Topic::EndHost, on: Kernel::Linux, roles: &[Role::EndHost], ..RULE };
-
-const fn sysctl(name: &'static str, value: &'static str) -> Set {
-    Set { name, place: Place::Sysctl, want: Want::Is(value) }
-}
-
-const fn buffer(name: &'static str, by: fn(&Scope) -> Option<Worked>) -> Set {
-    Set { name, place: Place::Sysctl, want: Want::LeastBy(by) }
-}
+const END: Rule = Rule { topic: EndHost, on: Linux, roles: &[Role::EndHost], ..RULE };
 
 /// All speed tweaks of the guide together, on OpenBSD 5.1: 803 instead of 368 Mbit/s.
-pub const TWEAKS: &[Effect] = &[
-    effect(
-        118.2,
-        "Core 2 Quad Q9300, em, OpenBSD 5.1 (MP), one TCP connection: all tweaks together, 803 instead of 368 Mbit/s",
-        "Q9300",
-        "em",
-        GUIDE,
-    ),
-    effect(
-        143.8,
-        "Core 2 Quad Q9300, em, OpenBSD 5.1 (SP), one TCP connection: all tweaks together, 868 instead of 356 Mbit/s",
-        "Q9300",
-        "em",
-        GUIDE,
-    ),
-];
+pub const TWEAKS: &[Study] = &[(
+    GUIDE,
+    &[
+        (
+            118.2,
+            "Core 2 Quad Q9300, em, OpenBSD 5.1 (MP), one TCP connection: all tweaks together, 803 instead of 368 Mbit/s",
+        ),
+        (
+            143.8,
+            "Core 2 Quad Q9300, em, OpenBSD 5.1 (SP), one TCP connection: all tweaks together, 868 instead of 356 Mbit/s",
+        ),
+    ],
+)];
 
 /// The plan that measures them.
 const PLAN: &str = "tcp-endhost";
 
 /// All tweaks, and buffers alone between hosts of Linux.
-const ON_LINUX: &[Effect] = &[
+const ON_LINUX: &[Study] = &[
     TWEAKS[0],
-    TWEAKS[1],
-    effect(
-        232.0,
-        "AMD EPYC under KVM, Linux 6.18, one TCP connection over 1 Gbit/s and 100 ms: 32 MiB instead of the kernel's buffers, 941 instead of 283 Mbit/s",
-        "EPYC",
-        "",
+    (
         "docs/tuning.md",
+        &[(
+            232.0,
+            "AMD EPYC under KVM, Linux 6.18, one TCP connection over 1 Gbit/s and 100 ms: 32 MiB instead of the kernel's buffers, 941 instead of 283 Mbit/s",
+        )],
     ),
 ];
 
@@ -59,10 +49,10 @@ pub const RULES: &[Rule] = &[
         id: "linux-tcp-buffers",
         title: "Let TCP windows grow to the bandwidth-delay product",
         sets: &[
-            buffer("net.core.rmem_max", memory),
-            buffer("net.core.wmem_max", memory),
-            buffer("net.ipv4.tcp_rmem", three),
-            buffer("net.ipv4.tcp_wmem", three),
+            least_by("net.core.rmem_max", memory),
+            least_by("net.core.wmem_max", memory),
+            least_by("net.ipv4.tcp_rmem", three),
+            least_by("net.ipv4.tcp_wmem", three),
         ],
         why: BUFFERS,
         measured: ON_LINUX,
@@ -73,7 +63,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-tcp-idle",
-        kind: Kind::Measure,
+        kind: Measure,
         title: "Keep the congestion window over pauses and between connections as it is",
         sets: &[
             sysctl("net.ipv4.tcp_slow_start_after_idle", "0"),
@@ -87,7 +77,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-tcp-htcp",
-        kind: Kind::Measure,
+        kind: Measure,
         title: "Try another congestion control: htcp",
         sets: &[sysctl("net.ipv4.tcp_congestion_control", "htcp")],
         when: |host| {
@@ -119,7 +109,7 @@ pub const RULES: &[Rule] = &[
             sysctl("net.ipv4.tcp_window_scaling", "1"),
             sysctl("net.ipv4.tcp_sack", "1"),
             sysctl("net.ipv4.tcp_timestamps", "1"),
-            Set { name: "net.ipv4.tcp_ecn", place: Place::Sysctl, want: Want::Least("1") },
+            least("net.ipv4.tcp_ecn", "1"),
         ],
         why: "Without scaling a window has 64 KiB at most; without SACK a loss costs a whole window. ECN 2 answers those who ask for it.",
         prior: 0.2,
@@ -128,12 +118,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-tcp-ports",
-        kind: Kind::Measure,
+        kind: Measure,
         title: "Have more local ports for outgoing connections",
-        sets: &[
-            sysctl("net.ipv4.ip_local_port_range", "1024 65535"),
-            Set { name: "net.ipv4.tcp_tw_reuse", place: Place::Sysctl, want: Want::Least("1") },
-        ],
+        sets: &[sysctl("net.ipv4.ip_local_port_range", "1024 65535"), least("net.ipv4.tcp_tw_reuse", "1")],
         why: "A host that opens many connections a second runs out of ports: they wait a minute before they are used again. The first and the last port must have different parity: with 1024, connect() looks at even ports first, bind() at odd ones, so that each has half of the range (ip-sysctl.rst of Linux). calomel.org's guide has 1024 65000.",
         prior: 0.0,
         cost: "A service that starts late may find its port in use: name it in net.ipv4.ip_local_reserved_ports.",
@@ -143,7 +130,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "linux-tcp-syncookies",
         title: "Keep SYN cookies on",
-        sets: &[Set { name: "net.ipv4.tcp_syncookies", place: Place::Sysctl, want: Want::Least("1") }],
+        sets: &[least("net.ipv4.tcp_syncookies", "1")],
         when: |host| {
             host.value("net.ipv4.tcp_syncookies")
                 .filter(|value| *value == "0")
@@ -171,23 +158,23 @@ pub const RULES: &[Rule] = &[
         id: "linux-adv-win-scale",
         until: Some((6, 5)),
         outside: "The kernel measures how much of a buffer is overhead from 6.6 on, and ignores it.",
-        kind: Kind::Undo,
+        kind: Undo,
         title: "Leave the share of a buffer that is window to the kernel",
-        sets: &[Set { name: "net.ipv4.tcp_adv_win_scale", place: Place::Sysctl, want: Want::Gone }],
+        sets: &[gone("net.ipv4.tcp_adv_win_scale")],
         why: "14 announces nearly the whole buffer as window: packets that need more memory than data are dropped.",
         prior: 0.0,
         ..END
     },
     Rule {
         id: "freebsd-tcp-buffers",
-        on: Kernel::FreeBsd,
+        on: FreeBsd,
         since: Some((7, 0)),
         outside: "net.inet.tcp.recvspace and net.inet.tcp.sendspace have the fixed size.",
         title: "Let TCP windows grow to the bandwidth-delay product",
         sets: &[
-            buffer("kern.ipc.maxsockbuf", twice),
-            buffer("net.inet.tcp.sendbuf_max", window),
-            buffer("net.inet.tcp.recvbuf_max", window),
+            least_by("kern.ipc.maxsockbuf", twice),
+            least_by("net.inet.tcp.sendbuf_max", window),
+            least_by("net.inet.tcp.recvbuf_max", window),
         ],
         why: BUFFERS,
         measured: TWEAKS,
@@ -207,7 +194,7 @@ fn product(host: &Host) -> (f64, String) {
 }
 
 /// The smallest present limit of a window.
-fn least(host: &Host) -> Option<(&'static str, f64)> {
+fn narrowest(host: &Host) -> Option<(&'static str, f64)> {
     const LIMITS: [&str; 4] =
         ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"];
     let last = |name: &'static str| {
@@ -219,12 +206,12 @@ fn least(host: &Host) -> Option<(&'static str, f64)> {
 
 /// By how much more a connection carries with a window that is large enough: the product against the smallest present limit.
 fn idle(host: &Host) -> Option<f64> {
-    Some((product(host).0 / least(host)?.1 - 1.0).clamp(0.0, 100.0))
+    Some((product(host).0 / narrowest(host)?.1 - 1.0).clamp(0.0, 100.0))
 }
 
 /// The derivation of [`idle`].
 fn gain(host: &Host) -> String {
-    match (product(host), least(host)) {
+    match (product(host), narrowest(host)) {
         ((bytes, _), Some((name, limit))) if bytes > limit => format!(
             "; gain: {name} lets at most {limit} bytes pass in each round trip, {:.0} Mbit/s, and {bytes:.0} / {limit} - 1 = {:+.0} %",
             8e3 * limit / host.demands.rtt_ns,
@@ -249,7 +236,7 @@ fn size(host: &Host, times: f64, because: &str) -> (u64, String) {
 
 fn window(scope: &Scope) -> Option<Worked> {
     let (size, how) = size(scope.host, 1.0, "");
-    Some(Worked { value: size.to_string(), how })
+    worked(size, how)
 }
 
 /// A buffer of Linux, which holds the overhead of packets as well.
@@ -263,22 +250,19 @@ fn of_linux(host: &Host) -> (u64, String) {
 
 fn memory(scope: &Scope) -> Option<Worked> {
     let (size, how) = of_linux(scope.host);
-    Some(Worked { value: size.to_string(), how })
+    worked(size, how)
 }
 
 /// Kernel memory of a buffer: as much again for the overhead of its packets.
 fn twice(scope: &Scope) -> Option<Worked> {
     let (size, how) = size(scope.host, 1.0, "");
-    Some(Worked {
-        value: (2 * size).to_string(),
-        how: format!("{how}; twice that for the overhead of packets: {}", 2 * size),
-    })
+    worked(2 * size, format!("{how}; twice that for the overhead of packets: {}", 2 * size))
 }
 
 /// The least, the first and the largest size of a buffer.
 fn three(scope: &Scope) -> Option<Worked> {
     let (size, how) = of_linux(scope.host);
-    Some(Worked { value: format!("4096 524288 {size}"), how })
+    worked(format!("4096 524288 {size}"), how)
 }
 
 /// Bit/s and round-trip time in ns of the connections of an end host.

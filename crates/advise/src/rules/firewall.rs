@@ -1,14 +1,17 @@
 //! Packet filters: sizes of their tables, and the shape of their rules.
 
-use super::{LAB, effect};
+use super::LAB;
 use crate::host::Host;
-use crate::item::{Role, Topic};
-use crate::rule::{FORWARDING, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use crate::item::Role;
+use crate::item::Topic::Firewall;
+use crate::rule::Kind::ByHand;
+use crate::rule::Want::LeastBy;
+use crate::rule::{FORWARDING, Place, ROUTING, RULE, Rule, Scope, Worked, least_by, set, sysctl, worked};
 use linerate_calc::states::{conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes};
-use linerate_hosts::systems::Kernel;
+use linerate_hosts::systems::Kernel::{Linux, OpenBsd};
 
-const FIREWALL: Rule = Rule { topic: Topic::Firewall, ..RULE };
-const TABLES: Rule = Rule { kind: Kind::ByHand, when: |host| long(host, 10), prior: 0.5, ..FIREWALL };
+const FIREWALL: Rule = Rule { topic: Firewall, ..RULE };
+const TABLES: Rule = Rule { kind: ByHand, when: |host| long(host, 10), prior: 0.5, ..FIREWALL };
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -17,8 +20,8 @@ pub const RULES: &[Rule] = &[
         outside: "pf of 9 has a hash of fixed size.",
         title: "Size pf's table of states and its hash for the connections",
         sets: &[
-            Set { name: "set limit states", place: Place::Pf, want: Want::LeastBy(pf_states) },
-            Set { name: "net.pf.states_hashsize", place: Place::Loader, want: Want::LeastBy(pf_hash_size) },
+            set("set limit states", Place::Pf, LeastBy(pf_states)),
+            set("net.pf.states_hashsize", Place::Loader, LeastBy(pf_hash_size)),
         ],
         covers: &["net.pf.pf_states_hashsize"],
         when: |host| {
@@ -31,7 +34,6 @@ pub const RULES: &[Rule] = &[
         },
         why: "pf keeps two states for each forwarded connection. A full table refuses new connections; with a hash that is too small each lookup walks a long list.",
         prior: 0.1,
-        measured: &[],
         cost: "80 bytes of kernel memory for each slot of the hash, allocated at boot. The limit counts once the rules are loaded again: pfctl -f /etc/pf.conf.",
         plan: "lab/states",
         ..FIREWALL
@@ -40,12 +42,8 @@ pub const RULES: &[Rule] = &[
         id: "freebsd-ipfw-states",
         title: "Size ipfw's table of dynamic rules and its hash for the connections",
         sets: &[
-            Set { name: "net.inet.ip.fw.dyn_max", place: Place::Sysctl, want: Want::LeastBy(dyn_max) },
-            Set {
-                name: "net.inet.ip.fw.dyn_buckets",
-                place: Place::Sysctl,
-                want: Want::LeastBy(dyn_buckets),
-            },
+            least_by("net.inet.ip.fw.dyn_max", dyn_max),
+            least_by("net.inet.ip.fw.dyn_buckets", dyn_buckets),
         ],
         when: |host| {
             (tracks(host, "ipfw") || host.demands.connections.is_some() && host.filter("ipfw").is_some())
@@ -64,7 +62,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-ipfw-inet6",
         until: Some((11, 1)),
-        kind: Kind::ByHand,
+        kind: ByHand,
         title: "Use 11-STABLE or 12: stateful ipfw has a bad hash for IPv6",
         when: |host| tracks(host, "ipfw").then(|| "ipfw tracks connections".into()),
         why: "All connections of IPv6 meet in few buckets.",
@@ -83,7 +81,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-tables",
-        on: Kernel::Linux,
+        on: Linux,
         title: "Put addresses into a set or map instead of one rule each",
         why: "Rules are tried one after the other; a set is looked up once.",
         plan: "tables",
@@ -91,8 +89,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-no-firewall",
-        kind: Kind::ByHand,
-        roles: &[Role::Router, Role::Firewall],
+        kind: ByHand,
+        roles: ROUTING,
         title: "Unload the packet filter, if it is to pass everything",
         when: |host| {
             let set = host
@@ -104,38 +102,23 @@ pub const RULES: &[Rule] = &[
             Some(format!("{} has {rules} rule{}", set.filter, if rules == 1 { "" } else { "s" }))
         },
         why: "Each packet passes the filter and the lookup of its state.",
-        measured: &[
-            effect(
-                11.8,
-                "Xeon L5630, Intel 82580: none (the link was full) against stateful ipfw",
-                "L5630",
-                "igb",
-                LAB,
-            ),
-            effect(
-                16.5,
-                "Xeon L5630, Intel 82580: none (the link was full) against stateless pf",
-                "L5630",
-                "igb",
-                LAB,
-            ),
-            effect(
-                14.0,
-                "Xeon L5630, Intel 82580: none (the link was full) against stateful pf",
-                "L5630",
-                "igb",
-                LAB,
-            ),
-        ],
+        measured: &[(
+            LAB,
+            &[
+                (11.8, "Xeon L5630, Intel 82580: none (the link was full) against stateful ipfw"),
+                (16.5, "Xeon L5630, Intel 82580: none (the link was full) against stateless pf"),
+                (14.0, "Xeon L5630, Intel 82580: none (the link was full) against stateful pf"),
+            ],
+        )],
         cost: "No filter.",
         plan: "lab/firewalls",
         ..FIREWALL
     },
     Rule {
         id: "openbsd-pf-states",
-        on: Kernel::OpenBsd,
+        on: OpenBsd,
         title: "Raise pf's limit of states for the connections",
-        sets: &[Set { name: "set limit states", place: Place::Pf, want: Want::LeastBy(pf_states) }],
+        sets: &[set("set limit states", Place::Pf, LeastBy(pf_states))],
         when: |host| (is_asked_or_full(host) && host.filter("pf").is_some()).then(|| fill(host)),
         why: "pf keeps two states for each forwarded connection. A full table refuses new ones.",
         prior: 0.1,
@@ -145,8 +128,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "openbsd-keep-state",
-        on: Kernel::OpenBsd,
-        kind: Kind::ByHand,
+        on: OpenBsd,
+        kind: ByHand,
         title: "Keep state in rules that pass TCP",
         when: |host| {
             let chain = host.filter("pf")?.longest()?;
@@ -158,19 +141,11 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-conntrack",
-        on: Kernel::Linux,
+        on: Linux,
         title: "Size the table of tracked connections and its hash",
         sets: &[
-            Set {
-                name: "net.netfilter.nf_conntrack_max",
-                place: Place::Sysctl,
-                want: Want::LeastBy(conntrack_max),
-            },
-            Set {
-                name: "net.netfilter.nf_conntrack_buckets",
-                place: Place::Sysctl,
-                want: Want::LeastBy(conntrack_hash),
-            },
+            least_by("net.netfilter.nf_conntrack_max", conntrack_max),
+            least_by("net.netfilter.nf_conntrack_buckets", conntrack_hash),
         ],
         when: |host| {
             let table = host.found.connections?;
@@ -187,10 +162,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-flowtable",
-        on: Kernel::Linux,
+        on: Linux,
         roles: &[Role::Firewall],
         since: Some((4, 16)),
-        kind: Kind::ByHand,
+        kind: ByHand,
         title: "Let established connections pass by the rules: a flowtable of nftables",
         when: |host| {
             let set = host.filter("nftables").filter(|set| set.tracks() && set.flow_tables.is_empty())?;
@@ -199,18 +174,17 @@ pub const RULES: &[Rule] = &[
         why: "Packets of a known flow skip routing and all chains.",
         prior: 0.3,
         cost: "Rules and counters behind it do not see these packets.",
-        plan: "",
         ..FIREWALL
     },
     Rule {
         id: "linux-bridge-netfilter",
-        on: Kernel::Linux,
+        on: Linux,
         roles: FORWARDING,
         title: "Keep bridged frames out of iptables",
         sets: &[
-            Set { name: "net.bridge.bridge-nf-call-iptables", place: Place::Sysctl, want: Want::Is("0") },
-            Set { name: "net.bridge.bridge-nf-call-ip6tables", place: Place::Sysctl, want: Want::Is("0") },
-            Set { name: "net.bridge.bridge-nf-call-arptables", place: Place::Sysctl, want: Want::Is("0") },
+            sysctl("net.bridge.bridge-nf-call-iptables", "0"),
+            sysctl("net.bridge.bridge-nf-call-ip6tables", "0"),
+            sysctl("net.bridge.bridge-nf-call-arptables", "0"),
         ],
         when: |host| {
             let names = host.found.links.iter().map(|link| link.kind.as_str());
@@ -294,7 +268,7 @@ fn sized(
 }
 
 fn pf_states(scope: &Scope) -> Option<Worked> {
-    entries(scope, 2).map(|(n, how)| Worked { value: n.to_string(), how })
+    entries(scope, 2).and_then(|(n, how)| worked(n, how))
 }
 
 fn pf_hash_size(scope: &Scope) -> Option<Worked> {
@@ -314,11 +288,11 @@ fn pf_hash_size(scope: &Scope) -> Option<Worked> {
         "3 x {states} states, rounded up to a power of two{less}: {size} slots x 80 bytes = {}{of}",
         show(bytes(size))
     );
-    Some(Worked { value: size.to_string(), how })
+    worked(size, how)
 }
 
 fn dyn_max(scope: &Scope) -> Option<Worked> {
-    dynamic(scope).map(|(n, how)| Worked { value: n.to_string(), how })
+    dynamic(scope).and_then(|(n, how)| worked(n, how))
 }
 
 /// Dynamic rules that ipfw must hold: it has a table of its own beside pf's.
@@ -335,12 +309,11 @@ fn dyn_buckets(scope: &Scope) -> Option<Worked> {
         (Some(true), Some(_)) => (states, format!("a bucket for each of {states} connections")),
         _ => (ipfw_buckets(states), format!("{states} / 64, rounded up to a power of two, at most 65536")),
     };
-    let how = format!("{how}: {buckets}");
-    Some(Worked { value: buckets.to_string(), how })
+    worked(buckets, format!("{how}: {buckets}"))
 }
 
 fn conntrack_max(scope: &Scope) -> Option<Worked> {
-    entries(scope, 1).map(|(n, how)| Worked { value: n.to_string(), how })
+    entries(scope, 1).and_then(|(n, how)| worked(n, how))
 }
 
 /// One bucket for each entry is the kernel's own choice since 5.15; two where connections are asked for.
@@ -353,5 +326,5 @@ fn conntrack_hash(scope: &Scope) -> Option<Worked> {
         ),
         None => (states, "a bucket for each connection, as Linux 5.15 and later chooses"),
     };
-    Some(Worked { value: buckets.to_string(), how: format!("{how}: {buckets}") })
+    worked(buckets, format!("{how}: {buckets}"))
 }

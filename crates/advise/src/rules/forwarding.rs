@@ -1,13 +1,13 @@
 //! The way of a packet through FreeBSD: fast path, entropy, redirects.
 
-use super::{P2015, effect, paper};
+use super::{P2015, paper};
 use crate::host::Host;
-use crate::item::{Role, Topic};
-use crate::rule::{EVERY, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use crate::item::Topic::{Queues, Release};
+use crate::rule::Kind::{ByHand, Measure};
+use crate::rule::Want::{By, Is};
+use crate::rule::{EVERY, Place, ROUTING, RULE, Rule, Scope, Worked, set, sysctl, worked};
 use linerate_calc::harvest::{COSTLY, Mask};
-use linerate_hosts::systems::Kernel;
-
-const ROUTING: &[Role] = &[Role::Router, Role::Firewall];
+use linerate_hosts::systems::Kernel::{Linux, OpenBsd};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -16,13 +16,16 @@ pub const RULES: &[Rule] = &[
         outside: "tryforward has taken its place in 11.0, without a switch; see freebsd-redirect.",
         roles: ROUTING,
         title: "Turn the fast path for forwarded packets on",
-        sets: &[Set { name: "net.inet.ip.fastforwarding", place: Place::Sysctl, want: Want::Is("1") }],
+        sets: &[sysctl("net.inet.ip.fastforwarding", "1")],
         why: "A packet for another host passes ip_fastforward() instead of ip_input(), ip_forward() and ip_output(), which check much that does not matter for it.",
-        measured: &[
-            effect(2.2, "Xeon E5-2637, Chelsio, one flow, 64-byte frames", "E5-2637", "cxl", P2015),
-            effect(33.8, "Xeon E5-2637, Chelsio, one flow, 256-byte frames", "E5-2637", "cxl", P2015),
-            effect(33.5, "Xeon E5-2637, Chelsio, one flow, 512-byte frames", "E5-2637", "cxl", P2015),
-        ],
+        measured: &[(
+            P2015,
+            &[
+                (2.2, "Xeon E5-2637, Chelsio, one flow, 64-byte frames"),
+                (33.8, "Xeon E5-2637, Chelsio, one flow, 256-byte frames"),
+                (33.5, "Xeon E5-2637, Chelsio, one flow, 512-byte frames"),
+            ],
+        )],
         cost: "Packets that IPsec policies are for may pass them by.",
         plan: "lab/forwarding",
         ..RULE
@@ -34,8 +37,8 @@ pub const RULES: &[Rule] = &[
         roles: ROUTING,
         title: "Send no ICMP redirects, so that packets take the fast path",
         sets: &[
-            Set { name: "net.inet.ip.redirect", place: Place::Sysctl, want: Want::By(no_redirect) },
-            Set { name: "net.inet6.ip6.redirect", place: Place::Sysctl, want: Want::Is("0") },
+            set("net.inet.ip.redirect", Place::Sysctl, By(no_redirect)),
+            sysctl("net.inet6.ip6.redirect", "0"),
         ],
         when: |host| match host.since((13, 0)) {
             Some(true) => Some("this release needs it for IPv6 alone".into()),
@@ -56,11 +59,7 @@ pub const RULES: &[Rule] = &[
         since: Some((11, 0)),
         outside: "Before 11.0: kern.random.sys.harvest.ethernet=0 and kern.random.sys.harvest.interrupt=0.",
         title: "Take no entropy from frames and interrupts",
-        sets: &[Set {
-            name: "kern.random.harvest.mask",
-            place: Place::SysctlInRc("harvest_mask"),
-            want: Want::By(harvest),
-        }],
+        sets: &[set("kern.random.harvest.mask", Place::SysctlInRc("harvest_mask"), By(harvest))],
         covers: &[
             "kern.random.harvest",
             "kern.random.harvest.mask_bin",
@@ -76,18 +75,21 @@ pub const RULES: &[Rule] = &[
         },
         computed: |host| ether_is_off(host).then_some(0.0),
         why: "random_harvest_queue() takes the first bytes of each frame under one lock for all CPUs.",
-        measured: &[
-            effect(0.0, "2 x Xeon E5-2650v4, Intel 82599ES", "E5-2650v4", "ix", paper!("9")),
-            effect(0.0, "2 x Xeon E5-2650v4, Chelsio T520", "E5-2650v4", "cxl", paper!("9")),
-            effect(11.66, "2 x Xeon E5-2650v4, Mellanox ConnectX-3 Pro", "E5-2650v4", "mlxen", paper!("9")),
-            effect(0.0, "Xeon E5-2650v2, Chelsio T540", "E5-2650v2", "cxl", paper!("9")),
-            effect(0.0, "Xeon E5-2650v2, Emulex be3", "E5-2650v2", "oce", paper!("9")),
-            effect(12.52, "Atom C2758, Chelsio T540", "C2758", "cxl", paper!("9")),
-            effect(6.14, "Atom C2758, Intel 82599ES", "C2758", "ix", paper!("9")),
-            effect(4.75, "Atom C2558 (Netgate RCC-VE 4860), Intel I354", "C2558", "igb", paper!("9")),
-            // Printed as 3.14, with 3.13927 on the project's page.
-            effect(3.139, "AMD GX-412TC (PC Engines APU2), Intel I210", "GX-412TC", "igb", paper!("9")),
-        ],
+        measured: &[(
+            paper!("9"),
+            &[
+                (0.0, "2 x Xeon E5-2650v4, Intel 82599ES"),
+                (0.0, "2 x Xeon E5-2650v4, Chelsio T520"),
+                (11.66, "2 x Xeon E5-2650v4, Mellanox ConnectX-3 Pro"),
+                (0.0, "Xeon E5-2650v2, Chelsio T540"),
+                (0.0, "Xeon E5-2650v2, Emulex be3"),
+                (12.52, "Atom C2758, Chelsio T540"),
+                (6.14, "Atom C2758, Intel 82599ES"),
+                (4.75, "Atom C2558 (Netgate RCC-VE 4860), Intel I354"),
+                // Printed as 3.14, with 3.13927 on the project's page.
+                (3.139, "AMD GX-412TC (PC Engines APU2), Intel I210"),
+            ],
+        )],
         cost: "Fewer sources feed the random number generator; those that are left suffice once it is seeded.",
         notes: &[((12, 0), "These sources have the bits of 11.")],
         plan: "lab/harvest",
@@ -96,16 +98,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-forwarding",
         sets: &[
-            Set {
-                name: "net.inet.ip.forwarding",
-                place: Place::SysctlYes("gateway_enable"),
-                want: Want::Is("1"),
-            },
-            Set {
-                name: "net.inet6.ip6.forwarding",
-                place: Place::SysctlYes("ipv6_gateway_enable"),
-                want: Want::Is("1"),
-            },
+            set("net.inet.ip.forwarding", Place::SysctlYes("gateway_enable"), Is("1")),
+            set("net.inet6.ip6.forwarding", Place::SysctlYes("ipv6_gateway_enable"), Is("1")),
         ],
         covers: &["gateway_enable", "ipv6_gateway_enable"],
         ..FORWARD
@@ -113,8 +107,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-upgrade",
         until: Some((11, 4)),
-        topic: Topic::Release,
-        kind: Kind::ByHand,
+        topic: Release,
+        kind: ByHand,
         title: "Use FreeBSD 12 or later, or the AFDATA and RADIX patches for 11.1",
         when: |host| {
             let old = host.release.filter(|now| *now < (12, 0))?;
@@ -124,24 +118,27 @@ pub const RULES: &[Rule] = &[
             ))
         },
         why: "Readers of the ARP and the route table share a lock in 11: with it the rate does not grow with the number of CPUs. The patches of Yandex made both lockless.",
-        measured: &[
-            effect(73.58, "2 x Xeon E5-2650v4, Intel 82599ES", "E5-2650v4", "ix", paper!("11")),
-            effect(95.36, "2 x Xeon E5-2650v4, Chelsio T520", "E5-2650v4", "cxl", paper!("11")),
-            effect(100.5, "2 x Xeon E5-2650v4, Mellanox ConnectX-3 Pro", "E5-2650v4", "mlxen", paper!("11")),
-            effect(90.56, "Xeon E5-2650v2, Chelsio T540", "E5-2650v2", "cxl", paper!("11")),
-            effect(0.0, "Xeon E5-2650v2, Emulex be3", "E5-2650v2", "oce", paper!("11")),
-            effect(34.4, "Atom C2758, Chelsio T540", "C2758", "cxl", paper!("11")),
-            effect(26.0, "Atom C2758, Intel 82599ES", "C2758", "ix", paper!("11")),
-            effect(20.17, "Atom C2558, Intel I354", "C2558", "igb", paper!("11")),
-            effect(-2.37, "AMD GX-412TC, Intel I210", "GX-412TC", "igb", paper!("11")),
-        ],
+        measured: &[(
+            paper!("11"),
+            &[
+                (73.58, "2 x Xeon E5-2650v4, Intel 82599ES"),
+                (95.36, "2 x Xeon E5-2650v4, Chelsio T520"),
+                (100.5, "2 x Xeon E5-2650v4, Mellanox ConnectX-3 Pro"),
+                (90.56, "Xeon E5-2650v2, Chelsio T540"),
+                (0.0, "Xeon E5-2650v2, Emulex be3"),
+                (34.4, "Atom C2758, Chelsio T540"),
+                (26.0, "Atom C2758, Intel 82599ES"),
+                (20.17, "Atom C2558, Intel I354"),
+                (-2.37, "AMD GX-412TC, Intel I210"),
+            ],
+        )],
         cost: "A new system, or a kernel of one's own.",
         plan: "lab/forwarding",
         ..RULE
     },
     Rule {
         id: "freebsd-bridge",
-        kind: Kind::ByHand,
+        kind: ByHand,
         roles: ROUTING,
         title: "Take the bridge out of the path of routed packets",
         covers: &["cloned_interfaces"],
@@ -156,7 +153,7 @@ pub const RULES: &[Rule] = &[
         },
         why: "if_bridge(4) takes a lock for each frame.",
         // Without the bridge against with it: 11,155,098 and 4,201,494.
-        measured: &[effect(165.5, "Xeon E5-2650v2, Chelsio T540", "E5-2650v2", "cxl", paper!("29"))],
+        measured: &[(paper!("29"), &[(165.5, "Xeon E5-2650v2, Chelsio T540")])],
         cost: "Interfaces that shared a network need another way to it.",
         notes: &[((13, 0), "The bridge of 13.0 no longer takes that lock: the figure is of 11.1.")],
         plan: "lab/bridge",
@@ -166,20 +163,14 @@ pub const RULES: &[Rule] = &[
         id: "freebsd-vnet",
         until: Some((11, 4)),
         outside: "GENERIC has VIMAGE from 12.0 on.",
-        kind: Kind::Measure,
+        kind: Measure,
         title: "Use a kernel without VIMAGE, if no jail needs a stack of its own",
         when: |host| {
             host.value("kern.ident")
                 .filter(|name| name.contains("VIMAGE"))
                 .map(|name| format!("the kernel is {name}"))
         },
-        measured: &[effect(
-            6.7,
-            "Xeon E5-2650v2, Chelsio T540, IPv4 (IPv6: -2.2 %)",
-            "E5-2650v2",
-            "cxl",
-            paper!("25"),
-        )],
+        measured: &[(paper!("25"), &[(6.7, "Xeon E5-2650v2, Chelsio T540, IPv4 (IPv6: -2.2 %)")])],
         why: "Each variable of the stack is looked up in the stack's own memory.",
         cost: "No virtual network stacks.",
         plan: "lab/jail",
@@ -187,9 +178,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-mbufs",
-        topic: Topic::Queues,
+        topic: Queues,
         roles: EVERY,
-        kind: Kind::ByHand,
+        kind: ByHand,
         title: "Allow as many mbuf clusters as the rings of all queues hold",
         covers: &["kern.ipc.nmbclusters"],
         when: |host| {
@@ -213,19 +204,16 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-forwarding",
-        on: Kernel::Linux,
-        sets: &[
-            Set { name: "net.ipv4.ip_forward", place: Place::Sysctl, want: Want::Is("1") },
-            Set { name: "net.ipv6.conf.all.forwarding", place: Place::Sysctl, want: Want::Is("1") },
-        ],
+        on: Linux,
+        sets: &[sysctl("net.ipv4.ip_forward", "1"), sysctl("net.ipv6.conf.all.forwarding", "1")],
         cost: "Router advertisements no longer configure its IPv6 addresses.",
         plan: "forwarding",
         ..FORWARD
     },
     Rule {
         id: "openbsd-forwarding",
-        on: Kernel::OpenBsd,
-        sets: &[Set { name: "net.inet.ip.forwarding", place: Place::Sysctl, want: Want::Is("1") }],
+        on: OpenBsd,
+        sets: &[sysctl("net.inet.ip.forwarding", "1")],
         plan: "lab/forwarding",
         ..FORWARD
     },
@@ -255,8 +243,7 @@ fn idle(host: &Host) -> Option<String> {
 
 /// From 13.0 on, tryforward of IPv4 makes redirects itself.
 fn no_redirect(scope: &Scope) -> Option<Worked> {
-    let asks = scope.host.since((13, 0)) != Some(true);
-    asks.then(|| Worked { value: "0".into(), how: String::new() })
+    if scope.host.since((13, 0)) == Some(true) { None } else { worked(0, "") }
 }
 
 fn mask(host: &Host) -> Option<Mask> {
@@ -276,5 +263,5 @@ fn harvest(scope: &Scope) -> Option<Worked> {
     let now = mask(scope.host).or_else(default)?;
     let then = now.without(&COSTLY);
     let how = format!("{} without {} is {} ({then})", now.0, COSTLY.join(" and "), then.0);
-    Some(Worked { value: then.0.to_string(), how })
+    worked(then.0, how)
 }

@@ -2,38 +2,35 @@
 
 use super::GUIDE;
 use crate::host::{ALL, Host};
-use crate::item::{Role, Topic};
-use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Set, Want, Worked};
+use crate::item::Role;
+use crate::item::Topic::{EndHost, Queues, Release};
+use crate::rule::Kind::{ByHand, Measure};
+use crate::rule::Want::By;
+use crate::rule::{EVERY, FORWARDING, Place, ROUTING, RULE, Rule, least, set, sysctl, worked};
 use linerate_hosts::configuration::Card;
-use linerate_hosts::systems::Kernel;
+use linerate_hosts::systems::Kernel::Linux;
 
-const LINUX: Rule = Rule { on: Kernel::Linux, ..RULE };
-const ROUTING: &[Role] = &[Role::Router, Role::Firewall];
-
-const fn sysctl(name: &'static str, value: &'static str) -> Set {
-    Set { name, place: Place::Sysctl, want: Want::Is(value) }
-}
+const LINUX: Rule = Rule { on: Linux, ..RULE };
 
 pub const RULES: &[Rule] = &[
     Rule {
         id: "linux-rps",
-        topic: Topic::Queues,
-        kind: Kind::Measure,
+        topic: Queues,
+        kind: Measure,
         drivers: &["*"],
         title: "Spread received frames over CPUs: receive packet steering",
-        sets: &[Set {
-            name: "/sys/class/net/{if}/queues/rx-{queue}/rps_cpus",
-            place: Place::Sys(|scope| {
+        sets: &[set(
+            "/sys/class/net/{if}/queues/rx-{queue}/rps_cpus",
+            Place::Sys(|scope| {
                 let queue = scope.card?.receive.get(&scope.nth)?;
                 mask(scope.host.threads()?.max(1), &queue.rps)
             }),
-            want: Want::By(|scope| {
+            By(|scope| {
                 let all: Vec<u32> = scope.host.found.machine.cpus.iter().map(|cpu| cpu.cpu).collect();
                 let value = mask(scope.host.threads()?, &all)?;
-                let how = format!("a bit for each of {} CPUs: {value}", all.len());
-                Some(Worked { value, how })
+                worked(&value, format!("a bit for each of {} CPUs: {value}", all.len()))
             }),
-        }],
+        )],
         needs: |host, card| {
             let threads = host.threads().filter(|n| *n > 1)?;
             let queues = card.receive_queues().filter(|queues| queues * 2 <= threads)?;
@@ -50,15 +47,11 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-backlog",
-        topic: Topic::Queues,
-        kind: Kind::Measure,
+        topic: Queues,
+        kind: Measure,
         roles: EVERY,
         title: "Lengthen the queue between RPS or virtual cards and the stack",
-        sets: &[Set {
-            name: "net.core.netdev_max_backlog",
-            place: Place::Sysctl,
-            want: Want::Least("250000"),
-        }],
+        sets: &[least("net.core.netdev_max_backlog", "250000")],
         when: |host| {
             let handed = host.found.cards.iter().any(|card| {
                 card.receive.values().any(|queue| !queue.rps.is_empty())
@@ -77,10 +70,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-budget",
-        topic: Topic::Queues,
-        kind: Kind::Measure,
+        topic: Queues,
+        kind: Measure,
         title: "Let a softirq process more packets at once",
-        sets: &[Set { name: "net.core.netdev_budget", place: Place::Sysctl, want: Want::Least("600") }],
+        sets: &[least("net.core.netdev_budget", "600")],
         when: |host| {
             let time = host.value("net.core.netdev_budget_usecs");
             Some(time.map_or(String::new(), |time| {
@@ -96,7 +89,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "linux-rp-filter",
         roles: ROUTING,
-        kind: Kind::Measure,
+        kind: Measure,
         title: "Leave the check of source addresses to the firewall",
         sets: &[sysctl("net.ipv4.conf.{each}.rp_filter", "0")],
         when: |host| on(host, "net.ipv4.conf.{each}.rp_filter"),
@@ -108,10 +101,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-source-check",
-        topic: Topic::EndHost,
+        topic: EndHost,
         roles: &[Role::EndHost],
         title: "Check the source address of packets",
-        sets: &[Set { name: "net.ipv4.conf.all.rp_filter", place: Place::Sysctl, want: Want::Least("1") }],
+        sets: &[least("net.ipv4.conf.all.rp_filter", "1")],
         covers: &["net.ipv4.conf.default.rp_filter"],
         when: |host| {
             let value = |name: &str| host.number(&format!("net.ipv4.conf.{name}.rp_filter")).unwrap_or(0);
@@ -141,7 +134,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-redirects",
-        topic: Topic::EndHost,
+        topic: EndHost,
         roles: EVERY,
         title: "Accept no redirects and no source routes",
         sets: &[
@@ -159,7 +152,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-taps",
-        kind: Kind::ByHand,
+        kind: ByHand,
         roles: EVERY,
         drivers: &["*"],
         title: "End the programs that see every packet",
@@ -173,9 +166,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-rngd",
-        topic: Topic::Release,
+        topic: Release,
         roles: EVERY,
-        kind: Kind::ByHand,
+        kind: ByHand,
         title: "Do not feed /dev/random from /dev/urandom with rngd",
         covers: &["rngd"],
         when: |_| None,
@@ -184,9 +177,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-transmit-queue",
-        topic: Topic::Release,
+        topic: Release,
         roles: &[Role::EndHost],
-        kind: Kind::ByHand,
+        kind: ByHand,
         title: "Do not lengthen the transmit queue to 10,000 packets",
         covers: &["txqueuelen", "initcwnd", "initrwnd"],
         when: |host| {

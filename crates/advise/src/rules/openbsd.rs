@@ -1,35 +1,24 @@
 //! OpenBSD: the settings of calomel.org's guide. Later releases need few of them.
 
 use super::endhost::TWEAKS;
-use crate::host::Host;
-use crate::item::{Role, Topic};
-use crate::rule::{EVERY, FORWARDING, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
-use linerate_hosts::systems::Kernel;
+use crate::item::Role;
+use crate::item::Topic::{EndHost, Queues, Release};
+use crate::rule::Kind::Undo;
+use crate::rule::{EVERY, FORWARDING, RULE, Rule, Scope, Worked, gone, least, least_by, sysctl, worked};
+use linerate_hosts::systems::Kernel::OpenBsd;
 
-const OPENBSD: Rule = Rule { on: Kernel::OpenBsd, ..RULE };
-const END: Rule = Rule { topic: Topic::EndHost, roles: &[Role::EndHost], ..OPENBSD };
-
-const fn sysctl(name: &'static str, value: &'static str) -> Set {
-    Set { name, place: Place::Sysctl, want: Want::Is(value) }
-}
-
-const fn least(name: &'static str, value: &'static str) -> Set {
-    Set { name, place: Place::Sysctl, want: Want::Least(value) }
-}
-
-const fn gone(name: &'static str) -> Set {
-    Set { name, place: Place::Sysctl, want: Want::Gone }
-}
+const OPENBSD: Rule = Rule { on: OpenBsd, ..RULE };
+const END: Rule = Rule { topic: EndHost, roles: &[Role::EndHost], ..OPENBSD };
 
 pub const RULES: &[Rule] = &[
     Rule {
         id: "openbsd-ifq",
         until: Some((6, 1)),
         outside: "From 6.2 on only packets for the host itself wait in this queue (ip_ours() in sys/netinet/ip_input.c): it is nothing to a router. 7.8 has room for 2,048.",
-        topic: Topic::Queues,
+        topic: Queues,
         roles: FORWARDING,
         title: "Lengthen the queue of received packets: 256 for each interface",
-        sets: &[Set { name: "net.inet.ip.ifq.maxlen", place: Place::Sysctl, want: Want::LeastBy(queue) }],
+        sets: &[least_by("net.inet.ip.ifq.maxlen", queue)],
         why: "Packets of all interfaces wait in it for the one CPU that routes them.",
         prior: 0.05,
         cost: "Latency while it is full.",
@@ -86,7 +75,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "openbsd-path-mtu",
         roles: EVERY,
-        kind: Kind::Undo,
+        kind: Undo,
         title: "Leave path MTU discovery and the segment size to the kernel",
         sets: &[gone("net.inet.ip.mtudisc"), gone("net.inet.tcp.mssdflt"), gone("net.inet.ip.ttl")],
         why: "mtudisc=0 sends packets that are cut up on the way; mssdflt counts only for peers that name no segment size; 64 is the default of ttl. On a firewall neither touches what is forwarded: `match … scrub (max-mss 1440)` of pf.conf does.",
@@ -95,9 +84,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "openbsd-outdated",
-        topic: Topic::Release,
+        topic: Release,
         roles: EVERY,
-        kind: Kind::Undo,
+        kind: Undo,
         title: "Take settings of old guides out",
         sets: &[
             gone("net.inet.tcp.ackonpush"),
@@ -118,10 +107,6 @@ pub const RULES: &[Rule] = &[
 
 /// 256 for each interface, as calomel.org's guide computes.
 fn queue(scope: &Scope) -> Option<Worked> {
-    let n = physical(scope.host);
-    Some(Worked { value: (256 * n).to_string(), how: format!("256 x {n} interfaces = {}", 256 * n) })
-}
-
-fn physical(host: &Host) -> usize {
-    host.found.cards.len().max(2)
+    let n = scope.host.found.cards.len().max(2);
+    worked(256 * n, format!("256 x {n} interfaces = {}", 256 * n))
 }

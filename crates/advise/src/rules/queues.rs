@@ -1,16 +1,18 @@
 //! Queues of cards: how many, who serves them, and which flows they get.
 
-use super::{LAB, effect, paper};
+use super::{LAB, paper};
 use crate::host::Host;
-use crate::item::Topic;
-use crate::rule::{Effect, Kind, Place, RULE, Rule, Scope, Set, Want, Worked};
+use crate::item::Topic::Queues;
+use crate::rule::Kind::{ByHand, Measure, Undo};
+use crate::rule::Want::By;
+use crate::rule::{Place, RULE, Rule, Scope, Study, Worked, gone, set, worked};
 use crate::setting::cpus;
 use linerate_calc::queues::best;
 use linerate_hosts::configuration::{Card, ethtool};
-use linerate_hosts::systems::Kernel;
+use linerate_hosts::systems::Kernel::Linux;
 use std::collections::BTreeSet;
 
-const QUEUE: Rule = Rule { topic: Topic::Queues, ..RULE };
+const QUEUE: Rule = Rule { topic: Queues, ..RULE };
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -18,36 +20,14 @@ pub const RULES: &[Rule] = &[
         drivers: &["cxl", "cc"],
         title: "Give Chelsio's card more than 8 queues, a power of two",
         sets: &[
-            Set {
-                name: "hw.cxgbe.nrxq10g",
-                place: Place::Loader,
-                want: Want::By(|scope| queues_of(scope, false)),
-            },
-            Set {
-                name: "hw.cxgbe.ntxq10g",
-                place: Place::Loader,
-                want: Want::By(|scope| queues_of(scope, false)),
-            },
-            Set {
-                name: "hw.cxgbe.nrxq",
-                place: Place::Loader,
-                want: Want::By(|scope| queues_of(scope, true)),
-            },
-            Set {
-                name: "hw.cxgbe.ntxq",
-                place: Place::Loader,
-                want: Want::By(|scope| queues_of(scope, true)),
-            },
+            set("hw.cxgbe.nrxq10g", Place::Loader, By(|scope| queues_of(scope, false))),
+            set("hw.cxgbe.ntxq10g", Place::Loader, By(|scope| queues_of(scope, false))),
+            set("hw.cxgbe.nrxq", Place::Loader, By(|scope| queues_of(scope, true))),
+            set("hw.cxgbe.ntxq", Place::Loader, By(|scope| queues_of(scope, true))),
         ],
         when: many_cores,
         notes: &[((12, 0), "The names end in 10g up to 11.4.")],
-        measured: &[effect(
-            29.45,
-            "2 x Xeon E5-2650v4, Chelsio T520, 8 to 24 queues",
-            "E5-2650v4",
-            "cxl",
-            paper!("12"),
-        )],
+        measured: &[(paper!("12"), &[(29.45, "2 x Xeon E5-2650v4, Chelsio T520, 8 to 24 queues")])],
         ..MORE_QUEUES
     },
     Rule {
@@ -56,7 +36,7 @@ pub const RULES: &[Rule] = &[
         outside: "From 12.0 on: dev.ix.N.iflib.override_nrxqs, see freebsd-iflib-queues.",
         drivers: &["ix"],
         title: "Give Intel's 10 Gbit/s card more than 8 queues",
-        sets: &[Set { name: "hw.ix.num_queues", place: Place::Loader, want: Want::By(queues) }],
+        sets: &[set("hw.ix.num_queues", Place::Loader, By(queues))],
         when: many_cores,
         measured: IX,
         ..MORE_QUEUES
@@ -67,8 +47,8 @@ pub const RULES: &[Rule] = &[
         drivers: &["ix", "ixl", "ice"],
         title: "Give Intel's card more than 8 queues",
         sets: &[
-            Set { name: "dev.{dev}.iflib.override_nrxqs", place: Place::Loader, want: Want::By(queues) },
-            Set { name: "dev.{dev}.iflib.override_ntxqs", place: Place::Loader, want: Want::By(queues) },
+            set("dev.{dev}.iflib.override_nrxqs", Place::Loader, By(queues)),
+            set("dev.{dev}.iflib.override_ntxqs", Place::Loader, By(queues)),
         ],
         when: |host| host.release.and_then(|_| many_cores(host)),
         measured: IX,
@@ -76,30 +56,27 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "freebsd-one-queue",
-        kind: Kind::Undo,
+        kind: Undo,
         drivers: &["igb", "em", "ix"],
         title: "Leave the number of queues to the driver",
-        sets: &[Set { name: "hw.igb.num_queues", place: Place::Loader, want: Want::Gone }],
+        sets: &[gone("hw.igb.num_queues")],
         when: |host| {
             host.number("hw.igb.num_queues").filter(|n| *n == 1).map(|_| "hw.igb.num_queues is 1".into())
         },
         why: "One queue means one CPU. 0 is the driver's choice: a queue for each CPU.",
-        measured: &[effect(
-            112.6,
-            "Xeon L5630, Intel 82580: 4 queues against 1 (1.488 Mpps against 700 kpps)",
-            "L5630",
-            "igb",
+        measured: &[(
             LAB,
+            &[(112.6, "Xeon L5630, Intel 82580: 4 queues against 1 (1.488 Mpps against 700 kpps)")],
         )],
         plan: "lab/queues",
         ..QUEUE
     },
     Rule {
         id: "freebsd-chelsio-pinning",
-        kind: Kind::ByHand,
+        kind: ByHand,
         drivers: &["cxl", "cc"],
         title: "Bind each queue's interrupt of Chelsio's card to a CPU: cpuset -l CPU -x IRQ",
-        sets: &[Set { name: "cpuset -x {irq}", place: Place::CpuSet, want: Want::By(own_cpu) }],
+        sets: &[set("cpuset -x {irq}", Place::CpuSet, By(own_cpu))],
         when: |host| {
             let threads = host.threads()? as usize;
             let cards = host.cards_of(&["cxl", "cc"]);
@@ -112,19 +89,10 @@ pub const RULES: &[Rule] = &[
         },
         why: "cxgbe binds no interrupt: the scheduler moves them. Bind them on the NUMA node of the card.",
         measured: &[
-            effect(
-                1.78,
-                "Xeon E5-2650v2, Chelsio T540, each queue on a CPU",
-                "E5-2650v2",
-                "cxl",
-                paper!("13"),
-            ),
-            effect(
-                11.76,
-                "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node",
-                "E5-2650v4",
-                "cxl",
+            (paper!("13"), &[(1.78, "Xeon E5-2650v2, Chelsio T540, each queue on a CPU")]),
+            (
                 paper!("18"),
+                &[(11.76, "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node")],
             ),
         ],
         cost: "A CPU that is busy otherwise holds its queue back. A boot undoes it: put the lines into /etc/rc.local.",
@@ -133,17 +101,15 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-interrupts",
-        on: Kernel::Linux,
-        kind: Kind::Measure,
+        on: Linux,
+        kind: Measure,
         drivers: &["*"],
         title: "Give each queue's interrupt a CPU of its own",
-        sets: &[Set {
-            name: "/proc/irq/{irq}/smp_affinity_list",
-            place: Place::Sys(|scope| {
-                Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty())
-            }),
-            want: Want::By(own_cpu),
-        }],
+        sets: &[set(
+            "/proc/irq/{irq}/smp_affinity_list",
+            Place::Sys(|scope| Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty())),
+            By(own_cpu),
+        )],
         needs: |host, card| {
             let threads = host.threads()? as usize;
             // Without the CPU that takes it, an interrupt may be anywhere.
@@ -161,12 +127,9 @@ pub const RULES: &[Rule] = &[
             })
         },
         why: "Queues whose interrupts share a CPU share its time, while other CPUs idle.",
-        measured: &[effect(
-            1.78,
-            "Xeon E5-2650v2, Chelsio T540 with FreeBSD 11.1, each queue on a CPU",
-            "E5-2650v2",
-            "cxl",
+        measured: &[(
             paper!("13"),
+            &[(1.78, "Xeon E5-2650v2, Chelsio T540 with FreeBSD 11.1, each queue on a CPU")],
         )],
         cost: "irqbalance moves them again: stop it. A boot undoes it. The kernel refuses interrupts that it manages itself.",
         plan: "queues",
@@ -174,13 +137,13 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-hash-fields",
-        on: Kernel::Linux,
-        topic: Topic::Queues,
+        on: Linux,
+        topic: Queues,
         drivers: &["*"],
         title: "Let ports choose the queue of UDP",
         sets: &[
-            Set { name: "", place: UDP4, want: Want::By(|scope| with_ports(scope, "udp4")) },
-            Set { name: "", place: UDP6, want: Want::By(|scope| with_ports(scope, "udp6")) },
+            set("", UDP4, By(|scope| with_ports(scope, "udp4"))),
+            set("", UDP6, By(|scope| with_ports(scope, "udp6"))),
         ],
         needs: |_, card| {
             let without = fields(card, "udp4").or(fields(card, "udp6")) == Some("sd".into());
@@ -194,12 +157,12 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "linux-indirection",
-        on: Kernel::Linux,
+        on: Linux,
         drivers: &["*"],
         title: "Spread the hash over all receive queues",
-        sets: &[Set {
-            name: "",
-            place: Place::Ethtool {
+        sets: &[set(
+            "",
+            Place::Ethtool {
                 letter: "-X",
                 word: "equal",
                 link: "",
@@ -208,15 +171,12 @@ pub const RULES: &[Rule] = &[
                     Some(used.strip_prefix("equal ").map_or(used.clone(), String::from))
                 },
             },
-            want: Want::By(|scope| {
+            By(|scope| {
                 let card = scope.card.filter(|card| is_narrow(card))?;
                 let queues = card.receive_queues()?;
-                Some(Worked {
-                    value: queues.to_string(),
-                    how: format!("{} has {queues} receive queues", card.name),
-                })
+                worked(queues, format!("{} has {queues} receive queues", card.name))
             }),
-        }],
+        )],
         needs: |_, card| {
             let queues = card.receive_queues().filter(|_| is_narrow(card))?;
             Some(format!("{} of {queues} receive queues of {} get frames", used(card), card.name))
@@ -250,7 +210,7 @@ fn fields(card: &Card, flow: &str) -> Option<String> {
 /// Both ports beside both addresses, where these alone are hashed.
 fn with_ports(scope: &Scope, flow: &str) -> Option<Worked> {
     let now = fields(scope.card.filter(|card| has_several(card))?, flow)?;
-    ["sd", "sdfn"].contains(&now.as_str()).then(|| Worked { value: "sdfn".into(), how: String::new() })
+    if ["sd", "sdfn"].contains(&now.as_str()) { worked("sdfn", "") } else { None }
 }
 
 /// Whether a hash has queues to choose from.
@@ -280,10 +240,7 @@ fn own_cpu(scope: &Scope) -> Option<Worked> {
     let queue = scope.interrupt()?.0 as usize;
     let cpu = all.get(queue % all.len().max(1))?.cpu;
     let node = near.map_or(String::new(), |_| " of the card's NUMA node".into());
-    Some(Worked {
-        value: cpu.to_string(),
-        how: format!("queue N on the Nth CPU{node}, one thread of each core first"),
-    })
+    worked(cpu, format!("queue N on the Nth CPU{node}, one thread of each core first"))
 }
 
 const MORE_QUEUES: Rule = Rule {
@@ -292,8 +249,7 @@ const MORE_QUEUES: Rule = Rule {
     plan: "lab/queues",
     ..QUEUE
 };
-const IX: &[Effect] =
-    &[effect(21.34, "2 x Xeon E5-2650v4, Intel 82599ES, 8 to 24 queues", "E5-2650v4", "ix", paper!("12"))];
+const IX: &[Study] = &[(paper!("12"), &[(21.34, "2 x Xeon E5-2650v4, Intel 82599ES, 8 to 24 queues")])];
 
 fn many_cores(host: &Host) -> Option<String> {
     let cores = host.cores().filter(|cores| *cores > 8)?;
@@ -304,10 +260,7 @@ fn many_cores(host: &Host) -> Option<String> {
 fn queues(scope: &Scope) -> Option<Worked> {
     let cores = scope.host.cores()?;
     let n = best(cores, 64);
-    Some(Worked {
-        value: n.to_string(),
-        how: format!("the largest power of two that is not above {cores} cores is {n}"),
-    })
+    worked(n, format!("the largest power of two that is not above {cores} cores is {n}"))
 }
 
 /// The names of a release: others from 12.0 on, where the old ones still work.
