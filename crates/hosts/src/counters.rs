@@ -316,15 +316,6 @@ mod tests {
     }
 
     #[test]
-    fn the_shell_reads_the_questions() {
-        for kernel in [Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd] {
-            let argv = question(kernel, &["em0", "em1"].map(String::from));
-            let read = std::process::Command::new("/bin/sh").args(["-n", "-c", &argv[2]]).output().unwrap();
-            assert!(read.status.success() && read.stderr.is_empty(), "{read:?}\n{argv:?}");
-        }
-    }
-
-    #[test]
     fn files_are_of_a_namespace_or_of_the_machine() {
         let names = |of_namespace| files(of_namespace).map(|(path, _)| path).collect::<Vec<_>>();
         assert!(names(true).contains(&"net/snmp") && !names(true).contains(&"interrupts"));

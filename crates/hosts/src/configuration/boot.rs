@@ -133,57 +133,6 @@ fn limits(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
-
-    /// The shell and a saved folder keep the same lines.
-    #[test]
-    fn hosts_and_folders_are_asked_for_the_same_lines() {
-        let all = [
-            "hw.igb.rxd=4096",
-            "if_cxgbe_load=\"YES\"",
-            "kern.hz=1000",
-            "kern.geom.eli.passphrase=geheim",
-            "vm.kmem_size=1",
-            " gateway_enable=YES",
-            "ifconfig_em0=up",
-            "ifconfig_wlan0=WPA",
-            "hostname=x",
-            "wpa_psk=geheim",
-            "powerd_flags=\"-a max\"",
-            "set limit states 5000",
-            "settings x",
-            "net.ipv4.ip_forward = 1",
-            "-net/ipv4/ip_forward=1",
-            "options nf_conntrack hashsize=4",
-            "options nf_conntrack_ftp x=1",
-            "isolcpus=1",
-            "isolcpusx=1",
-            "pti",
-            "root=/dev/sda1",
-            "# kern.hz=1",
-            "",
-        ];
-        let text = all.join("\n");
-        for (kernels, files, names) in FILES {
-            let script = format!("grep -E '{}' | grep -viE '{SECRETS}'; :", expression(names));
-            let mut shell = Command::new("sh");
-            let mut shell =
-                shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-            std::io::Write::write_all(&mut shell.stdin.take().unwrap(), text.as_bytes()).unwrap();
-            let printed = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
-            let file = files.split(' ').next().unwrap().replace('*', "x");
-            let kept: Vec<&str> = all.into_iter().filter(|line| is_asked(kernels[0], &file, line)).collect();
-            assert_eq!(kept, printed.lines().collect::<Vec<_>>(), "{files:?}");
-        }
-    }
-
-    #[test]
-    fn a_host_prints_the_lines_of_its_files() {
-        let ran = Command::new("sh").args(["-c", &script(Kernel::Linux)]).output().unwrap();
-        let said = String::from_utf8(ran.stdout).unwrap();
-        assert!(ran.status.success() && ran.stderr.is_empty(), "{:?}", String::from_utf8(ran.stderr));
-        assert!(said.lines().any(|line| line == "==> /proc/cmdline <=="), "{said}");
-    }
 
     #[test]
     fn saved_files_are_known_by_their_names() {
