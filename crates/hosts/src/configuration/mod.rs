@@ -22,8 +22,9 @@ pub use rule_sets::{Chain, RuleSet};
 pub use saved::{is_wanted, of_saved};
 pub use settings::OF_MACHINE;
 
+use crate::systems::bsd::{interfaces as bsd_interfaces, is_stacked, kind};
 use crate::systems::text::{lines, sections, shown};
-use crate::systems::{Kernel, Pause};
+use crate::systems::{Interface, Kernel, Pause};
 use linerate_measure::record::{Collected, SlotFacts};
 use linerate_plan::lab::HostAddress;
 use serde::{Deserialize, Serialize};
@@ -467,18 +468,10 @@ pub fn interfaces(kernel: Kernel, answer: &str) -> Vec<String> {
             }
         }
     } else {
-        const OTHERS: [&str; 22] = [
-            "lo", "enc", "pflog", "pfsync", "bridge", "vlan", "svlan", "lagg", "trunk", "tun", "tap", "gif",
-            "gre", "wg", "carp", "ipfw", "usbus", "vxlan", "stf", "ipsec", "vm-", "plip",
-        ];
-        for interface in crate::systems::bsd::interfaces(answer) {
-            let stem = interface.name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            match stem {
-                "epair" | "vether" => ethernet.push(interface.name),
-                // A VLAN of FreeBSD is `igb0.5`.
-                _ if !OTHERS.contains(&stem) && !interface.name.contains(['.', '@']) => {
-                    cards.push(interface.name)
-                }
+        for Interface { name, .. } in bsd_interfaces(answer) {
+            match kind(&name) {
+                "epair" | "vether" => ethernet.push(name),
+                _ if !is_stacked(&name) => cards.push(name),
                 _ => {}
             }
         }

@@ -4,6 +4,7 @@
 use super::boot::{self, is_secret};
 use super::questions::{Asked, of_family};
 use super::{MOST_BYTES, VERSION, interfaces, kept, settings};
+use crate::systems::bsd::{is_stacked, kind};
 use crate::systems::text::{lines, pairs, sections};
 use crate::systems::{ALL, Kernel, is_name, question::device};
 use linerate_measure::record::{Collected, SlotFacts};
@@ -201,9 +202,8 @@ impl Saved {
             for name in
                 lines(text).filter_map(|line| line.trim().strip_prefix("ifconfig_")?.split('=').next())
             {
-                let plain = name.ends_with(|c: char| c.is_ascii_digit()) && !name.contains('_');
-                let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-                if plain && !["lo", "bridge", "lagg", "vlan", "wlan", "tun", "gif", "gre"].contains(&stem) {
+                let is_plain = name.ends_with(|c: char| c.is_ascii_digit()) && !name.contains('_');
+                if is_plain && !is_stacked(name) {
                     see(name);
                 }
             }
@@ -224,10 +224,9 @@ impl Saved {
         for line in lines(answer("vmstat -i")) {
             let name = line.strip_prefix("irq").and_then(|rest| rest.split_once(": ")).map(|(_, name)| name);
             let name = name.and_then(|name| name.split([':', ' ']).next()).unwrap_or_default();
-            let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-            if CARDS.contains(&stem) {
+            if CARDS.contains(&kind(name)) {
                 see(name);
-            } else if stem.ends_with("nex") {
+            } else if kind(name).ends_with("nex") {
                 // Two ports of a Chelsio card.
                 ["cxl0", "cxl1"].into_iter().for_each(&mut see);
             }

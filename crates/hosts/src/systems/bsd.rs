@@ -7,6 +7,17 @@ use linerate_plan::lab::HostAddress;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// The kind of an interface, by its name: `igb` of igb0.
+pub fn kind(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Whether an interface is no card, and may count the frames of others again. A VLAN of FreeBSD is `igb0.5`.
+pub fn is_stacked(name: &str) -> bool {
+    const KINDS: &str = "lo enc pflog pfsync bridge vlan svlan lagg trunk tun tap gif gre wg carp ipfw usbus vxlan stf ipsec vm- plip";
+    name.contains(['.', '@']) || KINDS.split(' ').any(|of| of == kind(name))
+}
+
 /// All interfaces of `ifconfig -a`.
 pub fn interfaces(text: &str) -> Vec<Interface> {
     let mut interfaces: Vec<Interface> = Vec::new();

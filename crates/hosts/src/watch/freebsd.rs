@@ -113,7 +113,7 @@ fn interfaces(netstat: &str, dev: &str) -> BTreeMap<String, Interface> {
             overruns: 0,
         };
         let mut interface = Interface {
-            stacked: is_stacked(name),
+            stacked: bsd::is_stacked(name),
             rx: side("Ipkts", "Ibytes", "Ierrs", &["Idrop", "Iqdrops"]),
             tx: side("Opkts", "Obytes", "Oerrs", &["Drop", "Drops", "Odrop", "Oqdrops"]),
             collisions: sum(&["Coll", "Colls"]),
@@ -125,16 +125,6 @@ fn interfaces(netstat: &str, dev: &str) -> BTreeMap<String, Interface> {
         (name.to_owned(), interface)
     };
     link_rows(netstat).into_iter().map(of).collect()
-}
-
-/// Interfaces that count the frames of others again, by the names that FreeBSD gives them.
-fn is_stacked(name: &str) -> bool {
-    let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    let kinds = [
-        "lo", "vlan", "lagg", "bridge", "pflog", "pfsync", "enc", "gif", "gre", "tun", "tap", "wg", "carp",
-        "ipfw", "usbus",
-    ];
-    kinds.contains(&kind) || name.contains('.')
 }
 
 /// Counters of IP and of pf that mean a lost packet.
