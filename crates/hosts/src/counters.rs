@@ -48,25 +48,26 @@ const SOURCES: &[Source] = {
     use When::{Both, Load, Sample};
     &[
         (LINUX, Sample, "ask date +%s.%N", Watched),
-        (LINUX, Both, "inside cat net/dev", Frames),
-        (LINUX, Both, "inside cat net/snmp", Host(parse_snmp)),
-        (LINUX, Both, "inside cat net/netstat", Host(parse_snmp)),
-        (LINUX, Both, "inside cat net/snmp6", Host(parse_snmp6)),
-        (LINUX, Both, "inside cat net/stat/nf_conntrack", Host(|text| parse_stat("Conntrack", text))),
+        (LINUX, Both, "inside cat /proc/net/dev", Frames),
+        (LINUX, Both, "inside cat /proc/net/snmp", Host(parse_snmp)),
+        (LINUX, Both, "inside cat /proc/net/netstat", Host(parse_snmp)),
+        (LINUX, Both, "inside cat /proc/net/snmp6", Host(parse_snmp6)),
+        (LINUX, Both, "inside cat /proc/net/stat/nf_conntrack", Host(|text| parse_stat("Conntrack", text))),
         // The kernel counts by CPU in these files, for all namespaces together.
-        (LINUX, Both, "ask cat net/softnet_stat", Host(parse_softnet)),
-        (LINUX, Load, "ask cat net/stat/rt_cache", Host(|text| parse_stat("RtCache", text))),
-        (LINUX, Load, "ask cat net/stat/arp_cache", Host(|text| parse_stat("Arp", text))),
-        (LINUX, Load, "ask cat net/stat/ndisc_cache", Host(|text| parse_stat("Ndisc", text))),
-        (LINUX, Both, "ask cat interrupts", Host(by_cpu)),
-        (LINUX, Both, "ask cat softirqs", Host(by_cpu)),
+        (LINUX, Both, "ask cat /proc/net/softnet_stat", Host(parse_softnet)),
+        (LINUX, Load, "ask cat /proc/net/stat/rt_cache", Host(|text| parse_stat("RtCache", text))),
+        (LINUX, Load, "ask cat /proc/net/stat/arp_cache", Host(|text| parse_stat("Arp", text))),
+        (LINUX, Load, "ask cat /proc/net/stat/ndisc_cache", Host(|text| parse_stat("Ndisc", text))),
+        (LINUX, Both, "ask cat /proc/interrupts", Host(by_cpu)),
+        (LINUX, Both, "ask cat /proc/softirqs", Host(by_cpu)),
         // The lines behind those of the CPUs are long where there are many interrupts.
-        (LINUX, Both, "ask grep ^cpu stat", Host(parse_ticks)),
-        (LINUX, Sample, "ask cat sys/net/netfilter/nf_conntrack_count", Watched),
-        (LINUX, Sample, "ask cat sys/net/netfilter/nf_conntrack_max", Watched),
+        (LINUX, Both, "ask grep ^cpu /proc/stat", Host(parse_ticks)),
+        (LINUX, Sample, "ask cat /proc/sys/net/netfilter/nf_conntrack_count", Watched),
+        (LINUX, Sample, "ask cat /proc/sys/net/netfilter/nf_conntrack_max", Watched),
         (LINUX, Load, "each inside ethtool -S", Card(driver_counters)),
         (FREEBSD, Sample, "ask date +%s.%N", Watched),
         (FREEBSD, Sample, "ask sysctl -n kern.cp_times", Watched),
+        // -W: names are not cut at five characters.
         (FREEBSD, Both, "inside netstat -ibdnW", Frames),
         // OpenBSD prints drops and errors in turn; the cards' own counters are in kstat(1).
         (&[Kernel::OpenBsd], Load, "ask netstat -ind", Frames),
@@ -104,12 +105,11 @@ fn nested(kernel: Kernel) -> String {
     line.replace("NESTED", NESTED)
 }
 
-/// The functions of the shell that ask, and the lines that do. Paths of Linux are below /proc.
+/// The functions of the shell that ask, and the lines that do.
 fn lines_of(kernel: Kernel, when: When) -> [String; 2] {
-    let place = if kernel == Kernel::Linux { "cd /proc || exit" } else { "" };
     let is_due = |source: &&Source| source.0.contains(&kernel) && [when, When::Both].contains(&source.1);
     let lines = SOURCES.iter().filter(is_due).map(|(.., line, _)| format!("{line}\n")).collect();
-    [format!("{place}\n{ASK}\n{ASKING}\n"), lines]
+    [format!("{ASK}\n{ASKING}\n"), lines]
 }
 
 /// What begins a session of `watch`, and what it asks for each sample.
@@ -131,9 +131,16 @@ fn command(line: &str) -> &str {
     line.trim_start_matches("each ").split_once(' ').map_or("", |(_, command)| command)
 }
 
+/// The command that prints the frames of all interfaces.
+pub(crate) fn frames(kernel: Kernel) -> &'static str {
+    let is_so =
+        |(kernels, _, _, reader): &&Source| kernels.contains(&kernel) && matches!(reader, Reader::Frames);
+    SOURCES.iter().find(is_so).map_or("", |(.., line, _)| command(line))
+}
+
 /// Files below /proc with the readers of their counters: those of a network namespace, or those that the machine has once.
 pub fn files(of_namespace: bool) -> impl Iterator<Item = (&'static str, Read)> {
-    let begin = if of_namespace { "inside cat " } else { "ask cat " };
+    let begin = if of_namespace { "inside cat /proc/" } else { "ask cat /proc/" };
     SOURCES.iter().filter_map(move |(.., line, reader)| match reader {
         Reader::Host(read) => Some((line.strip_prefix(begin)?, *read)),
         _ => None,

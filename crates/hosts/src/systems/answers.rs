@@ -30,7 +30,6 @@ impl Facts {
             }
             Question::Counters if is_linux => self.counters = linux::counters(answer),
             Question::Counters => self.counters = bsd::counters(answer),
-            Question::Statistics => self.statistics = text::statistics(answer),
             Question::Neighbours if is_linux => self.neighbours = linux::neighbours(output),
             Question::Neighbours | Question::Neighbours6 => self.neighbours.extend(bsd::neighbours(answer)),
             Question::Way(to) => {

@@ -144,8 +144,6 @@ pub struct Facts {
     /// own queue full (`rx_dropped`, also among `rx_packets`), went out (`tx_packets`), were to go out and did not (`tx_dropped`); without
     /// those that the system does not count.
     pub counters: BTreeMap<String, Counters>,
-    /// Counters of protocols, such as `ip: packets forwarded`.
-    pub statistics: BTreeMap<String, u64>,
     /// ARP and neighbour discovery.
     pub neighbours: Vec<Neighbour>,
     /// The way to addresses that were asked for; `None` if there is no way.

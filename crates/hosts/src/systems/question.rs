@@ -25,7 +25,6 @@ pub enum Question {
     /// Flow control of one interface.
     Pause(String),
     Counters,
-    Statistics,
     /// ARP; on Linux neighbour discovery as well.
     Neighbours,
     /// Neighbour discovery, if it is a table of its own.
@@ -111,12 +110,7 @@ impl Question {
                 return Some(["sh", "-c", &also].map(String::from).to_vec());
             }
             (Question::Interfaces, _) => "ifconfig -a",
-            (Question::Counters, Linux) => "cat /proc/net/dev",
-            // -W: names are not cut at five characters.
-            (Question::Counters, FreeBsd) => "netstat -ibdnW",
-            (Question::Counters, OpenBsd) => "netstat -i -n -d",
-            (Question::Counters, NetBsd) => "netstat -ibdn",
-            (Question::Statistics, _) => "netstat -s",
+            (Question::Counters, _) => crate::counters::frames(kernel),
             (Question::Neighbours, Linux) => "ip -j neigh show",
             (Question::Neighbours, _) => "arp -an",
             (Question::Neighbours6, _) if kernel != Linux => "ndp -an",

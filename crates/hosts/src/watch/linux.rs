@@ -26,7 +26,8 @@ echo '==> nft <=='; nft -t list ruleset 2>&1 || echo 'linerate: no answer'"#;
 pub fn sample(text: &str, here_ns: u64) -> Sample {
     let answers = Answers::of(text);
     let mut sample = answers.begin(here_ns);
-    sample.interfaces = net_dev(answers.to("cat net/dev")).filter_map(interface).take(MOST_ENTRIES).collect();
+    sample.interfaces =
+        net_dev(answers.to("cat /proc/net/dev")).filter_map(interface).take(MOST_ENTRIES).collect();
     links(answers.to("links"), &mut sample.interfaces);
     for (name, interface) in &mut sample.interfaces {
         let said = answers.to(&format!("ethtool {name}"));
@@ -35,7 +36,7 @@ pub fn sample(text: &str, here_ns: u64) -> Sample {
         Layout::of(&names).fill(&names, &values, interface);
     }
     files(&mut sample, &|path| {
-        let title = if path == "stat" { "grep ^cpu stat" } else { &format!("cat {path}") };
+        let title = if path == "stat" { "grep ^cpu /proc/stat" } else { &format!("cat /proc/{path}") };
         answers.to(title).into()
     });
     if let Some(listing) = answers.0.get("nft") {
@@ -138,14 +139,14 @@ mod tests {
     use linerate_measure::watch::Queue;
     use proptest::prelude::*;
 
-    const HOST: &str = "motd\n==> date +%s.%N <==\n1700000000.000000005\n==> cat net/dev <==\nInter-|   Receive   |  Transmit\n face |bytes packets\n\
+    const HOST: &str = "motd\n==> date +%s.%N <==\n1700000000.000000005\n==> cat /proc/net/dev <==\nInter-|   Receive   |  Transmit\n face |bytes packets\n\
         \x20 eth0: 100 2 3 4 5 0 0 0 200 6 7 8 0 9 0 0\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  br0: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n\
         ==> links <==\n/sys/class/net/eth0/ifindex:2\n/sys/class/net/eth0/carrier:1\n/sys/class/net/eth0/speed:10000\n/sys/class/net/lo/speed:-1\n/sys/class/net/br0/lower_eth0\n\
         ==> ethtool eth0 <==\n1700000000.100000000\nNIC statistics:\n     rx_queue_0_packets: 7\n     [1]: rx_ucast_packets: 8\n     rx_csum_errors: 9\n     other: 0\n\
-        ==> grep ^cpu stat <==\ncpu  9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 0 0\n\
-        ==> cat interrupts <==\n           CPU0       CPU2\n 36:   0  6890809 PCI-MSIX-0000:00:02.0   1-edge      eth0-rx-0\n 40: 0 0 x y\nLOC: 5 6 Local timer interrupts\nERR: 0\n\
-        ==> cat softirqs <==\n CPU0 CPU2\n NET_RX: 1 2\n==> cat net/softnet_stat <==\n0de7d18a 00000001 0000001d 0 0 0 0 0 0 0001acbd 0 0 00000002 0 0\n\
-        ==> cat net/snmp <==\nIp: Forwarding InDiscards\nIp: 1 7\n==> cat sys/net/netfilter/nf_conntrack_count <==\n12\n==> cat sys/net/netfilter/nf_conntrack_max <==\n262144\n==> nft <==\ntable ip a {\n\tchain b {\n\t\tcounter packets 5 bytes 300 accept\n\t}\n}\n";
+        ==> grep ^cpu /proc/stat <==\ncpu  9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 0 0\n\
+        ==> cat /proc/interrupts <==\n           CPU0       CPU2\n 36:   0  6890809 PCI-MSIX-0000:00:02.0   1-edge      eth0-rx-0\n 40: 0 0 x y\nLOC: 5 6 Local timer interrupts\nERR: 0\n\
+        ==> cat /proc/softirqs <==\n CPU0 CPU2\n NET_RX: 1 2\n==> cat /proc/net/softnet_stat <==\n0de7d18a 00000001 0000001d 0 0 0 0 0 0 0001acbd 0 0 00000002 0 0\n\
+        ==> cat /proc/net/snmp <==\nIp: Forwarding InDiscards\nIp: 1 7\n==> cat /proc/sys/net/netfilter/nf_conntrack_count <==\n12\n==> cat /proc/sys/net/netfilter/nf_conntrack_max <==\n262144\n==> nft <==\ntable ip a {\n\tchain b {\n\t\tcounter packets 5 bytes 300 accept\n\t}\n}\n";
 
     #[test]
     fn what_a_host_prints_becomes_a_sample() {
@@ -197,7 +198,7 @@ mod tests {
     fn every_file_is_asked_for() {
         let [_, asked] = counters::sampling(Kernel::Linux);
         files(&mut Sample::default(), &|path| {
-            let is_asked = asked.lines().any(|line| line.ends_with(&format!(" {path}")));
+            let is_asked = asked.lines().any(|line| line.ends_with(&format!(" /proc/{path}")));
             assert!(is_asked, "{path}");
             String::new()
         });
@@ -206,7 +207,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
         #[test]
-        fn no_output_makes_it_panic(text in "(==> (cat net/dev|links|ethtool e|grep \\^cpu stat|cat interrupts|cat net/softnet_stat|nft) <==\n|\\PC{0,20}\n|CPU0 CPU1\n|e: [0-9 ]{1,40}\n|/sys/class/net/e/speed:1\n){0,16}") {
+        fn no_output_makes_it_panic(text in "(==> (cat /proc/net/dev|links|ethtool e|grep \\^cpu /proc/stat|cat /proc/interrupts|cat /proc/net/softnet_stat|nft) <==\n|\\PC{0,20}\n|CPU0 CPU1\n|e: [0-9 ]{1,40}\n|/sys/class/net/e/speed:1\n){0,16}") {
             sample(&text, 1);
         }
     }
