@@ -198,7 +198,7 @@ const CARDS: [(&str, &str); 12] = [
 
 /// All roles that forward.
 pub const FORWARDING: &[Role] = &[Role::Router, Role::Firewall, Role::Bridge];
-/// Those that route.
+/// Hosts that route.
 pub const ROUTING: &[Role] = &[Role::Router, Role::Firewall];
 pub const EVERY: &[Role] = &[Role::Router, Role::Firewall, Role::EndHost, Role::Bridge];
 

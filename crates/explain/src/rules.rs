@@ -74,10 +74,10 @@ pub(crate) enum Try {
 
 /// Changes: system, commands, and the commands that undo them.
 type Changes = &'static [[&'static str; 3]];
-/// What can be done about a cause: changes, and an experiment.
+/// Remedies of a cause: changes, and an experiment.
 type Ways = (Changes, Try);
 
-/// What most rules share: a cost of functions.
+/// Usual values of a rule: a cost of functions.
 pub(crate) const RULE: Rule = Rule {
     cause: "",
     look: Look::Cost(&[], 0.02, Setting::None),

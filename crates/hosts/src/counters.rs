@@ -112,7 +112,7 @@ fn lines_of(kernel: Kernel, when: When) -> [String; 2] {
     [format!("{ASK}\n{ASKING}\n"), lines]
 }
 
-/// What begins a session of `watch`, and what it asks for each sample.
+/// Commands that begin a session of `watch`, and those of each sample.
 pub(crate) fn sampling(kernel: Kernel) -> [String; 2] {
     lines_of(kernel, When::Sample)
 }

@@ -27,7 +27,7 @@ pub struct Printed {
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: &'static dyn Format,
 
-    /// The same as --format json
+    /// Short for --format json
     #[arg(long, global = true, conflicts_with = "format")]
     json: bool,
 }

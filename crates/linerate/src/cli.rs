@@ -22,7 +22,7 @@ use std::process::ExitCode;
 Frame lengths include the FCS, as RFC 2544 counts them. Nothing is sent outside namespaces that
 linerate made, unless you name an interface as an isolated lab (RFC 6815).")]
 pub struct Cli {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub command: Command,
 }

@@ -25,7 +25,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 #[derive(Debug)]
 pub struct Answer {
     pub status: &'static str,
-    /// Its media type.
+    /// Media type of the body.
     pub kind: &'static str,
     pub body: Vec<u8>,
     /// Seconds after which a browser asks again.

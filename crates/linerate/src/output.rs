@@ -137,7 +137,7 @@ fn claims(directory: &Path, campaign: &Campaign) -> Option<String> {
 /// Prints a record as JSON.
 ///
 /// # Errors
-/// It cannot be written as JSON.
+/// The result cannot be written as JSON.
 pub fn print_json(record: &impl Serialize) -> Result<()> {
     print(&format!("{}\n", serde_json::to_string_pretty(record)?));
     Ok(())
@@ -146,7 +146,7 @@ pub fn print_json(record: &impl Serialize) -> Result<()> {
 /// Prints a campaign, the same for all verbs: [`linerate_measure::record::SCHEMA`] describes its JSON.
 ///
 /// # Errors
-/// It cannot be written as JSON.
+/// The result cannot be written as JSON.
 pub fn print_campaign(
     how: &Printed,
     directory: &Path,

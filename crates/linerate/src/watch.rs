@@ -1,4 +1,4 @@
-//! What `linerate watch` consists of: where samples come from, and the view.
+//! The parts of `linerate watch`: where samples come from, and the view.
 
 mod source;
 mod view;

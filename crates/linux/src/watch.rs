@@ -104,7 +104,7 @@ impl Reader {
                 .push(format!("queues of {}: the driver does not count them", uncounted.join(", ")));
         }
         files(&mut sample, &|path| {
-            // Those of a network namespace are the thread's.
+            // Counters of a network namespace are the thread's.
             let below = if path.starts_with("net/") { "/proc/thread-self" } else { "/proc" };
             read(&format!("{below}/{path}")).unwrap_or_default()
         });

@@ -25,7 +25,7 @@ pub fn name(path: &Path) -> String {
     if is_stdin(path) { "<stdin>".into() } else { path.to_string_lossy().into_owned() }
 }
 
-/// What is said of a file or folder that cannot be read, before the system's reason. `what`: what it should be, or nothing.
+/// The words for a file or folder that cannot be read, before the system's reason. `what`: what it should be, or nothing.
 pub fn cannot_read(what: &str, path: &Path) -> String {
     format!("cannot read {what}{}", path.display())
 }
@@ -34,7 +34,7 @@ pub fn cannot_read(what: &str, path: &Path) -> String {
 /// for the kind of file, and a remedy or an empty text.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn read(path: &Path, most: usize, [what, remedy]: [&str; 2]) -> Result<Vec<u8>> {
     if !is_stdin(path) {
         return files::read(path, most)

@@ -57,7 +57,7 @@ pub fn of(file: &Path, source: &Source) -> std::result::Result<Plan, Vec<Diagnos
 /// The form of a plan that is asked for, on a system.
 ///
 /// # Errors
-/// It is not for that system, or has no quick form.
+/// The plan is not for that system, or has no quick form.
 pub fn campaign<'p>(plan: &'p Plan, name: &str, system: Option<System>, quick: bool) -> Result<&'p Campaign> {
     let system = system.unwrap_or(plan.systems[0]);
     if quick && plan.campaign(plan.systems[0], true).is_none() {

@@ -69,7 +69,7 @@ impl Progress {
         line
     }
 
-    /// The same for files that are usually read in a moment: nothing is shown for two seconds.
+    /// Progress of files that are usually read in a moment: nothing is shown for two seconds.
     pub fn of_files() -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_draw_target(ProgressDrawTarget::hidden());

@@ -43,13 +43,13 @@ pub struct Request {
     pub burst: u32,
     /// The test that it belongs to, where the campaign carries out several.
     pub benchmark: Option<Benchmark>,
-    /// What is looked at in the DUT's kernel under its load.
+    /// Observations in the DUT's kernel under its load.
     pub telemetry: Option<Telemetry>,
     /// Whether the DUT is asked before it how it is configured.
     pub configuration: bool,
 }
 
-/// What a trial looks at that is not for its rate. Each takes time from the frames, and from the others: so one at a time.
+/// Observations of a trial that are not for its rate. Each takes time from the frames, and from the others: so one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Telemetry {
     /// Stacks of functions.
@@ -61,7 +61,7 @@ pub enum Telemetry {
 }
 
 impl Request {
-    /// Its load, handed over in batches of this size.
+    /// Load of the trial, handed over in batches of this size.
     fn load(&self, batch: u32) -> Load {
         let Timing { warm_up_ns, run_ns, .. } = self.timing;
         let (frames, step) = match self.shape {
@@ -100,7 +100,7 @@ type Befell = (Result<(), String>, [u64; 2], Vec<String>);
 /// Result of a trial. Its number, its times, its rates and its audit are the campaign's to add.
 #[derive(Debug, Default)]
 pub struct TrialOutcome {
-    /// What the audit looks at: counters, losses, faults, and the DUT's connections after the trial.
+    /// Evidence for the audit: counters, losses, faults, and the DUT's connections after the trial.
     pub evidence: Evidence,
     /// The fields of its record that the testbed fills.
     pub record: TrialRecord,

@@ -13,7 +13,7 @@ pub(super) type Asked = (&'static [Kernel], &'static str, Command, Read, &'stati
 
 /// How a question is put.
 pub(super) enum Command {
-    /// Its name is a program with arguments.
+    /// A program with arguments, by its name.
     Line,
     /// A script.
     Script(&'static str),

@@ -51,15 +51,15 @@ pub struct Advise {
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     pub format: String,
 
-    /// The same as --format json
+    /// Short for --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
 }
 
-/// What the host is for.
+/// Role of the host.
 #[derive(Debug, Args)]
 pub struct Purpose {
-    /// What the host is for: router, firewall (a router that filters), bridge (of frames), endhost [default: what its forwarding
+    /// Role of the host: router, firewall (a router that filters), bridge (of frames), endhost [default: what its forwarding
     /// and its rules show]
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: Option<Role>,
@@ -89,7 +89,7 @@ impl Purpose {
     /// The advice for a host with these facts: the items that were asked for.
     ///
     /// # Errors
-    /// Its system is not known, or it has no such item.
+    /// The host's system is not known, or it has no such item.
     pub fn advice(&self, mut found: Configuration) -> Result<Advice> {
         found.system.release = self.release.clone().or(found.system.release);
         let demands = Demands {

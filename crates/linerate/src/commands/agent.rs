@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Runs the verb.
 ///
 /// # Errors
-/// It was started by hand.
+/// The verb was started by hand.
 pub fn run() -> Result<ExitCode> {
     if std::io::stdin().is_terminal() {
         bail!(

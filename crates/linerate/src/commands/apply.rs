@@ -145,7 +145,7 @@ pub fn revert(args: &Revert) -> Result<ExitCode> {
     let boot = mark(&place, kernel);
     let host = Host { place, sudo: args.source.sudo, kernel };
     let mut changes = host.changes(&args.source)?;
-    // Those that a boot has undone are gone.
+    // Changes that a boot has undone are gone.
     changes.in_boot(boot)?;
     let what: Vec<String> = changes.pending().iter().rev().map(|undoing| undoing.what.clone()).collect();
     let name = args.source.name();

@@ -238,7 +238,7 @@ fn size(mix: &FrameMix) -> Value {
 /// checks linerate with a DUT whose answer is known. Returns the number of variants.
 fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     let mut names: HashMap<String, usize> = HashMap::new();
-    // The same variant twice gets a number, so that the names differ.
+    // A variant that is named twice gets a number, so that the names differ.
     let mut variant = |plan: &mut Source, argument: &str, name: &str, from: &str| {
         let number = names.entry(name.into()).or_default();
         *number += 1;

@@ -73,7 +73,7 @@ A router's rate counts the frames that it forwards in both directions together."
         #[arg(long, value_name = "MIX", default_value = "imix")]
         size: FrameMix,
     },
-    /// What headers take of frames, and what a full link carries in them
+    /// Share of frames that headers take, and the payload that a full link carries
     #[command(after_help = "Examples:
   linerate calc overhead                                      UDP over IPv4, all lengths of RFC 2544
   linerate calc overhead --sizes 1518 --tcp --options 12      a TCP stream with timestamps at 10 Gbit/s
@@ -322,7 +322,7 @@ struct RssArgs {
     /// The key: microsoft, symmetric, or hexadecimal as ethtool -x prints it
     #[arg(long, value_name = "KEY", default_value = "microsoft")]
     key: Key,
-    /// What the card hashes
+    /// Fields that the card hashes
     #[arg(long, value_name = "FIELDS", default_value = "ports", value_parser = ["ports", "addresses"])]
     fields: String,
     /// Compute a space of at least --flows flows that spreads evenly

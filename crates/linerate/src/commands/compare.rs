@@ -15,7 +15,7 @@ use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What to compare, and how.
+/// Campaigns to compare, and how.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate compare linerate-results/X               every variant of a campaign with its baseline
@@ -167,7 +167,7 @@ impl Found {
             };
             let (reference, rates) = (first.rates(a, name(first, a)), other.rates(b, name(other, b)));
             self.push(&reference, &rates, one_campaign, confidence);
-            // The same machine on another day is another machine: the rates of its tester alone show by how much.
+            // One machine on another day is another machine: the rates of its tester alone show by how much.
             if !one_campaign
                 && first.same_machine(other)
                 && let (Some(last), Some(x), Some(y)) =

@@ -69,7 +69,7 @@ pub struct Conduct {
     #[arg(short, long, value_name = "FORMAT", value_parser = formats())]
     pub format: Option<&'static dyn Format>,
 
-    /// The same as --format json
+    /// Short for --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
 

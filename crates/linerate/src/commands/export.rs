@@ -83,7 +83,7 @@ pub struct Picture {
     /// The campaign
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Its title or its number, as the list has them
+    /// Title or number of the table, as the list has them
     #[arg(value_name = "PICTURE")]
     name: Option<String>,
     /// The file [default: standard output]
@@ -254,7 +254,7 @@ fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Res
 /// Writes a file whole or not at all.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write(file: Option<&Path>, text: &str) -> Result<ExitCode> {
     let Some(file) = file else { return all_of(text) };
     replace(file, text)?;

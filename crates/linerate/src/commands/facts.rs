@@ -75,7 +75,7 @@ pub(super) const MOST: usize = 64 << 20;
 const FILE: &str = "facts.jsonl";
 
 impl Source {
-    /// Its name in messages.
+    /// Name of the source in messages.
     pub fn name(&self) -> &str {
         self.place.as_deref().or(self.namespace.as_deref()).unwrap_or("this machine")
     }
@@ -108,7 +108,7 @@ impl Source {
     /// The host, connected.
     ///
     /// # Errors
-    /// It cannot be reached, or a folder is named.
+    /// The host cannot be reached, or a folder is named.
     pub fn target(&self) -> Result<ExecutionTarget> {
         if self.place.as_deref().is_some_and(|place| place.contains('/') || Path::new(place).exists()) {
             return Err(usage(format!("{} is a path: name a host", self.name())));
@@ -158,7 +158,7 @@ fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {
     Ok(facts)
 }
 
-/// What the facts say.
+/// The configuration that the facts describe.
 ///
 /// # Errors
 /// Their system is not known here.

@@ -31,7 +31,7 @@ pub struct Import {
     pub from: ImportFrom,
 }
 
-/// What can be imported.
+/// Sources of an import.
 #[derive(Debug, Subcommand)]
 pub enum ImportFrom {
     /// The public FreeBSD forwarding archive, any part of it, or a tree laid out like it.

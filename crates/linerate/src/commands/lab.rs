@@ -43,7 +43,7 @@ pub struct Lab {
     pub action: LabAction,
 }
 
-/// What to do with a lab.
+/// Verbs of a lab.
 #[derive(Debug, Subcommand)]
 pub enum LabAction {
     /// Build a lab whose namespaces have names, and leave it up
@@ -155,7 +155,7 @@ pub enum LabExample {
     TwoHosts,
     /// A generator, a DUT and a receiver
     ThreeHosts,
-    /// The same in network namespaces of this machine
+    /// An example in network namespaces of this machine
     Namespaces,
 }
 

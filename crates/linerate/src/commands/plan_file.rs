@@ -40,7 +40,7 @@ pub struct Plan {
     pub action: PlanAction,
 }
 
-/// What to do with plans.
+/// Verbs of plans.
 #[derive(Debug, Subcommand)]
 pub enum PlanAction {
     /// List all faults of plans: file, line, column and remedy
@@ -73,7 +73,7 @@ pub struct ShowPlan {
     /// The plan: a file, - for standard input, or a name that `plan list` shows
     #[arg(value_name = "PLAN")]
     file: PathBuf,
-    /// Its quick form
+    /// The quick form
     #[arg(long)]
     quick: bool,
     /// Operating system of the DUT, if the plan is for several [default: its first]

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// An interface that may be used.
 pub struct Allowed {
-    /// Its namespace.
+    /// Namespace of the interface.
     pub namespace: Netns,
     /// The link.
     pub link: LinkInfo,

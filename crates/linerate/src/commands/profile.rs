@@ -41,7 +41,7 @@ same trials as rates: each look takes time from the frames.
 
 Exit status: 0 printed; 1 no privilege, or no samples; 2 bad arguments; 130 interrupted.")]
 pub struct Profile {
-    /// What to look at
+    /// Kind of profile
     #[arg(value_enum, default_value_t = What::Functions)]
     pub what: What,
 
@@ -94,7 +94,7 @@ struct Waits<'a> {
     functions: &'a [Function],
 }
 
-/// What is looked at.
+/// Kinds of profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum What {
     /// Functions that take the CPUs' time

@@ -56,7 +56,7 @@ pub fn run(args: &Report) -> Result<ExitCode> {
 /// Writes the page of a campaign beside its records; `quiet`: without a word.
 ///
 /// # Errors
-/// It cannot be written.
+/// The page cannot be written.
 pub fn beside(directory: &Path, quiet: bool) -> Result<()> {
     let file = directory.join(FILE);
     write(&file, &drawn(page(directory)?.1))?;

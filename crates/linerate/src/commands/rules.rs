@@ -103,7 +103,7 @@ pub struct Rules {
     pub output: Option<PathBuf>,
 }
 
-/// What the rules do with a frame.
+/// Handling of a frame by the rules.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct KindChoice {

@@ -156,7 +156,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
 /// The record of a tuning in a folder, if there is one.
 ///
 /// # Errors
-/// It cannot be read, or is of another version.
+/// The record cannot be read, or is of another version.
 pub fn read(folder: &Path) -> Result<Option<Tuned>> {
     let path = folder.join(RECORD);
     if !path.exists() {

@@ -28,14 +28,14 @@ const ROOMY: u16 = 26;
 /// Lines of the head.
 const HEAD: u16 = 4;
 
-/// What is shown, and how.
+/// The part that is shown, and how.
 #[derive(Debug, Default)]
 pub struct Shown {
     /// The latest rates; `None` before there are two samples.
     pub rates: Option<Rates>,
     /// Frames/s that arrived, the latest last.
     pub history: VecDeque<f64>,
-    /// What is watched: a host, a namespace or a file.
+    /// Source of the samples: a host, a namespace or a file.
     pub name: String,
     pub paused: bool,
     /// The busiest queues, CPUs and interfaces first, instead of by number and name.

@@ -18,13 +18,13 @@ use std::time::Duration;
 pub struct Scene<'a> {
     /// Where commands run; none without a DUT.
     pub host: Option<Observed>,
-    /// Its lane, in the embedded lab: then this machine is the DUT's.
+    /// Lane of the DUT, in the embedded lab: then this machine is the DUT's.
     pub lane: Option<&'a Lane>,
-    /// Its kernel.
+    /// Kernel of the DUT.
     pub kernel: Kernel,
-    /// Its interfaces, towards generator and receiver.
+    /// Interfaces of the DUT, towards generator and receiver.
     pub ends: [String; 2],
-    /// What is looked at in the DUT's kernel, and the CPUs that forward, if they are of this machine.
+    /// Observations in the DUT's kernel, and the CPUs that forward, if they are of this machine.
     pub telemetry: Option<(Telemetry, Vec<u32>)>,
     /// The length of the load, on a host whose CPUs are looked at.
     pub load: Option<Duration>,
@@ -38,7 +38,7 @@ type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 /// Every collector. Some names of plans need none: the receiver counts latencies in every trial, and the counters have queues and interrupts.
 static COLLECTORS: [(&str, Make); 6] = [
     ("cpus", |scene| Some(Box::new(cpus(Path::new("/"), threads(scene.lane?))))),
-    // Those of a host are read with the account of frames.
+    // Counters of a host are read with the account of frames.
     ("counters", |scene| Some(Box::new(counters(scene.lane?)))),
     ("queues", |_| None),
     ("interrupts", |_| None),
@@ -49,7 +49,7 @@ static COLLECTORS: [(&str, Make); 6] = [
     }),
 ];
 
-/// Those that plans need not name.
+/// Collectors that plans need not name.
 const ALWAYS: [&str; 3] = ["cpus", "counters", "configuration"];
 
 impl<'a> Scene<'a> {

@@ -102,7 +102,7 @@ impl Timeouts {
     pub const SHORTEST: Timeouts =
         Timeouts { first: Duration::from_secs(10), later: Some(Duration::from_secs(10)) };
 
-    /// Those of a namespace.
+    /// Connections of a namespace.
     pub fn of(dut: &Netns, family: Family, transport: Transport) -> Timeouts {
         let seconds = |name: &str, usual: u64| {
             let text = sysctl::get(dut, &format!("net/netfilter/nf_conntrack_{name}"));

@@ -275,7 +275,7 @@ impl Embedded {
     /// Runs one trial.
     ///
     /// # Errors
-    /// It could not be run at all.
+    /// The trial could not be run at all.
     pub fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
         let Request { slot: cell, timing, .. } = *request;
         // Before connections are established: they may expire while another linerate has its turn.

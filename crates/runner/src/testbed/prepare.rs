@@ -63,7 +63,7 @@ pub struct TrafficKind {
 }
 
 impl TrafficKind {
-    /// Its streams: one for each thread and direction.
+    /// Streams of the cell: one for each thread and direction.
     pub fn streams(&self) -> usize {
         self.cpus.len() * self.direction.ways().len() * self.traffic.streams_each()
     }
@@ -407,7 +407,7 @@ fn setup(plan: &Campaign, lane: usize, number: usize) -> Result<Setup, String> {
     let families = plan.families(lane);
     let mut settings = plan.lanes[lane].settings.clone();
     if settings.dut == Dut::TesterBaseline {
-        // Its CPUs are those of its frames; there is no DUT that would have any.
+        // A tester alone has the CPUs of its frames; there is no DUT that would have any.
         settings.cpus = None;
     }
     Setup::from_settings(&plan.lanes[lane].variants.join(", "), number, &settings, &families)

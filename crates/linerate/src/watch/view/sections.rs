@@ -46,7 +46,7 @@ impl Section<'_> {
         ])
     }
 
-    /// Its lines, `height` at most. Those that find no room are counted in the last.
+    /// Lines of the section, `height` at most. Those that find no room are counted in the last.
     pub fn lines(&self, width: u16, height: usize) -> Vec<Line<'static>> {
         let (lines, hidden): (Vec<Line<'static>>, usize) = match &self.rows {
             Rows::Lines(lines) => {
@@ -165,7 +165,7 @@ fn interfaces<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
         let mut order: Vec<usize> = (0..rates.interfaces.len()).filter(is_shown).collect();
         let without_link = rates.interfaces.len() - order.len();
         let busy = |nth: &usize| rates.interfaces[*nth].rx.pps + rates.interfaces[*nth].tx.pps;
-        // Those that are idle come last in any case.
+        // Idle ones come last in any case.
         order.sort_by(|a, b| match shown.by_rate {
             true => busy(b).total_cmp(&busy(a)),
             false => (busy(a) == 0.0).cmp(&(busy(b) == 0.0)),

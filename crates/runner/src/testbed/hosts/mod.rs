@@ -58,7 +58,7 @@ const MANY_RULES: u64 = 10_000;
 /// The DUT of a lab of hosts, with the steps of its lanes.
 struct Device {
     dut: RemoteDut,
-    /// Its interfaces, towards generator and receiver.
+    /// Interfaces of the DUT, towards generator and receiver.
     ends: [String; 2],
     /// By lane of the plan.
     lanes: Vec<Steps>,
@@ -93,9 +93,9 @@ impl Device {
 /// A slot of a lab of hosts.
 #[derive(Debug, Clone)]
 struct HostSlot {
-    /// Its lane of the plan.
+    /// Lane of the plan.
     lane: usize,
-    /// Its kind of traffic.
+    /// Kind of traffic.
     kind: usize,
     /// Flows that the DUT is to have seen before the first trial.
     flows: u64,
@@ -105,7 +105,7 @@ struct HostSlot {
     forget: Option<Program>,
     /// Whether its rules are pf's, and make no states.
     stateless_pf: bool,
-    /// What befalls the DUT in trials that want an event.
+    /// The event of the DUT in trials that want an event.
     event: Option<Event>,
 }
 
@@ -283,7 +283,7 @@ impl Hosts {
         if let Some(device) = &mut self.device
             && event.is_some_and(Event::boots)
         {
-            // Its settings are gone: it is set up again for the next trial.
+            // The DUT's settings are gone: it is set up again for the next trial.
             self.standing = None;
             device.dut.finish_reboot()?;
         }

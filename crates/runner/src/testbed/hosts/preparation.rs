@@ -106,7 +106,7 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
 /// Each image that is to be installed, for the record: with its size and time, by which a changed one is noticed.
 ///
 /// # Errors
-/// Those that cannot be read, all at once.
+/// Images that cannot be read, all at once.
 fn images(plan: &Campaign, folder: &Path) -> Result<BTreeMap<String, String>> {
     let named = plan.lanes.iter().filter_map(|lane| Some(lane.settings.image.as_ref()?.file.as_str()));
     let (mut images, mut unread) = (BTreeMap::new(), Vec::new());

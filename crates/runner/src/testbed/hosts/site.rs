@@ -57,7 +57,7 @@ pub fn folder(plan: &Path) -> &Path {
 /// Reads a lab file; - is standard input.
 ///
 /// # Errors
-/// It cannot be read, or has faults.
+/// The lab file cannot be read, or has faults.
 pub fn read(file: &Path) -> Result<Lab> {
     let bytes =
         input::read(file, MOST_BYTES, ["lab file", " (`linerate lab example` prints one to begin with)"])?;
@@ -200,7 +200,7 @@ impl Site {
     /// Restores the settings of the DUT that an interrupted run had changed, if there are any.
     ///
     /// # Errors
-    /// It could not be put back, another linerate uses this host, or it is not known well enough.
+    /// The host could not be put back, another linerate uses this host, or it is not known well enough.
     pub fn put_back(&mut self, reboot: Reboot) -> Result<Option<Earlier>> {
         let Some(host) = self.lab.dut() else { return Ok(None) };
         let mut dut = self.dut(host, reboot)?;
@@ -213,7 +213,7 @@ impl Site {
         let waits = undone.waits(super::RESTORE).map(|said| format!("{}: {said}", host.name));
         let told = undone.what.into_iter().map(told).chain(waits).collect();
         let earlier = Earlier { told, owes_boot: dut.owes_boot() };
-        // It may have booted.
+        // The host may have booted.
         let (name, place) = (host.name.clone(), Arc::clone(dut.place()));
         self.places.insert(name, place);
         Ok(Some(earlier))

@@ -27,7 +27,7 @@ pub const BATCH: u32 = 64;
 const GREETING: Duration = Duration::from_secs(10);
 /// How long the first frame may take to come through, unless the DUT is to boot quicker.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The same for the reverse direction, once frames of the other come through.
+/// How long frames of the reverse direction may take, once those of the other come through.
 const PATIENCE_BACK: Duration = Duration::from_secs(2);
 /// How often flows are shown until each has been answered: a frame or an answer may get lost.
 const ROUNDS: u32 = 4;
@@ -184,7 +184,7 @@ struct Sending<'a> {
     side: Side<'a>,
     /// The Ethernet address at the other end: the DUT's, or the receiver's without a DUT.
     to: MacAddr,
-    /// Its own, for frames of the reverse direction that come without a DUT.
+    /// The interface's own Ethernet address, for frames of the reverse direction that come without a DUT.
     own: Option<MacAddr>,
 }
 
@@ -461,9 +461,9 @@ fn greet(place: &ExecutionTarget, host: &Host) -> Result<Agent> {
 pub struct Side<'a> {
     /// The interface's name on its host.
     pub name: &'a str,
-    /// Its entry in the lab file.
+    /// Entry of the host in the lab file.
     pub wanted: &'a Interface,
-    /// Its addresses.
+    /// Addresses of the host.
     pub addresses: Vec<IpAddr>,
 }
 
