@@ -283,7 +283,8 @@ pub(super) fn times(draft: &Draft, quick: bool, campaign: &Campaign, problems: &
         }
         return;
     };
-    if block <= budget {
+    // A search tells what its budget is too short for.
+    if block <= budget || trials.measure != Measure::Rate {
         return;
     }
     let span = of("budget");

@@ -168,6 +168,13 @@ impl Source {
         found
     }
 
+    /// The names of factors that set this field alone.
+    pub fn factors_of(&self, field: &str) -> Vec<String> {
+        let Some(Value::Table(factors)) = self.get(&["factors"]) else { return Vec::new() };
+        let sets = |name: &&String| self.text(&["factors", name, "sets"]) == Some(field);
+        factors.iter().map(|(name, ..)| name).filter(sets).cloned().collect()
+    }
+
     /// Whether a key is there.
     pub fn has(&self, path: &[&str]) -> bool {
         self.get(path).is_some()

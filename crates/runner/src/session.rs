@@ -97,13 +97,13 @@ impl Session {
         if input::is_stdin(file) {
             bail_usage!("a plan that is carried out is a file: resuming it needs its place");
         }
-        let (plan, site) = chosen(choice, file, wanted.simulate.is_some(), |plan| {
-            if wanted.budget.is_some() {
-                ["trials", "quick"].iter().for_each(|form| plan.remove(&[form, "blocks"]));
-            }
-            wanted.set(plan);
-            Ok(())
-        })?;
+        let (mut plan, site) = chosen(choice, file, wanted.simulate.is_some(), |_| Ok(()))?;
+        // Not as keys of the plan, which refuses a budget below one block: that block is run.
+        let trials = &mut plan.experiment.trials;
+        if let Some(budget) = wanted.budget {
+            (trials.budget_ns, trials.blocks) = (Some(budget.as_nanos() as u64), None);
+        }
+        trials.seed = wanted.seed.or(trials.seed);
         Session::new(wanted, Some(file.display().to_string()), plan, site)
     }
 

@@ -173,6 +173,10 @@ const OF_TRIALS: [&str; 18] = [
 pub fn without_load(plan: &mut Source, keep: &[&str]) {
     plan.remove(&["traffic", "rate"]);
     plan.remove(&["compare", "until"]);
+    for factor in plan.factors_of("traffic.rate") {
+        plan.remove(&["factors", &factor]);
+        plan.remove(&["quick", "levels", &factor]);
+    }
     for key in OF_TRIALS.iter().filter(|key| !keep.contains(key)) {
         plan.remove(&["trials", key]);
         plan.remove(&["quick", key]);
