@@ -3,7 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_import::benchlab::{File, Folder, Source, import};
+use linerate_hosts::folder::{File, Folder};
+use linerate_import::benchlab::{Source, import};
 use linerate_plan::Plan;
 use linerate_plan::lab::Lab;
 

@@ -37,6 +37,7 @@ const REFUSED: [(&str, &[&str]); 50] = [
     ("search --goal ndr --goal rfc2544", &["1 s and of 60 s", "one duration for all goals"]),
     ("search --min 2Mpps --max 1Mpps", &["2000000 frames/s", "must be above 0 and below the highest"]),
     ("search --width 0%", &["--width", "'0%' is nothing"]),
+    ("search --step 5%", &["--loss-curve"]),
     ("search --loss-curve --step 0%", &["--step", "'0%' is nothing"]),
     ("search --max 5pps", &["--max", "below the highest, 5 frames/s", "name a lower one with --min"]),
     ("rfc2544 --test throughput --verify 2", &["--verify", "add --search bisection"]),

@@ -53,6 +53,7 @@ impl Verb for Options {
 
 #[derive(Debug, Args)]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 10min, or twice the time that the goals take, if that is longer]")))]
+#[command(mut_arg("step", |arg| arg.requires("loss_curve")))]
 #[command(after_help = "Examples:
   sudo linerate search                               NDR and PDR of this machine's forwarding, in some two minutes
   sudo linerate search --variant forwarding --variant nft-stateful      two DUTs, which take turns trial by trial
