@@ -3,7 +3,7 @@
 use crate::common::{LINERATE, Program, Scratch, linerate, linerate_line};
 
 /// Arguments, and words that the message must contain.
-const REFUSED: [(&str, &[&str]); 50] = [
+const REFUSED: [(&str, &[&str]); 51] = [
     ("bench --rate 0", &["--rate", "'0'", "sends nothing", "0.001pps"]),
     (
         "bench --rate 10Tbit/s:l1",
