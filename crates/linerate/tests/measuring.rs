@@ -14,6 +14,7 @@ mod peers;
 mod safety;
 mod searches;
 mod shipped;
+mod simulations;
 #[path = "../../remote/tests/common/sshd.rs"]
 mod sshd;
 mod truth;
