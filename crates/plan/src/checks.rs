@@ -95,23 +95,7 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         }
     }
     let Some((measure, _)) = measure.filter(|_| loads) else { return };
-    let refused = [
-        ("trials", "blocks", "a search ends by itself", "leave it out, and name a budget"),
-        ("quick", "blocks", "a search ends by itself", "leave it out, and name a budget"),
-        ("trials", "order", "searches take turns, trial by trial", "leave it out"),
-        ("compare", "until", "a search ends at its width", "leave it out, or use width in [trials]"),
-        ("traffic", "rate", "a search chooses the load", "use min-load and max-load in [trials]"),
-    ];
-    for (table, key, why, help) in refused {
-        if let Some(entry) = draft.tree.table(table).and_then(|table| table.entry(key)) {
-            problems.fault(entry.key_span, why, help);
-        }
-    }
-    let rate =
-        |factor: &&super::draft::FactorDraft| factor.sets.iter().any(|(f, _)| f.path() == "traffic.rate");
-    if let Some(factor) = draft.factors.iter().find(rate) {
-        problems.fault(factor.span, "a search chooses the load", "leave this factor out");
-    }
+    loads_of_its_own(draft, problems);
     if draft.is_of_end_hosts() {
         let why =
             "this plan measures TCP between end hosts: TCP chooses the load itself, so it cannot be searched";
@@ -131,6 +115,32 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
             format!("{}, at most the rate of the generator", draft.add("trials", "max-load", "\"1 Mpps\""));
         problems.fault(measure.span, why, help);
     }
+    goals(draft, tree, measure.span, problems);
+}
+
+/// Faults of loads and ends that a search chooses itself.
+fn loads_of_its_own(draft: &Draft, problems: &mut Vec<Diagnostic>) {
+    let refused = [
+        ("trials", "blocks", "a search ends by itself", "leave it out, and name a budget"),
+        ("quick", "blocks", "a search ends by itself", "leave it out, and name a budget"),
+        ("trials", "order", "searches take turns, trial by trial", "leave it out"),
+        ("compare", "until", "a search ends at its width", "leave it out, or use width in [trials]"),
+        ("traffic", "rate", "a search chooses the load", "use min-load and max-load in [trials]"),
+    ];
+    for (table, key, why, help) in refused {
+        if let Some(entry) = draft.tree.table(table).and_then(|table| table.entry(key)) {
+            problems.fault(entry.key_span, why, help);
+        }
+    }
+    let rate =
+        |factor: &&super::draft::FactorDraft| factor.sets.iter().any(|(f, _)| f.path() == "traffic.rate");
+    if let Some(factor) = draft.factors.iter().find(rate) {
+        problems.fault(factor.span, "a search chooses the load", "leave this factor out");
+    }
+}
+
+/// Faults of goals, of the method and of tests. `measure`: the place of `measure`.
+fn goals(draft: &Draft, tree: &Tree, measure: Span, problems: &mut Vec<Diagnostic>) {
     let trials = lower::trials(&draft.tree, false);
     if trials.measure == Measure::LossCurve {
         return;
@@ -148,7 +158,7 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         problems.fault(verify.key_span, why, format!("{add}, or leave it out"));
     }
     if let Some(twice) = (1..trials.goals.len()).find(|at| trials.goals[..*at].contains(&trials.goals[*at])) {
-        let span = tree.get("goals").map_or(measure.span, |goals| goals.span);
+        let span = tree.get("goals").map_or(measure, |goals| goals.span);
         problems.fault(
             span,
             format!("the goal {} is given twice", trials.goals[twice].name),
@@ -171,7 +181,7 @@ fn search(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
             _ => ["goals", "duration"],
         };
         let node = keys.iter().find_map(|key| tree.get(key));
-        let told = Diagnostic::at(node.map_or(measure.span, |node| node.span), fault.to_string());
+        let told = Diagnostic::at(node.map_or(measure, |node| node.span), fault.to_string());
         problems.push(match fault {
             GoalError::Limits { .. } => {
                 told.remedy(format!("name a lower one with {}", draft.key("trials", "min-load")))
