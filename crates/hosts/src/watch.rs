@@ -26,7 +26,7 @@ pub struct Watching {
     pub each: String,
     /// Lines that run for some samples: rules.
     pub rules: &'static str,
-    /// A sample of what a host has printed; the time when that arrived, which counts if the host's clock is too coarse.
+    /// Makes a sample of a host's output and the time when the output arrived, which counts if the host's clock is too coarse.
     pub sample: fn(&str, u64) -> Sample,
 }
 

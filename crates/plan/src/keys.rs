@@ -104,7 +104,7 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: 0, none.",
         ),
         key("ipv6-share", Kind::Form(&PART)).about(
-            "Share of IPv6 frames between the IPv4 frames of family = \"IPv4\" (RFC 5180, section 7). \
+            "Share of IPv6 frames between the IPv4 frames (RFC 5180, section 7). \
                 Default: 0 %.",
         ),
         key("extension-headers", Kind::Choice(&EXTENSIONS))
@@ -219,7 +219,7 @@ pub(super) static TRIALS: Table = Table {
     what: "[trials]",
     keys: &[&[
         required("duration", TRIAL_LENGTH).about(
-            "The measured window of one trial. rfc2544: of throughput and frame-loss; the trials of the other tests scale with it.",
+            "The measured window of one trial.",
         ),
         key("blocks", Kind::count(1, MOST_BLOCKS))
             .about("Blocks at most: a block is one trial of everything."),

@@ -39,13 +39,14 @@ impl Keyed {
     pub fn about(&self) -> String {
         let about = self.kind().1.trim_end_matches('.');
         // The verb is one of those that the text names first: `search, rfc2544: the lowest load`.
+        let is_verb = |word: &str| ["search", "loss-curve", "rfc2544"].contains(&word);
         let about = match about.split_once(": ") {
-            Some((verbs, about)) if verbs.contains("search") || verbs == "rfc2544" => about,
-            _ => about,
+            Some((verbs, about)) if verbs.split(", ").all(is_verb) => about[..1].to_uppercase() + &about[1..],
+            _ => about.to_string(),
         };
         match about.split_once(". Default: ") {
             Some((about, usual)) => format!("{about} [default: {usual}]"),
-            None => about.into(),
+            None => about,
         }
     }
 
@@ -406,6 +407,8 @@ mod tests {
         }
         let flows = Keyed { option: "--flows", key: "traffic.flows" };
         assert_eq!(flows.about(), "Pairs of addresses and ports [default: 2000]");
+        let least = Keyed { option: "--min", key: "trials.min-load" };
+        assert_eq!(least.about(), "The lowest load [default: 1 kpps]");
         assert_eq!(Keyed { option: "--mode", key: "lab.mode" }.words()[0].0, "inline");
     }
 

@@ -118,7 +118,7 @@ fn governor(case: &Case<'_>) -> Looked {
     }
 }
 
-/// The growth of what is left of a CPU, without those that take this share of it.
+/// The gain of a CPU that other programs no longer take this share of, relative to the rest that it has now.
 fn more(share: f64) -> String {
     percent(share / (1.0 - share).max(0.01))
 }

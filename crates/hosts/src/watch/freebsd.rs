@@ -52,7 +52,7 @@ const PF_LOST: [&str; 9] = [
     "map-failed",
 ];
 
-/// A sample of what a host has printed; `here_ns`: when it arrived, which counts if the host's clock is too coarse.
+/// A sample of a host's output; `here_ns`: the time when the output arrived, which counts if the host's clock is too coarse.
 pub fn sample(text: &str, here_ns: u64) -> Sample {
     let answers = Answers::of(text);
     let mut sample = answers.begin(here_ns);

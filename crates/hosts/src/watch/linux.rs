@@ -22,7 +22,7 @@ done"#;
 pub const RULES: &str = r#"echo '==> iptables <=='; [ -s /proc/net/ip_tables_names ] && iptables-save -c 2>/dev/null
 echo '==> nft <=='; nft -t list ruleset 2>&1 || echo 'linerate: no answer'"#;
 
-/// A sample of what a host has printed; `here_ns`: when it arrived, which counts if the host's clock is too coarse.
+/// A sample of a host's output; `here_ns`: the time when the output arrived, which counts if the host's clock is too coarse.
 pub fn sample(text: &str, here_ns: u64) -> Sample {
     let answers = Answers::of(text);
     let mut sample = answers.begin(here_ns);

@@ -34,7 +34,9 @@ impl Verb for Options {
         &HEADERS,
         &[
             key("--direction", "traffic.direction", "DIRECTION"),
-            key("--duration", "trials.duration", "TIME"),
+            key("--duration", "trials.duration", "TIME").about(
+                "Length of the trials of throughput and frame-loss; the trials of all other tests scale with it [default: 60s]",
+            ),
             key("--repeats", "trials.repeats", "N"),
             key("--search", "trials.method", "METHOD"),
             key("--width", "trials.width", "SHARE"),

@@ -155,7 +155,7 @@ pub(super) fn waiting(
         .into()
 }
 
-/// The first callers of a function, with their shares of what is in the function itself.
+/// The first callers of a function, with their shares of the samples in the function itself.
 pub(super) fn callers(function: &Function) -> String {
     let part = |(name, own): &(String, u64)| {
         format!("{name} {} %", percent(*own as f64 / function.own.max(1) as f64))
