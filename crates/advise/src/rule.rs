@@ -5,6 +5,7 @@ use crate::item::{Basis, Item, Measured, Role, Runtime, Setting, State, Topic};
 use crate::setting::patch;
 use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel;
+use linerate_plan::offload::Offload;
 
 /// A rule. [`RULE`] has what most rules share.
 #[derive(Clone, Copy)]
@@ -81,8 +82,8 @@ pub enum Place {
     Loader,
     /// rc.conf(5).
     Rc,
-    /// An offload, by its name in the facts; the words of ethtool(8), systemd.link(5) and ifconfig(8).
-    Offload { feature: &'static str, ethtool: &'static str, link: &'static str, ifconfig: &'static str },
+    /// An offload: ethtool(8) and systemd.link(5), or ifconfig(8).
+    Offload(&'static Offload),
     /// Another option of ethtool(8): its letter, its word, the key of systemd.link(5), and the present value.
     Ethtool {
         letter: &'static str,
@@ -402,7 +403,7 @@ impl Rule {
         let mut all: Vec<Setting> = Vec::new();
         let mut how: Vec<String> = Vec::new();
         let flags: Vec<&Set> =
-            self.sets.iter().filter(|set| matches!(set.place, Place::Offload { .. })).collect();
+            self.sets.iter().filter(|set| matches!(set.place, Place::Offload(_))).collect();
         for set in self.sets {
             // `hw.ix.…` is about cards of ix alone.
             let of = set.name.strip_prefix("hw.").and_then(|rest| rest.split('.').next()).unwrap_or_default();
@@ -456,7 +457,7 @@ impl Set {
     /// Whether each card has it.
     fn is_of_card(&self) -> bool {
         self.name.contains('{') && !self.name.contains("{cpu}") && !self.name.contains("{each}")
-            || matches!(self.place, Place::Offload { .. } | Place::Ethtool { .. })
+            || matches!(self.place, Place::Offload(_) | Place::Ethtool { .. })
     }
 
     /// Whether a change of it reaches a card while that runs.

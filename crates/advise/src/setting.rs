@@ -5,6 +5,7 @@ use crate::item::{Lasting, Runtime, Setting};
 use crate::rule::{Place, Scope, Set, Want, Worked, worked};
 use linerate_hosts::configuration::Interrupt;
 use linerate_hosts::systems::Kernel;
+use linerate_plan::offload::{OFFLOADS, Offload};
 use serde_json::{Map, Value, json};
 
 impl Set {
@@ -38,8 +39,8 @@ impl Set {
             let now = Some(was.into());
             return Some((Setting { name, now, wanted: None, runtime: None, lasting: Some(lasting) }, None));
         }
-        if let (Place::Offload { feature, .. }, Some(card)) = (self.place, scope.card)
-            && card.fixed.iter().any(|fixed| fixed == feature)
+        if let (Place::Offload(offload), Some(card)) = (self.place, scope.card)
+            && card.fixed.iter().any(|fixed| fixed == offload.name)
         {
             return None;
         }
@@ -55,9 +56,9 @@ impl Set {
             None => wanted,
         };
         let label = match self.place {
-            Place::Offload { ethtool, ifconfig, .. } => match host.kernel {
-                Kernel::Linux => format!("ethtool -K {of_card} {ethtool}"),
-                _ => format!("ifconfig {of_card} {ifconfig}"),
+            Place::Offload(offload) => match host.kernel {
+                Kernel::Linux => format!("ethtool -K {of_card} {}", offload.ethtool),
+                _ => format!("ifconfig {of_card} {}", offload.freebsd[1]),
             },
             Place::Ethtool { letter, word, .. } => format!("ethtool {letter} {of_card} {word}"),
             _ => name.clone(),
@@ -90,8 +91,8 @@ impl Set {
                 host.value(name).map(String::from).or_else(yes)
             }
             Place::Rc => written(name),
-            Place::Offload { feature, .. } => {
-                scope.card?.features.get(feature).map(|on| if *on { "on".into() } else { "off".into() })
+            Place::Offload(offload) => {
+                scope.card?.features.get(offload.name).map(|on| if *on { "on".into() } else { "off".into() })
             }
             Place::Ethtool { now, .. } | Place::Sys(now) => now(scope),
             Place::CpuSet => Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty()),
@@ -121,8 +122,8 @@ impl Set {
                 let lasting = plain("/etc/pf.conf", name, format!("{name} {wanted}"));
                 (None, lasting.map(|line| Lasting { option: true, ..line }))
             }
-            Place::Offload { ethtool, link, .. } if is_linux => scope.ethtool("-K", ethtool, link, wanted),
-            Place::Offload { ifconfig, .. } => scope.ifconfig(ifconfig, wanted, flags),
+            Place::Offload(offload) if is_linux => scope.ethtool("-K", offload.ethtool, offload.link, wanted),
+            Place::Offload(offload) => scope.ifconfig(offload.freebsd[1], wanted, flags),
             Place::Ethtool { letter, word, link, .. } => scope.ethtool(letter, word, link, wanted),
             Place::CpuSet => (Some(Runtime::CpuSet { irq: scope.nth, cpus: wanted.into() }), None),
             Place::Sys(_) => {
@@ -182,9 +183,9 @@ impl<'a> Scope<'a> {
         let lasting = self.host.found.written(&variable).and_then(|(file, was)| {
             let mut words: Vec<String> = was.split_ascii_whitespace().map(String::from).collect();
             for set in flags {
-                let Place::Offload { ifconfig, .. } = set.place else { continue };
-                words.retain(|known| known.trim_start_matches('-') != ifconfig);
-                words.push(flag(ifconfig, matches!(set.want, Want::Is("off"))));
+                let Place::Offload(Offload { freebsd: [_, given], .. }) = set.place else { continue };
+                words.retain(|known| known.trim_start_matches('-') != *given);
+                words.push(flag(given, matches!(set.want, Want::Is("off"))));
             }
             self.quoted(file, &variable, &words.join(" "))
         });
@@ -247,20 +248,14 @@ pub(crate) fn patch(settings: &[Setting]) -> Option<Value> {
                 Some(of) if !ALL.iter().any(|all| of.starts_with(all)) => {}
                 _ => drop(sysctls.insert(name.clone(), value)),
             },
-            (Some(Runtime::Ethtool { arguments }), _) if arguments.first().is_some_and(|a| a == "-K") => {
-                let key = arguments[2].as_str();
-                if ["lro", "tso", "gro", "gso"].contains(&key) {
-                    interface.insert(key.into(), json!(wanted == "on"));
+            (Some(Runtime::Ethtool { arguments } | Runtime::Ifconfig { arguments }), _) => {
+                let word = arguments.iter().rev().map(|word| word.trim_start_matches('-'));
+                let offload = word.into_iter().find_map(|word| {
+                    OFFLOADS.into_iter().find(|offload| [offload.ethtool, offload.freebsd[1]].contains(&word))
+                });
+                if let Some(feature) = offload.and_then(|offload| offload.feature) {
+                    interface.insert(feature.key().into(), json!(wanted == "on"));
                 }
-            }
-            (Some(Runtime::Ifconfig { arguments }), _) => {
-                let key = match arguments.last().map(|word| word.trim_start_matches('-')) {
-                    Some("lro") => "lro",
-                    Some("tso4" | "tso6") => "tso",
-                    Some("vlanhwtso") => "vlan-tso",
-                    _ => continue,
-                };
-                interface.insert(key.into(), json!(wanted == "on"));
             }
             (None, Some(Lasting { file, .. })) if file.contains("loader.conf") => {
                 drop(boot.insert(setting.name.clone(), value))

@@ -57,8 +57,8 @@ fn settings(text: &str) -> BTreeSet<String> {
 
 fn names(rule: &Rule) -> Vec<String> {
     let of = |set: &linerate_advise::rule::Set| match set.place {
-        Place::Offload { ethtool, ifconfig, .. } => {
-            vec![format!("ethtool -K {ethtool}"), format!("ifconfig {ifconfig}")]
+        Place::Offload(offload) => {
+            vec![format!("ethtool -K {}", offload.ethtool), format!("ifconfig {}", offload.freebsd[1])]
         }
         Place::Ethtool { letter, word, .. } => vec![format!("ethtool {letter} {word}")],
         Place::SysctlInRc(variable) | Place::SysctlYes(variable) => vec![set.name.into(), variable.into()],

@@ -23,6 +23,7 @@ mod lower;
 mod mutated;
 pub mod names;
 mod needs;
+pub mod offload;
 pub mod placeholders;
 pub mod proof;
 mod reader;

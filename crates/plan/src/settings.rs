@@ -150,6 +150,17 @@ pub fn cpu_list(cpus: &[u32]) -> String {
     out
 }
 
+/// CPUs as a mask as the kernel's files have it: hexadecimal words of 32 bits, the highest first.
+pub fn cpu_mask(cpus: &[u32]) -> String {
+    let mut words = vec![0u32; 1];
+    for cpu in cpus {
+        let word = *cpu as usize / 32;
+        words.resize(words.len().max(word + 1), 0);
+        words[word] |= 1 << (cpu % 32);
+    }
+    words.iter().rev().map(|word| format!("{word:08x}")).collect::<Vec<_>>().join(",")
+}
+
 /// A feature of a card that is on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -7,7 +7,7 @@ mod schema;
 
 use super::campaign::Requirement;
 use super::rules::{Firewall, Kind};
-use super::settings::{Cpus, Dut, Feature};
+use super::settings::{Cpus, Dut, Feature, cpu_mask};
 use super::*;
 use linerate_measure::experiment::{Claim, Interest, Order};
 use linerate_measure::strategy::first_blocks;
@@ -400,4 +400,16 @@ fn orders_come_from_the_seed_and_sequential_is_sequential() {
     assert_eq!(plan.remarks.len(), 1);
     let campaign = plan.campaign(System::Linux, false).unwrap();
     assert_eq!(first_blocks(campaign.design(1), 2), [vec![0, 0], vec![1, 1]]);
+}
+
+#[test]
+fn masks_of_cpus_have_words_of_32_bits() {
+    for (cpus, mask) in [
+        (&[][..], "00000000"),
+        (&[0], "00000001"),
+        (&[0, 2, 3], "0000000d"),
+        (&[1, 32, 63], "80000001,00000002"),
+    ] {
+        assert_eq!(cpu_mask(cpus), mask);
+    }
 }

@@ -10,6 +10,7 @@ use crate::rule::{EVERY, Place, RULE, Rule, Scope, Set, Study, gone, loader, set
 use linerate_calc::bus::Slot;
 use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel::Linux;
+use linerate_plan::offload::{self, Offload};
 
 const CARD: Rule = Rule { topic: Cards, ..RULE };
 
@@ -18,18 +19,10 @@ const fn pause(word: &'static str, link: &'static str, now: fn(&Scope) -> Option
     set("", Place::Ethtool { letter: "-A", word, link, now }, Is("off"))
 }
 
-const fn offload(
-    feature: &'static str,
-    [ethtool, link, ifconfig]: [&'static str; 3],
-    value: &'static str,
-) -> Set {
-    set("", Place::Offload { feature, ethtool, link, ifconfig }, Is(value))
+/// An offload of a card.
+const fn switch(of: &'static Offload, value: &'static str) -> Set {
+    set("", Place::Offload(of), Is(value))
 }
-
-const LRO: [&str; 3] = ["lro", "LargeReceiveOffload", "lro"];
-const TSO: [&str; 3] = ["tso", "TCPSegmentationOffload", "tso4"];
-const TSO6: [&str; 3] = ["tso", "TCP6SegmentationOffload", "tso6"];
-const VLAN_TSO: [&str; 3] = ["", "", "vlanhwtso"];
 
 const PROCESS_LIMIT: &[Study] = &[
     (
@@ -143,14 +136,14 @@ pub const RULES: &[Rule] = &[
         drivers: &["*"],
         title: "Turn LRO and TSO off: a router must not join and cut packets",
         sets: &[
-            offload("large-receive-offload", LRO, "off"),
-            offload("tcp-segmentation-offload", TSO, "off"),
-            offload("tcp-segmentation-offload", TSO6, "off"),
-            offload("VLAN_HWTSO", VLAN_TSO, "off"),
+            switch(offload::LRO, "off"),
+            switch(offload::TSO, "off"),
+            switch(offload::TSO6, "off"),
+            switch(offload::VLAN_TSO, "off"),
         ],
         covers: &["disablelrotso_enable", "ifconfig_*"],
         needs: |host, card| {
-            let all = ["large-receive-offload", "tcp-segmentation-offload", "VLAN_HWTSO"];
+            let all = [offload::LRO, offload::TSO, offload::VLAN_TSO].map(|offload| offload.name);
             let found: Vec<&str> =
                 all.into_iter().filter(|name| card.features.get(*name) == Some(&true)).collect();
             let none_is_known = host.found.cards.iter().all(|card| card.features.is_empty());
@@ -185,10 +178,10 @@ pub const RULES: &[Rule] = &[
         drivers: &["*"],
         title: "Let the card compute checksums, join and cut packets",
         sets: &[
-            offload("rx-checksumming", ["rx", "", "rxcsum"], "on"),
-            offload("tx-checksumming", ["tx", "", "txcsum"], "on"),
-            offload("tcp-segmentation-offload", TSO, "on"),
-            offload("large-receive-offload", LRO, "on"),
+            switch(offload::RX_CHECKSUMS, "on"),
+            switch(offload::TX_CHECKSUMS, "on"),
+            switch(offload::TSO, "on"),
+            switch(offload::LRO, "on"),
         ],
         when: |host| host.found.cards.iter().any(|card| !card.features.is_empty()).then(String::new),
         why: "An end host has one owner of each connection: fewer, larger packets pass its stack.",
@@ -247,9 +240,9 @@ pub const RULES: &[Rule] = &[
         on: Linux,
         drivers: &["*"],
         title: "Turn LRO off: a router must not join packets",
-        sets: &[offload("large-receive-offload", LRO, "off")],
+        sets: &[switch(offload::LRO, "off")],
         needs: |_, card| {
-            let on = card.features.get("large-receive-offload") == Some(&true);
+            let on = card.features.get(offload::LRO.name) == Some(&true);
             on.then(|| format!("it is on on {}", card.name))
         },
         why: "LRO joins packets so that they cannot be sent on as they came. The kernel turns it off where it forwards, drivers and bridges may not.",
@@ -265,14 +258,14 @@ pub const RULES: &[Rule] = &[
         drivers: &["*"],
         title: "Let the card compute checksums, join and cut packets",
         sets: &[
-            offload("rx-checksumming", ["rx", "ReceiveChecksumOffload", ""], "on"),
-            offload("tx-checksumming", ["tx", "TransmitChecksumOffload", ""], "on"),
-            offload("scatter-gather", ["sg", "", ""], "on"),
-            offload("tcp-segmentation-offload", TSO, "on"),
-            offload("generic-segmentation-offload", ["gso", "GenericSegmentationOffload", ""], "on"),
-            offload("generic-receive-offload", ["gro", "GenericReceiveOffload", ""], "on"),
-            offload("large-receive-offload", LRO, "on"),
-            offload("receive-hashing", ["rxhash", "", ""], "on"),
+            switch(offload::RX_CHECKSUMS, "on"),
+            switch(offload::TX_CHECKSUMS, "on"),
+            switch(offload::SCATTER_GATHER, "on"),
+            switch(offload::TSO, "on"),
+            switch(offload::GSO, "on"),
+            switch(offload::GRO, "on"),
+            switch(offload::LRO, "on"),
+            switch(offload::RECEIVE_HASH, "on"),
         ],
         covers: &[
             "ethtool -K rx",

@@ -9,6 +9,7 @@ use crate::rule::Want::By;
 use crate::rule::{EVERY, FORWARDING, Place, ROUTING, RULE, Rule, least, set, sysctl, worked};
 use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel::Linux;
+use linerate_plan::settings::cpu_mask;
 
 const LINUX: Rule = Rule { on: Linux, ..RULE };
 
@@ -23,11 +24,11 @@ pub const RULES: &[Rule] = &[
             "/sys/class/net/{if}/queues/rx-{queue}/rps_cpus",
             Place::Sys(|scope| {
                 let queue = scope.card?.receive.get(&scope.nth)?;
-                mask(scope.host.threads()?.max(1), &queue.rps)
+                Some(mask(&queue.rps))
             }),
             By(|scope| {
                 let all: Vec<u32> = scope.host.found.machine.cpus.iter().map(|cpu| cpu.cpu).collect();
-                let value = mask(scope.host.threads()?, &all)?;
+                let value = mask(&all);
                 worked(&value, format!("a bit for each of {} CPUs: {value}", all.len()))
             }),
         )],
@@ -201,17 +202,12 @@ fn on(host: &Host, name: &str) -> Option<String> {
     (!found.is_empty()).then(|| format!("{} is on for {}", after.trim_start_matches('.'), found.join(", ")))
 }
 
-/// CPUs as a mask in groups of 32 bits, as the kernel reads it.
-fn mask(threads: u32, cpus: &[u32]) -> Option<String> {
-    let highest = cpus.iter().copied().max().unwrap_or(0).max(threads.saturating_sub(1)).min(8191);
-    let group =
-        |nth: u32| cpus.iter().filter(|cpu| **cpu / 32 == nth).fold(0u32, |bits, cpu| bits | 1 << (cpu % 32));
-    let groups: Vec<String> = (0..=highest / 32).rev().map(|nth| format!("{:08x}", group(nth))).collect();
-    let text = groups.join(",");
-    let short = text.trim_start_matches('0');
-    Some(match (short.is_empty(), groups.len()) {
-        (true, _) => "0".into(),
-        (false, 1) => short.into(),
-        (false, _) => text.clone(),
-    })
+/// CPUs as a mask; without its leading zeros, where it has one word.
+fn mask(cpus: &[u32]) -> String {
+    let mask = cpu_mask(cpus);
+    match mask.trim_start_matches('0') {
+        "" => "0".into(),
+        short if !mask.contains(',') => short.into(),
+        _ => mask,
+    }
 }

@@ -4,16 +4,10 @@ use super::{Bounded, Card, Configuration, ConnectionTable, Cpu, Interrupt, Link}
 use crate::systems::question::device;
 use crate::systems::text::{cpu_list, lines, pairs, shown, sysctls};
 use crate::systems::{MOST_ENTRIES, bsd};
+use linerate_measure::experiment::System;
+use linerate_plan::offload::OFFLOADS;
 use std::collections::BTreeMap;
 
-/// Offloads, by the names of ethtool(8).
-const OFFLOADS: [(&str, &str); 5] = [
-    ("RXCSUM", "rx-checksumming"),
-    ("TXCSUM", "tx-checksumming"),
-    ("LRO", "large-receive-offload"),
-    ("TSO4", "tcp-segmentation-offload"),
-    ("TSO6", "tcp-segmentation-offload"),
-];
 /// Parts of the names of settings that moderate interrupts.
 const MODERATION: [&str; 7] =
     ["int_delay", ".itr", "interrupt_rate", "holdoff", "coalesce", "enable_aim", "intr_rate"];
@@ -270,13 +264,10 @@ impl Configuration {
                     let Some(card) = self.card_mut(name) else { continue };
                     let on: Vec<&str> =
                         value.split(['<', '>', ',']).skip(1).filter(|word| !word.is_empty()).collect();
-                    card.features.extend(OFFLOADS.map(|(_, ours)| (ours.to_string(), false)));
+                    let known = OFFLOADS.iter().filter(|offload| offload.flag(System::FreeBsd).is_some());
+                    card.features.extend(known.map(|offload| (offload.name.to_string(), false)));
                     for word in on.into_iter().take(64) {
-                        let ours = OFFLOADS
-                            .iter()
-                            .find(|(theirs, _)| *theirs == word)
-                            .map_or(word, |(_, ours)| ours);
-                        card.features.insert(shown(ours), true);
+                        card.features.insert(shown(offload(word).unwrap_or(word)), true);
                     }
                 }
                 // OpenBSD: what the card can do is on, but for LRO, which is a flag.
@@ -400,7 +391,7 @@ impl Configuration {
 
 /// The name of ethtool(8) for an offload of ifconfig(8).
 pub fn offload(word: &str) -> Option<&'static str> {
-    OFFLOADS.iter().find(|(theirs, _)| *theirs == word).map(|(_, ours)| *ours)
+    OFFLOADS.iter().find(|offload| offload.freebsd[0] == word).map(|offload| offload.name)
 }
 
 /// CPUs of one core, of `kern.sched.topology_spec`: `<cpu count="2" mask="3">0, 1</cpu>` with a `<flag name="SMT">` behind it.

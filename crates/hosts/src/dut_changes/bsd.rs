@@ -3,6 +3,7 @@
 use super::shared::writable;
 use super::{Family, Form, Input, List, Modules, Program, Read, Step, WAS};
 use linerate_measure::experiment::System;
+use linerate_plan::offload::{Flag, OFFLOADS, Offload};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::{Feature, Interface, Settings};
@@ -74,12 +75,6 @@ pub fn boot(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
     list.steps.reboot = true;
 }
 
-/// A flag of an interface: the names by which ifconfig shows it, and the one that it is given.
-type Flag = (&'static [&'static str], &'static str);
-
-/// TCP segmentation offload by IP version.
-const TSO: &[Flag] = &[(&["TSO4"], "tso4"), (&["TSO6"], "tso6")];
-
 /// Prints an interface's flags, if its card has large receive offload: ifconfig(8) of OpenBSD turns it on without an error, and without
 /// effect, where the card has none.
 const LRO_READ: &str = r#"said=$(ifconfig "$1" hwfeatures) || exit 1
@@ -96,28 +91,11 @@ fn flags_of(system: System, name: &str, given: &str) -> Program {
     }
 }
 
-/// The flags of a feature; none where drivers have sysctls for it, or nothing.
-fn flags(system: System, feature: Feature) -> &'static [Flag] {
-    match (system, feature) {
-        (System::OpenBsd, Feature::Lro) => &[(&["LRO"], "tcplro")],
-        (System::OpenBsd, _) => &[],
-        (_, Feature::Tso) => TSO,
-        (_, Feature::Lro) => &[(&["LRO"], "lro")],
-        (_, Feature::RxChecksum) => &[(&["RXCSUM"], "rxcsum"), (&["RXCSUM_IPV6"], "rxcsum6")],
-        (_, Feature::TxChecksum) => &[(&["TXCSUM"], "txcsum"), (&["TXCSUM_IPV6"], "txcsum6")],
-        (_, Feature::VlanOffload) => &[(&["VLAN_HWTAGGING"], "vlanhwtag")],
-        (_, Feature::VlanTso) => &[(&["VLAN_HWTSO"], "vlanhwtso")],
-        _ => &[],
-    }
-}
-
 /// A flag of an interface, as ifconfig is given it: `lro`, `-lro`; `None` for one that it does not show.
 pub(super) fn ifconfig(system: System, name: &str, given: &str) -> Option<Step> {
     let plain = given.trim_start_matches('-');
-    use Feature::{Lro, RxChecksum, Tso, TxChecksum, VlanOffload, VlanTso};
-    let all = [Lro, RxChecksum, Tso, TxChecksum, VlanOffload, VlanTso].into_iter();
-    let (shown, plain) =
-        all.flat_map(|feature| flags(system, feature)).copied().find(|(_, known)| *known == plain)?;
+    let [shown, plain] =
+        OFFLOADS.iter().filter_map(|offload| offload.flag(system)).find(|[_, known]| *known == plain)?;
     let read = Read { program: flags_of(system, name, given), form: Form::Flag { shown, given: plain } };
     let set = |to: &str| Program::new(["ifconfig", name, to]);
     Some(Step::value(format!("{plain} of {name}"), read, set, given))
@@ -131,15 +109,15 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
     if wanted.features.contains_key(&Feature::TxChecksum) {
         // The kernel turns TSO off with txcsum, and does not turn it on again with it. The first value read is the last one
         // restored.
-        for &(shown, given) in TSO {
+        for [shown, given] in Offload::of(Feature::Tso).filter_map(|offload| offload.flag(system)) {
             let (read, form) = (Program::new(["ifconfig", name]), Form::Flag { shown, given });
             let back = Program::new(["ifconfig", name, super::WAS]);
             list.change(format!("{given} of {name} beside txcsum"), read, form, Program::new(["true"]), back);
         }
     }
     for (feature, on) in &wanted.features {
-        let flags = flags(system, *feature);
-        flags.iter().for_each(|(shown, given)| list.flag(name, shown, given, *on));
+        let flags: Vec<Flag> = Offload::of(*feature).filter_map(|offload| offload.flag(system)).collect();
+        flags.iter().for_each(|flag| list.flag(name, *flag, *on));
         if flags.is_empty() {
             list.refuse(format!("{} of {name}", feature.key()), format!("{system} has no switch for it"));
         }
@@ -267,8 +245,8 @@ impl List<'_> {
         self.value(format!("MTU of {name}"), read, Form::After("mtu"), set, &mtu.to_string());
     }
 
-    /// A feature, by ifconfig: shown under one of these names, set by that.
-    fn flag(&mut self, name: &str, shown: &'static [&'static str], given: &'static str, on: bool) {
+    /// An offload, by ifconfig.
+    fn flag(&mut self, name: &str, [shown, given]: Flag, on: bool) {
         let set = |to: &str| Program::new(["ifconfig", name, to]);
         let wanted = if on { given.to_string() } else { format!("-{given}") };
         let (read, form) = (flags_of(self.target.system, name, &wanted), Form::Flag { shown, given });

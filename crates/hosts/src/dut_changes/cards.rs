@@ -3,7 +3,8 @@
 use super::shared::LINES_BACK;
 use super::{Form, Input, List, Program, Read, Step, WAS};
 use crate::configuration::INTERFACES;
-use linerate_plan::settings::{Feature, Interface, cpu_list};
+use linerate_plan::offload::{self, Offload};
+use linerate_plan::settings::{Feature, Interface, cpu_list, cpu_mask};
 
 /// Prints the files of an interface's queues (`rx`, `tx`) of one name, each with its content.
 const QUEUES_READ: &str =
@@ -201,23 +202,16 @@ const PAUSE: &str = "-A";
 /// The name by which ethtool shows what it is given by another.
 fn shown<'a>(option: &str, given: &'a str) -> &'a str {
     match (option, given) {
-        (OFFLOADS, "gro") => "generic-receive-offload",
-        (OFFLOADS, "gso") => "generic-segmentation-offload",
-        (OFFLOADS, "tso") => "tcp-segmentation-offload",
-        (OFFLOADS, "lro") => "large-receive-offload",
-        (OFFLOADS, "rx") => "rx-checksumming",
-        (OFFLOADS, "tx") => "tx-checksumming",
-        (OFFLOADS, "sg") => "scatter-gather",
-        (OFFLOADS, "rxvlan") => "rx-vlan-offload",
-        (OFFLOADS, "txvlan") => "tx-vlan-offload",
-        (OFFLOADS, "ntuple") => "ntuple-filters",
-        (OFFLOADS, "rxhash") => "receive-hashing",
         (CHANNELS, "combined") => "Combined",
         (CHANNELS | RINGS | PAUSE, "rx") => "RX",
         (CHANNELS | RINGS | PAUSE, "tx") => "TX",
         (PAUSE, "autoneg") => "Autonegotiate",
         (COALESCING, "adaptive-rx") => "Adaptive RX",
         (COALESCING, "adaptive-tx") => ADAPTIVE_TX,
+        (OFFLOADS, given) => offload::OFFLOADS
+            .iter()
+            .find(|offload| offload.ethtool == given)
+            .map_or(given, |offload| offload.name),
         (_, given) => given,
     }
 }
@@ -263,7 +257,13 @@ impl List<'_> {
 fn steering(list: &mut List<'_>, name: &str, wanted: &Interface) {
     let steered = |what: &str| format!("{what} packet steering of {name}");
     if let Some(cpus) = &wanted.rps {
-        queues(list, steered("receive"), [name, "rx", "rps_cpus"], vec![mask(cpus)], vec![cpu_list(cpus)]);
+        queues(
+            list,
+            steered("receive"),
+            [name, "rx", "rps_cpus"],
+            vec![cpu_mask(cpus)],
+            vec![cpu_list(cpus)],
+        );
     }
     if let Some(flows) = wanted.rfs {
         let flows = flows.to_string();
@@ -272,7 +272,7 @@ fn steering(list: &mut List<'_>, name: &str, wanted: &Interface) {
         queues(list, what, [name, "rx", "rps_flow_cnt"], vec![flows.clone()], vec![flows]);
     }
     if let Some(cpus) = wanted.xps.as_ref().filter(|cpus| !cpus.is_empty()) {
-        let masks = cpus.iter().map(|cpu| mask(&[*cpu])).collect();
+        let masks = cpus.iter().map(|cpu| cpu_mask(&[*cpu])).collect();
         let shown = cpus.iter().map(u32::to_string).collect();
         queues(list, steered("transmit"), [name, "tx", "xps_cpus"], masks, shown);
     }
@@ -319,29 +319,13 @@ fn queues(list: &mut List<'_>, what: String, which: [&str; 3], values: Vec<Strin
     list.steps.steps.push(step.checked(shown, wanted));
 }
 
-/// CPUs as the kernel's files have them: words of 32 bits, the highest first.
-fn mask(cpus: &[u32]) -> String {
-    let words = cpus.iter().max().map_or(1, |most| most / 32 + 1);
-    let word =
-        |n: u32| cpus.iter().filter(|cpu| *cpu / 32 == n).fold(0u32, |word, cpu| word | 1 << (cpu % 32));
-    (0..words).rev().map(|n| format!("{:08x}", word(n))).collect::<Vec<_>>().join(",")
-}
-
 fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
 fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
-    let (option, all): (&str, &[&str]) = match feature {
-        Feature::Gro => (OFFLOADS, &["gro"]),
-        Feature::Gso => (OFFLOADS, &["gso"]),
-        Feature::Tso => (OFFLOADS, &["tso"]),
-        Feature::Lro => (OFFLOADS, &["lro"]),
-        Feature::RxChecksum => (OFFLOADS, &["rx"]),
-        Feature::TxChecksum => (OFFLOADS, &["tx"]),
-        Feature::VlanOffload => (OFFLOADS, &["rxvlan", "txvlan"]),
-        Feature::UdpGroForwarding => (OFFLOADS, &["rx-udp-gro-forwarding"]),
-        Feature::AdaptiveInterrupts => (COALESCING, &["adaptive-rx", "adaptive-tx"]),
+    let (option, all) = match feature {
+        Feature::AdaptiveInterrupts => (COALESCING, vec!["adaptive-rx", "adaptive-tx"]),
         Feature::FlowControl => {
             let to = on_off(on);
             let apply = Program::script(PAUSE_PUT, [name, to]);
@@ -357,6 +341,7 @@ fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
         Feature::VlanTso => {
             return list.refuse("vlan-tso", "Linux has no such switch: tso is for tagged frames as well");
         }
+        offload => (OFFLOADS, Offload::words(offload)),
     };
     for given in all {
         let what = match option {
@@ -364,18 +349,5 @@ fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
             _ => format!("{} ({given}) of {name}", feature.key()),
         };
         list.steps.steps.push(ethtool(what, option, name, given, on_off(on)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::mask;
-
-    #[test]
-    fn masks_have_words_of_32_bits() {
-        assert_eq!(mask(&[0]), "00000001");
-        assert_eq!(mask(&[0, 2, 3]), "0000000d");
-        assert_eq!(mask(&[1, 32, 63]), "80000001,00000002");
-        assert_eq!(mask(&[]), "00000000");
     }
 }

@@ -5,23 +5,8 @@ use crate::error::Error;
 use crate::net::ethtool::Ethtool;
 use crate::net::sysfs;
 use linerate_measure::record::Mode;
-use linerate_plan::settings::{Dut, Feature, Interface as Settings};
-
-/// The kernel's names of a feature; several where it knows it in parts.
-fn kernel_names(feature: Feature) -> &'static [&'static str] {
-    match feature {
-        Feature::Gro => &["rx-gro"],
-        Feature::Gso => &["tx-generic-segmentation"],
-        Feature::Tso => &["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation"],
-        Feature::Lro => &["rx-lro"],
-        Feature::RxChecksum => &["rx-checksum"],
-        // A veth writes any checksum; a card may know one IP version at a time.
-        Feature::TxChecksum => &["tx-checksum-ip-generic", "tx-checksum-ipv4", "tx-checksum-ipv6"],
-        Feature::VlanOffload => &["tx-vlan-hw-insert", "rx-vlan-hw-parse"],
-        Feature::UdpGroForwarding => &["rx-udp-gro-forwarding"],
-        Feature::VlanTso | Feature::FlowControl | Feature::AdaptiveInterrupts | Feature::ThreadedNapi => &[],
-    }
-}
+use linerate_plan::offload::Offload;
+use linerate_plan::settings::{Dut, Feature, Interface as Settings, cpu_mask};
 
 /// A card of a DUT with its settings.
 struct Card<'a> {
@@ -84,7 +69,8 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), E
 
 impl Card<'_> {
     fn set_feature(&self, feature: Feature, on: bool) -> Result<(), Error> {
-        let (card, names) = (&self.interface.name, kernel_names(feature));
+        let card = &self.interface.name;
+        let names: Vec<&str> = Offload::of(feature).flat_map(|offload| offload.parts).copied().collect();
         let there = self.ethtool.features(card)?;
         let is_known = |name: &&&str| there.iter().any(|f| f.name == **name);
         let mut wanted: Vec<&str> = there
@@ -129,7 +115,7 @@ impl Card<'_> {
         let folders = (0..).map(|queue| format!("class/net/{}/queues/rx-{queue}", self.interface.name));
         for folder in folders.take_while(|folder| sysfs::exists(namespace, folder)) {
             if let Some(cpus) = rps {
-                sysfs::write(namespace, &format!("{folder}/rps_cpus"), &cpu_mask(cpus.iter()))?;
+                sysfs::write(namespace, &format!("{folder}/rps_cpus"), &cpu_mask(cpus))?;
             }
             if let Some(flows) = rfs {
                 sysfs::write(namespace, &format!("{folder}/rps_flow_cnt"), &flows.to_string())?;
@@ -141,33 +127,11 @@ impl Card<'_> {
     /// Transmit packet steering: CPUs, each with the number, modulo that of the queues, of the queue that it sends by.
     fn xps<'a>(&self, cpus: impl Iterator<Item = (&'a u32, u32)> + Clone) -> Result<(), Error> {
         for queue in 0..self.queues {
-            let own = cpus.clone().filter(|(_, number)| number % self.queues == queue).map(|(cpu, _)| cpu);
+            let own = cpus.clone().filter(|(_, number)| number % self.queues == queue).map(|(cpu, _)| *cpu);
+            let own: Vec<u32> = own.collect();
             let file = format!("class/net/{}/queues/tx-{queue}/xps_cpus", self.interface.name);
-            sysfs::write(&self.interface.node.namespace, &file, &cpu_mask(own))?;
+            sysfs::write(&self.interface.node.namespace, &file, &cpu_mask(&own))?;
         }
         Ok(())
-    }
-}
-
-/// A CPU mask as sysfs wants it: hexadecimal words of 32 bits, the highest first, separated by commas.
-fn cpu_mask<'a>(cpus: impl Iterator<Item = &'a u32>) -> String {
-    let mut words = vec![0u32];
-    for cpu in cpus {
-        let word = *cpu as usize / 32;
-        words.resize(words.len().max(word + 1), 0);
-        words[word] |= 1 << (cpu % 32);
-    }
-    words.iter().rev().map(|w| format!("{w:08x}")).collect::<Vec<_>>().join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks() {
-        assert_eq!(cpu_mask([].iter()), "00000000");
-        assert_eq!(cpu_mask([0, 1].iter()), "00000003");
-        assert_eq!(cpu_mask([33].iter()), "00000002,00000000");
     }
 }
