@@ -3,6 +3,8 @@
 # make test-long  tests that take minutes each or judge a rate: the shipped plans held against physics, a hundred kills,
 #                 and labs with real drivers in QEMU
 # make install  put the binary, man pages and shell completions in place (PREFIX=/usr/local, DESTDIR=)
+# make package  what a release consists of, below target/package: a static program, .tar.xz, .deb, .rpm, SBOM, checksums
+# make dist     the sources with everything that they need to build without network and without clang, there, too
 # make peers    compare the generator with those that are installed (trafgen, tcpreplay, iperf3, ...)
 
 PREFIX ?= /usr/local
@@ -12,7 +14,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo || true)
 BENCH_ARGS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: bench build test test-long lint install uninstall peers setup setup-test setup-long clean
+.PHONY: bench build test test-long lint install uninstall package dist peers setup setup-test setup-long setup-package clean
 
 bench: build
 	$(SUDO) $(TARGET)/release/linerate bench $(BENCH_ARGS)
@@ -29,6 +31,9 @@ setup-test:
 setup-long:
 	@scripts/setup long
 
+setup-package:
+	@scripts/setup package
+
 test: setup-test
 	CARGO=$(CARGO) scripts/run-tests
 
@@ -39,6 +44,12 @@ lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	scripts/check-dependencies
+
+package: setup-package
+	CARGO=$(CARGO) scripts/package
+
+dist: setup
+	CARGO=$(CARGO) scripts/package source
 
 peers: build
 	$(SUDO) benches/peers

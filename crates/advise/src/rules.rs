@@ -68,7 +68,7 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("speed_tweaks", "a label of the results of calomel.org's guide"),
     ("jail_enable", "the lab of illustration 26: forwarding in a jail costs nothing (illustration 27)"),
     ("jail_list", "the lab of illustration 26"),
-    ("firewall_script", "the lab's rule file: `linerate rules` writes such files"),
+    ("firewall_script", "the lab's rule file: `linerate ruleset` writes such files"),
     (
         "firewall_enable",
         "the lab's choice of firewall; what a firewall costs is `linerate run lab/firewalls`",

@@ -73,7 +73,7 @@ pub struct AtInterface {
     pub interface: Option<String>,
 
     /// Namespace of the interface: a name that `ip netns` knows, or a path
-    #[arg(long, value_name = "NAME")]
+    #[arg(long = "namespace", alias = "netns", value_name = "NAME")]
     pub netns: Option<String>,
 
     /// Confirms that this interface is part of an isolated lab. `receive` drops all frames that arrive there
@@ -105,7 +105,7 @@ pub struct AtInterface {
 }
 
 /// How hosts are reached.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Ssh {
     /// Accept and remember the keys of hosts that ssh does not know yet
     #[arg(long)]
@@ -151,7 +151,7 @@ pub struct CampaignArgs {
     pub profile: bool,
 
     /// Leave the embedded lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it). With `tune` and a real lab:
-    /// leave the changes that help on the router (`linerate revert` takes them back)
+    /// leave the changes that help on the router (`linerate apply --revert` takes them back)
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 
@@ -170,8 +170,12 @@ pub struct CampaignArgs {
     #[command(flatten)]
     pub printed: Printed,
 
+    /// Print the whole page, and not the first 24 lines of it: all cells, counters, latency, how it was measured
+    #[arg(long)]
+    pub full: bool,
+
     /// Print errors only: no results, no progress
-    #[arg(short, long, conflicts_with_all = ["json", "format"])]
+    #[arg(short, long, conflicts_with_all = ["json", "format", "full"])]
     pub quiet: bool,
 
     /// Simulate the DUT in memory instead of building a lab: ok, or a list such as rate=10kpps,queue=512 of loss=N (every N-th frame),

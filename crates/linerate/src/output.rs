@@ -7,7 +7,7 @@ use linerate_linux::files::stdout_was_writable;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary};
-use linerate_report::document::Document;
+use linerate_report::document::{Block, Document, Tone};
 use linerate_report::format::Format;
 use linerate_report::pages;
 use linerate_runner::messages::style;
@@ -143,12 +143,14 @@ pub fn print_json(record: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Prints a campaign, the same for all verbs: [`linerate_measure::record::SCHEMA`] describes its JSON.
+/// Prints a campaign, the same for all verbs: [`linerate_measure::record::SCHEMA`] describes its JSON. As text, it is the first page
+/// unless the `full` one is wanted.
 ///
 /// # Errors
 /// The result cannot be written as JSON.
 pub fn print_campaign(
     how: &Printed,
+    full: bool,
     directory: &Path,
     campaign: &Campaign,
     host: &HostFacts,
@@ -163,14 +165,31 @@ pub fn print_campaign(
             "configurations": configurations,
         })
     };
-    let page = || {
+    let folder = directory.display().to_string();
+    let first = || pages::first(campaign, host, summary, &folder).filter(|_| how.is_text() && !full);
+    let whole = || {
         let mut page = pages::summary(campaign, host, summary);
         if let Some(claims) = claims(directory, campaign) {
-            page.note(format!("{claims}. `linerate conformance {}` has the rows.", directory.display()));
+            page.note(format!("{claims}. `linerate conformance {folder}` has the rows."));
+        }
+        if how.is_text() {
+            again(&mut page);
+            page.say(format!("Records: {folder}"));
         }
         page
     };
-    result(how, record, page)
+    result(how, record, || first().unwrap_or_else(whole))
+}
+
+/// The answer once more behind a page that is longer than the terminal: its first lines are out of sight.
+fn again(page: &mut Document) {
+    let rows = linerate_runner::messages::terminal_rows();
+    if rows.is_some_and(|rows| page.text(style()).lines().count() >= rows) {
+        let strong = |block: &&Block| matches!(block, Block::Text { tone: Tone::Strong, .. });
+        let answer: Vec<Block> = page.blocks.iter().filter(strong).cloned().collect();
+        page.heading("The answer again");
+        page.blocks.extend(answer);
+    }
 }
 
 /// Says where a campaign's records are.

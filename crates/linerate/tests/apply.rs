@@ -64,7 +64,7 @@ fn what_was_applied_is_taken_back_to_the_byte() {
     host.linerate(&APPLY.replace("--yes", "")).run().fails(2, &["--yes", "--dry-run"]);
     assert_eq!(host.state(), before, "neither changes anything");
     let applied = host.linerate(APPLY).run().ok();
-    assert!(applied.stderr.contains("linerate revert"), "{}", applied.stderr);
+    assert!(applied.stderr.contains("--revert"), "{}", applied.stderr);
     let after = host.state();
     assert!(after.contains("ipv4/ip_forward:1") && after.contains("\nnet.ipv4.ip_forward = 1\n"), "{after}");
     assert!(after.contains("# mine\n") && after.contains("net.ipv4.tcp_sack = 1\n"), "{after}");

@@ -51,7 +51,7 @@ fn the_page_says_that_linerate_does_not_come_first() {
     std::fs::create_dir(&out).unwrap();
     std::os::unix::fs::chown(&out, Some(65534), Some(65534)).unwrap();
     let line = format!(
-        "bench --family 4 --variant forwarding --trials 1 --duration 50ms --rate 1000pps --out {out}/of-user"
+        "bench --family 4 --variant forwarding --trials 1 --duration 50ms --rate 1000pps --full --out {out}/of-user"
     );
     // Beside other tests its trial may be invalid: then the status is 1.
     let page = linerate(line.split_whitespace()).user(65534).run().no_panic().stdout;

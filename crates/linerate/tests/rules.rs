@@ -1,4 +1,4 @@
-//! `linerate rules`: from the command line, and into the firewalls that this machine has.
+//! `linerate ruleset`: from the command line, and into the firewalls that this machine has.
 
 mod loaded;
 

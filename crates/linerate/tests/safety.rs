@@ -138,7 +138,7 @@ fn root_without_all_powers_measures_by_sockets_and_is_told() {
     let scratch = Scratch::new();
     let plan = "title = \"t\"\nquestion = \"q\"\n[variants.a]\nabout = \"a\"\n[trials]\nduration = \"20 ms\"\nblocks = 1\n";
     std::fs::write(scratch.file("plan.toml"), plan).unwrap();
-    let run = Program::new("unshare").args(["-Ur", crate::common::LINERATE, "run", "plan.toml"]);
+    let run = Program::new("unshare").args(["-Ur", crate::common::LINERATE, "run", "plan.toml", "--full"]);
     let page = run.dir(scratch.path()).run().no_panic().stdout;
     assert!(page.contains("uses AF_PACKET sockets"), "{page}");
 }

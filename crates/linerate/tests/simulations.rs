@@ -18,7 +18,7 @@ fn a_simulated_rate_is_found() {
     // The simulated DUT's queue takes some frames more.
     let rate = goal["conditional"].as_f64().unwrap();
     assert!((19_500.0..22_500.0).contains(&rate), "{rate}");
-    let shown = linerate_line(&format!("show {}", records.file("search"))).run().ok();
+    let shown = linerate_line(&format!("show --full {}", records.file("search"))).run().ok();
     let says = ["frames a second. The goal is met at", "Loss at each load", "regular"];
     let shown = shown.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(says.iter().all(|words| shown.contains(words)), "{shown}");
@@ -42,7 +42,7 @@ fn a_search_goes_on_with_more_time() {
     assert!(ended.stdout.contains(irregular), "{ended:?}");
     go_on("").fails(2, &["the time ran out", "--budget 23s"]);
     go_on("--budget 5s").fails(2, &["--budget is the time for all trials, and the recorded ones took 7.0 s"]);
-    let ended = go_on("--budget 23s").ok();
+    let ended = go_on("--budget 23s --full").ok();
     assert!(ended.stdout.contains("all searches are complete"), "{ended:?}");
     // Whoever reads the records repeats its choices.
     let shown = linerate_line("show records").dir(scratch.path()).run().ok();
@@ -94,7 +94,7 @@ fn tests_of_rfc_2544_find_what_is_known_of_a_dut() {
     assert_eq!(recovery["overload"].as_f64().unwrap(), 1.1 * throughput);
     assert!(recovery["mean_ns"].as_f64().unwrap() < 1e6, "{recovery:#}");
     assert!(of("forwarding-rate")["frmol"].as_f64().unwrap() < 21_100.0);
-    let shown = linerate_line(&format!("show {out}")).run().ok().stdout;
+    let shown = linerate_line(&format!("show --full {out}")).run().ok().stdout;
     let says = [
         "quick: not RFC 2544 (sections 9, 23, 24, 26.4, 26.5)",
         "theoretical rate of the slower link",
@@ -113,7 +113,7 @@ fn the_page_has_what_the_documents_ask_of_a_report() {
     let line = "rfc2544 --quick --duration 50ms --repeats 1 --size 64 --size 128 --test throughput --test latency \
                 --test frame-loss --test back-to-back --simulate rate=20kpps,queue=64 --link-speed 20160kbit/s";
     linerate_line(&format!("{line} --out {out}")).run().no_panic();
-    let shown = linerate_line(&format!("show {out}")).run().ok().stdout;
+    let shown = linerate_line(&format!("show --full {out}")).run().ok().stdout;
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for (row, said) in [
         (
@@ -167,7 +167,7 @@ fn tests_of_rfc_2544_that_stop_go_on_where_they_were() {
 #[test]
 fn a_dut_that_forwards_nothing_is_named_in_every_test_that_needs_a_throughput() {
     let records = Scratch::new();
-    let line = "rfc2544 --quick --size 64 --link-speed 20M --simulate loss=1";
+    let line = "rfc2544 --quick --size 64 --link-speed 20M --simulate loss=1 --full";
     let shown = linerate_line(&format!("{line} --out {}", records.file("tests"))).run().fails(1, &[]).stdout;
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(words.matches("even the lowest load loses frames").count(), 4, "{shown}");
@@ -182,7 +182,8 @@ fn a_dut_that_forwards_nothing_is_named_in_every_test_that_needs_a_throughput() 
 #[test]
 fn a_dut_that_is_faster_than_the_tester_has_no_burst_and_no_load_that_is_too_high() {
     let records = Scratch::new();
-    let line = "rfc2544 --quick --duration 50ms --size 64 --test back-to-back --test recovery --simulate ok";
+    let line =
+        "rfc2544 --quick --duration 50ms --size 64 --test back-to-back --test recovery --simulate ok --full";
     let shown = linerate_line(&format!("{line} --out {}", records.file("tests"))).run().ok().stdout;
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for (said, times) in [("no burst is too long", 1), ("no load is too high", 1), ("quick: not RFC 2544", 1)]
@@ -219,7 +220,7 @@ fn bursts_have_a_shortest_interval_or_are_too_long_at_any() {
     let out = records.file("tests");
     let line =
         "rfc2544 --quick --duration 400ms --size 64 --test throughput --simulate rate=20kpps,queue=512";
-    let more = "--bursts 64 --bursts 512 --bursts 1024 --link-speed 100M";
+    let more = "--bursts 64 --bursts 512 --bursts 1024 --link-speed 100M --full";
     let ended = linerate_line(&format!("{line} {more} --out {out}")).run().fails(1, &[]);
     let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in ["Bursts (RFC 2544, 21)", "even the lowest load loses frames"] {

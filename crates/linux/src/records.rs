@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use reader::{StoredCampaign, find, has_ended, head, is_running, read};
+pub use reader::{StoredCampaign, find, has_ended, head, is_running, read, verdict};
 
 const CAMPAIGN: &str = "campaign.json";
 const HOST: &str = "host.json";
@@ -494,9 +494,9 @@ fn failed(operation: &str, path: &Path) -> impl FnOnce(io::Error) -> Error {
 fn advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOSPC) => ". Free space there, or keep the records on another file system",
-        Some(libc::EDQUOT) => ". The disk quota is used up: free space, or keep the records elsewhere",
+        Some(libc::EDQUOT) => ". The disk quota is used up: free space, or choose another folder with --out",
         Some(libc::EFBIG) => ". A limit on file sizes is in force (ulimit -f): raise it, or run fewer trials",
-        Some(libc::EROFS) => ". That file system is read-only: keep the records elsewhere",
+        Some(libc::EROFS) => ". That file system is read-only: choose another folder with --out",
         Some(libc::EACCES | libc::EPERM) => ". Keep the records where you may write",
         Some(libc::EIO) => ". The disk or its controller fails: see the kernel's log",
         _ => "",

@@ -44,8 +44,10 @@ fn invalid_trials(duts: &[&Row]) -> Option<String> {
 fn tester_limit(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
     let limited = duts.iter().any(|r| r.limit == Limit::Tester);
     limited.then(|| match campaign.asked.generator.as_str() {
-        "af-packet" => "the tester was the limit: sudo linerate bench has one that is some ten times faster".into(),
-        _ => "the tester was the limit: its part of the time per frame is what a cheaper DUT cannot go below here; --mode threaded gives it a CPU of its own".to_string(),
+        "af-packet" => {
+            "the tester was the limit: sudo linerate bench has one that is some ten times faster".into()
+        }
+        _ => "the tester was the limit: give it a CPU of its own: linerate bench --mode threaded".to_string(),
     })
 }
 

@@ -60,12 +60,45 @@ pub use results::stalls;
 pub(crate) use results::{JUDGEMENTS, Shown, changes, decisive};
 pub use search_check::search_check;
 pub use trials::trials;
-pub use tuning::tuning;
+pub use tuning::{tuned, tuning};
 
 /// The verdict of a campaign for a person to read.
 pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {
     let stacks = &BTreeMap::new();
     report(&Records { campaign, host, summary, trials: &[], facts: &[], stacks })
+}
+
+/// The verdict on one screen: [`results::LINES`] lines of 80 columns. `records`: the folder of the campaign. `None`: the campaign has no
+/// plan, as imported ones.
+pub fn first(campaign: &Campaign, host: &HostFacts, summary: &Summary, records: &str) -> Option<Document> {
+    let planned = campaign.planned.as_deref().filter(|_| campaign.imported.is_none())?;
+    let stacks = &BTreeMap::new();
+    let own = Records { campaign, host, summary, trials: &[], facts: &[], stacks };
+    let mut page = Document::default();
+    if simulated(campaign) {
+        page.warn(SIMULATED);
+    }
+    Some(results::first(&page, &Shown { planned, records: own }, records))
+}
+
+/// The first rate of a campaign, in a few words.
+pub fn in_short(campaign: &Campaign, summary: &Summary) -> String {
+    let name = |slot: usize| campaign.name_of(slot);
+    let searched = summary.searches.iter().find_map(|search| {
+        let goal = search.goals.first()?;
+        Some(format!(
+            "{}, {}: {}",
+            name(search.slot),
+            goal.name,
+            numbers::rate_with_unit(goal.outcome.conditional?)
+        ))
+    });
+    let is_dut = |slot: usize| campaign.slots.get(slot).is_some_and(|slot| !slot.is_calibration());
+    let rows = || summary.rows.iter().filter(|row| row.received.n > 0);
+    let row = || rows().find(|row| is_dut(row.slot)).or(rows().next());
+    let rate =
+        || row().map(|row| format!("{}: {}", name(row.slot), numbers::rate_with_unit(row.received.median)));
+    searched.or_else(rate).unwrap_or("no figure".into())
 }
 
 /// The verdict with pictures of the trials, and with all that somebody who was not there needs.
@@ -111,12 +144,13 @@ pub fn reports(pages: Vec<(String, Document)>) -> Document {
     all
 }
 
+const SIMULATED: &str =
+    "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.";
+
 /// Simulated figures say so, first and loudly.
 fn warn_of_simulation(page: &mut Document, simulated: bool) {
     if simulated {
-        page.warn(
-            "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.",
-        );
+        page.warn(SIMULATED);
         page.gap();
     }
 }

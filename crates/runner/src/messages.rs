@@ -62,3 +62,9 @@ pub fn terminal_columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
+
+/// Lines of the terminal at standard output, if it is one.
+pub fn terminal_rows() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    (size.ws_row > 0).then_some(usize::from(size.ws_row))
+}

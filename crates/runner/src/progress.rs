@@ -32,7 +32,7 @@ impl Progress {
     /// A line for a campaign of so much time, or about so much.
     pub fn new(total: Duration, is_exact: bool) -> Self {
         let template = match is_exact {
-            true => "{bar:24} {elapsed:>3} of at most {prefix}  {msg}",
+            true => "{bar:24} {elapsed:>3} of {prefix}  {msg}",
             false => "{bar:24} {elapsed:>3} of about {prefix}  {msg}",
         };
         let progress = shown(ProgressBar::no_length(), template, "");
@@ -104,8 +104,13 @@ impl Progress {
         self.bar.suspend(print);
     }
 
-    /// Moves to `elapsed`.
+    /// Moves to `elapsed`. Work that takes longer than was said has no end that is known.
     pub fn advance(&self, elapsed: Duration) {
+        if self.bar.length().is_some_and(|total| total < elapsed.as_millis() as u64) {
+            self.bar.unset_length();
+            let style = ProgressStyle::with_template("{elapsed:>3} instead of {prefix}  {msg}");
+            self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        }
         self.bar.set_position(elapsed.as_millis() as u64);
     }
 

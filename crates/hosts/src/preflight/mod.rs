@@ -61,7 +61,7 @@ fn whole(lab: &Lab, out: &mut Findings) {
             .remedy("write name = \"...\" for both");
     }
     if !lab.isolated {
-        let remedy = "say so once nothing but the lab's own hosts can receive what is sent in it (RFC 6815)";
+        let remedy = "set `isolated = true` when only hosts of the lab can receive what is sent (RFC 6815)";
         let what = Diagnostic::new("nothing will be sent in this lab");
         out.add(what).evidence("its file does not say isolated = true").remedy(remedy);
     }

@@ -83,6 +83,8 @@ impl Opt {
             }
         };
         let arg = Arg::new(self.name()).long(self.name()).value_name(self.value).value_parser(parser);
+        // One word for the lengths of frames, wherever they are given; the other was its name.
+        let arg = if self.name() == "sizes" { arg.alias("size") } else { arg };
         let more = match self.takes {
             Takes::One => "",
             Takes::Levels => ". Several, behind commas, are measured side by side",

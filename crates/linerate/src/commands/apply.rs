@@ -1,4 +1,4 @@
-//! `linerate apply` and `linerate revert`: advice carried out, and taken back.
+//! `linerate apply`, and `apply --revert`: advice carried out, and taken back.
 
 use super::advise::Purpose;
 use super::facts::{Source, configuration};
@@ -26,10 +26,11 @@ use std::sync::Arc;
   sudo linerate apply --all --dry-run         what would change, in which file
   sudo linerate apply --item linux-backlog    shows it, asks, and does it
   linerate apply root@router --all --yes      on a host over ssh, unasked
-  linerate revert root@router                 everything as it was before
+  linerate apply root@router --revert         everything as it was before
+  sudo linerate apply --revert --list         what can be taken back
 
 Each change is shown before it is made, with the present value, and written down before it is made, so that \
-`linerate revert` restores it: also after a reboot, or if linerate was killed in between. --all leaves out \
+--revert restores it: also after a reboot, or if linerate was killed in between. --all leaves out \
 recommendations that help some machines and harm others: measure them (`linerate tune`), then name them with \
 --item.
 
@@ -57,6 +58,14 @@ pub struct Apply {
     #[arg(long)]
     pub until_boot: bool,
 
+    /// Take back what `apply` and `tune --keep` changed, the last change first
+    #[arg(long, conflicts_with_all = ["all", "items", "dry_run", "until_boot"])]
+    pub revert: bool,
+
+    /// With --revert: list the changes, and take none back
+    #[arg(long, requires = "revert")]
+    pub list: bool,
+
     #[command(flatten)]
     pub printed: Printed,
 }
@@ -64,9 +73,9 @@ pub struct Apply {
 /// Take back what `linerate apply` and `linerate tune --keep` changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate revert --list       the changes that can be taken back
-  sudo linerate revert              take them back
-  linerate revert root@router       on a host, over ssh
+  sudo linerate apply --revert --list       the changes that can be taken back
+  sudo linerate apply --revert              take them back
+  linerate apply root@router --revert       on a host, over ssh
 
 The last change is taken back first. A file that someone has changed since then stays as it is, and is named.
 
@@ -89,6 +98,10 @@ pub struct Revert {
 /// # Errors
 /// The host cannot be read, an item is unknown, or a change failed.
 pub fn apply(args: &Apply) -> Result<ExitCode> {
+    if args.revert {
+        let Apply { source, list, printed, .. } = args;
+        return revert(&Revert { source: source.clone(), list: *list, printed: printed.clone() });
+    }
     let place = Arc::new(args.source.target()?);
     let Some(facts) = args.source.facts()? else { return Ok(ExitCode::from(INTERRUPTED)) };
     let found = configuration(&facts)?;
@@ -104,7 +117,7 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
     }
     let ask = !args.yes && std::io::stdin().is_terminal();
     if !args.yes && !ask {
-        bail_usage!("nobody can be asked here: --yes makes the changes, --dry-run shows them");
+        bail_usage!("there is no terminal to ask on: --yes makes the changes, --dry-run shows them");
     }
     result(&args.printed, || &applied, || pages::applied(args.source.name(), &applied))?;
     if ask && !confirmed()? {
@@ -164,7 +177,7 @@ pub fn revert(args: &Revert) -> Result<ExitCode> {
 fn revert_of(source: &Source) -> String {
     let namespace = source.namespace.as_ref().map(|name| format!(" --namespace {name}"));
     let place = source.place.as_ref().map(|place| format!(" {place}")).or(namespace);
-    format!("linerate revert{}", place.unwrap_or_default())
+    format!("linerate apply{} --revert", place.unwrap_or_default())
 }
 
 /// The items to be carried out, and those that `--all` leaves out.

@@ -111,13 +111,13 @@ pub struct Bench {
     #[arg(long = "rules", value_name = "FILE")]
     pub rules: Vec<PathBuf>,
 
-    /// End of the lab that replaces an interface or network of the rule files: eth0=out, 192.168.1.0/24=in,
-    /// 198.18.0.0/15=elsewhere; may be repeated [default: guessed and printed]
+    /// Where an interface or network of the rule files is in the lab: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere; may be
+    /// repeated [default: guessed and printed]
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
     pub map: Vec<(String, Meaning)>,
 
     /// Frame lengths in bytes with FCS, measured side by side: 64,1518,imix,genome:aaafg,rfc2544
-    #[arg(long, value_name = "LIST", value_parser = sizes, default_value = "64")]
+    #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64")]
     pub sizes: Sizes,
 
     /// IP version: 4, 6 or both. --ipv6-share implies 4, --extension-headers 6

@@ -55,7 +55,7 @@ enum What {
         #[arg(value_parser = load)]
         load: Load,
         /// Frame lengths with FCS, and mixes of them: 64,1518,imix,genome:aaafg
-        #[arg(long, value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
+        #[arg(long, alias = "size", value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
         sizes: Sizes,
     },
     /// A mix of frame lengths: rate of a full link, or bits of a rate and the links that a router carries
@@ -80,7 +80,7 @@ A router's rate counts the frames that it forwards in both directions together."
   linerate calc overhead --sizes 128 -6 --vlans 1             IPv6 with a VLAN tag")]
     Overhead {
         /// Frame lengths with FCS, and mixes of them
-        #[arg(long, value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
+        #[arg(long, alias = "size", value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
         sizes: Sizes,
         /// Speed of the link
         #[arg(long, value_name = "SPEED", default_value = "10G", value_parser = parse_link_speed)]

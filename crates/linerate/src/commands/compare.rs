@@ -3,14 +3,14 @@
 use super::export;
 use super::slower::{Claim, MISSED, any_slower};
 use crate::args::{Printed, Share};
-use crate::output::{self, result};
+use crate::output::{self, result, usage};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::records::StoredCampaign;
 use linerate_measure::compare::{Comparison, Rates, chosen, compare, correct, partners};
 use linerate_measure::record::Slot;
 use linerate_report::export::{Suite, junit};
-use linerate_runner::input;
+use linerate_runner::{handle, input};
 use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,8 +31,9 @@ All numbers are rates: more is better.
 Exit status: 0 compared; 1 an error; 2 bad arguments; 3 with --fail-if-slower: proven
 slower by that much.")]
 pub struct Compare {
-    /// Campaigns' folders, FOLDER:VARIANT, or files; the first is the reference
-    #[arg(required = true, value_name = "WHAT")]
+    /// Campaigns, CAMPAIGN:VARIANT, or files; the first is the reference. A campaign is a folder, last, last-1, or a name that
+    /// `linerate list` shows [default: last]
+    #[arg(value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
 
     /// Confidence of the intervals, in percent: 80, 90, 95, 98, 99 or 99.5
@@ -248,7 +249,7 @@ fn split(what: &str) -> (&str, Option<String>) {
 impl Source {
     fn open(what: &str) -> Result<Self> {
         let (path, wanted) = split(what);
-        let path = Path::new(path);
+        let path = &handle::folder(path).map_err(usage)?;
         if !path.is_dir() {
             if wanted.is_some() {
                 bail_usage!("{what}: only a campaign's folder has variants to choose from");
@@ -295,7 +296,7 @@ impl OpenCampaign {
     /// Opens FOLDER or FOLDER:VARIANT.
     pub fn open(what: &str) -> Result<OpenCampaign> {
         let (path, wanted) = split(what);
-        let path = Path::new(path);
+        let path = &handle::folder(path).map_err(usage)?;
         let stored = output::stored(path)?;
         let path = path.canonicalize().with_context(|| input::cannot_read("", path))?;
         let open = OpenCampaign { name: what.into(), path, wanted, stored };

@@ -85,8 +85,8 @@ pub struct Conduct {
     pub ssh: Ssh,
 
     /// New file for the records, a line of JSON for each trial [default: linerate-results/TIME-NAME.jsonl]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, alias = "output", value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 impl Conduct {
@@ -197,7 +197,7 @@ fn carry(
     (at, places): (Vec<String>, Vec<ExecutionTarget>),
     format: &'static dyn Format,
 ) -> Result<ExitCode> {
-    let records = TrialLog::create(Path::new(FOLDER), &test.name, args.output.as_deref())?;
+    let records = TrialLog::create(Path::new(FOLDER), &test.name, args.out.as_deref())?;
     let wanted = args.wanted();
     let design = test.design(&wanted);
     let names = test.workers.iter().map(|worker| worker.name.as_str());

@@ -5,6 +5,7 @@ use crate::output::{self, result};
 use anyhow::{Result, bail};
 use clap::Args;
 use linerate_report::pages;
+use linerate_runner::handle;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ Exit status: 0 every claim is at least conditional; 1 no such campaign, or one t
 arguments; 3 a test is not compliant.")]
 pub struct Conformance {
     /// The campaign's directory
+    #[arg(value_name = "DIR", value_parser = handle::folder)]
     pub directory: PathBuf,
     #[command(flatten)]
     pub printed: Printed,

@@ -13,7 +13,7 @@ use linerate_measure::summary::summarise;
 use linerate_profile::Profile;
 use linerate_report::pages;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate bench --profile                      measure, profile and explain this machine's forwarding
-  linerate explain linerate-results/X           explain a recorded campaign again
+  linerate explain                              explain the newest campaign again
   linerate explain linerate-results/X --json    findings with their evidence, for programs
   linerate explain X:forwarding X:nft-stateful  where the extra nanoseconds of the second go
   sudo linerate explain linerate-results/X --prove      run the experiments that prove the findings
@@ -36,8 +36,9 @@ A finding whose change a plan can make has an experiment: the DUT as it was meas
 the change, in the same blocks. --prove runs those of the embedded lab, on the machine that was measured,
 without changes of the whole host.")]
 pub struct Explain {
-    /// A campaign's folder, or FOLDER:VARIANT; two of them to compare
-    #[arg(required = true, num_args = 1..=2, value_name = "WHAT")]
+    /// A campaign, or CAMPAIGN:VARIANT; two of them to compare. A campaign is a folder, last, last-1, or a name that `linerate list`
+    /// shows
+    #[arg(num_args = 0..=2, value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
     /// Also list the causes that are absent
     #[arg(long)]
@@ -101,6 +102,11 @@ impl Read {
 /// # Errors
 /// An argument names no record, or no slot of it can be explained.
 pub fn run(args: &Explain) -> Result<ExitCode> {
+    if let Some(host) = args.what.iter().find(|what| what.contains('@') && !Path::new(what).exists()) {
+        bail_usage!(
+            "explain reads records, and {host} is a host: linerate advise {host} recommends settings, linerate watch {host} shows its queues and limits"
+        );
+    }
     let read = args.what.iter().map(|what| Read::open(what)).collect::<Result<Vec<_>>>()?;
     match &read[..] {
         [_, _] if args.prove || args.write_plans.is_some() => {

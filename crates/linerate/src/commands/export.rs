@@ -13,6 +13,7 @@ use linerate_measure::summary::summarise;
 use linerate_report::export::{Archive, Metrics, Rows, Suite, junit, picture, pictures, prometheus};
 use linerate_report::pages::Records;
 use linerate_runner::archive::visit;
+use linerate_runner::handle;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -67,39 +68,39 @@ pub enum Form {
 #[derive(Debug, Args)]
 pub struct Parquet {
     /// Campaigns, folders of campaigns, or a tree laid out as the public archive
-    #[arg(required = true, value_name = "DIR")]
+    #[arg(required = true, value_name = "DIR", value_parser = handle::folder)]
     directories: Vec<PathBuf>,
     /// The rows of the file
     #[arg(long, value_name = "ROWS", default_value = "trials", value_parser = ["trials", "cells"])]
     rows: String,
     /// The file
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[arg(short, long, alias = "output", value_name = "FILE")]
+    out: PathBuf,
 }
 
 /// A picture.
 #[derive(Debug, Args)]
 pub struct Picture {
     /// The campaign
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = handle::folder)]
     directory: PathBuf,
     /// Title or number of the table, as the list has them
     #[arg(value_name = "PICTURE")]
     name: Option<String>,
     /// The file [default: standard output]
-    #[arg(short, long, value_name = "FILE", requires = "name")]
-    output: Option<PathBuf>,
+    #[arg(short, long, alias = "output", value_name = "FILE", requires = "name")]
+    out: Option<PathBuf>,
 }
 
 /// Campaigns, and the file that is made of them.
 #[derive(Debug, Args)]
 pub struct Campaigns {
     /// Campaigns, or folders of campaigns
-    #[arg(required = true, value_name = "DIR")]
+    #[arg(required = true, value_name = "DIR", value_parser = handle::folder)]
     directories: Vec<PathBuf>,
     /// The file [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[arg(short, long, alias = "output", value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// Runs the verb.
@@ -110,7 +111,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     match &args.form {
         Form::Junit(args) => {
             let (text, code) = verdicts(&args.directories)?;
-            write(args.output.as_deref(), &text).map(|_| code)
+            write(args.out.as_deref(), &text).map(|_| code)
         }
         Form::Prometheus(args) => {
             let mut newest: BTreeMap<String, (String, Metrics)> = BTreeMap::new();
@@ -122,7 +123,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
                 Ok(())
             })?;
             let all: Vec<Metrics> = newest.into_values().map(|(_, metrics)| metrics).collect();
-            write(args.output.as_deref(), &prometheus(&all)).map(|_| code)
+            write(args.out.as_deref(), &prometheus(&all)).map(|_| code)
         }
         Form::Parquet(args) => parquet(args),
         Form::Picture(args) => one_picture(args),
@@ -149,13 +150,13 @@ pub fn verdicts_of(directory: &Path, file: &Path) -> Result<()> {
 
 fn parquet(args: &Parquet) -> Result<ExitCode> {
     let mut filled = Ok(ExitCode::SUCCESS);
-    let written = files::replace_by(&args.output, |to| {
+    let written = files::replace_by(&args.out, |to| {
         filled = fill(args, to);
         filled.as_ref().map(drop).map_err(|_| io::ErrorKind::Other.into())
     });
     let code = filled.and_then(|code| Ok(written.map(|()| code)?));
-    let code = code.with_context(|| format!("writing {}", args.output.display()))?;
-    tell(format!("written: {}", args.output.display()));
+    let code = code.with_context(|| format!("writing {}", args.out.display()))?;
+    tell(format!("written: {}", args.out.display()));
     Ok(code)
 }
 
@@ -175,7 +176,7 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
         all.iter().map(|picture| picture.title()).enumerate().map(line).collect::<String>()
     };
     let Some(name) = &args.name else { return all_of(&list()) };
-    if args.output.as_ref().is_some_and(|file| file.extension().is_some_and(|ending| ending == "png")) {
+    if args.out.as_ref().is_some_and(|file| file.extension().is_some_and(|ending| ending == "png")) {
         bail_usage!(
             "linerate writes SVG, and rsvg-convert makes PNG of it: rsvg-convert -z 2 FILE.svg -o FILE.png"
         );
@@ -192,7 +193,7 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
     let simulated = if asked.lab == LabKind::Simulated { " SIMULATED: not of this machine." } else { "" };
     let origin = format!("Campaign {name}, {started}, linerate {linerate}.{simulated}");
     let picture = picture(*found, &origin).with_context(|| format!("{} has no point", found.title()))?;
-    write(args.output.as_deref(), &picture)
+    write(args.out.as_deref(), &picture)
 }
 
 /// Takes the records of the campaigns at or below these directories, or of a tree of results of other tools, one after the other,

@@ -48,7 +48,7 @@ pub struct Facts {
 }
 
 /// Where facts come from.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Source {
     /// A host over ssh, or a folder with facts [default: this machine]
     #[arg(value_name = "HOST|FOLDER")]

@@ -29,8 +29,8 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   sudo linerate lab up --variant nft-stateful     the tester baseline is lane 0, the variant lane 1
   sudo ip netns exec linerate-dut0 nft list ruleset
-  sudo linerate send --netns linerate-generator -i g1 -n 1000 &
-  sudo linerate receive --netns linerate-receiver -i r1 -n 1000
+  sudo linerate send --namespace linerate-generator -i g1 -n 1000 &
+  sudo linerate receive --namespace linerate-receiver -i r1 -n 1000
   sudo linerate lab down
   linerate lab example > LAB.toml                 a lab of real hosts, to begin with
   linerate lab example three-hosts > LAB.toml     generator, DUT and receiver apart

@@ -16,6 +16,7 @@ pub mod flame;
 pub mod history;
 pub mod import;
 pub mod lab;
+pub mod list;
 pub mod plan_file;
 mod port;
 pub mod profile;

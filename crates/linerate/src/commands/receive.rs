@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Count test frames at an interface, or in a capture file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate receive --netns linerate-receiver -i r1
+  sudo linerate receive --namespace linerate-receiver -i r1
   sudo linerate receive -i ix1 --isolated-lab ix1 --duration 60s --json
   sudo linerate receive -i ix1 --isolated-lab ix1 --unsigned    count what pkt-gen or trafgen sends
   linerate receive --read capture.pcap                          count in a capture: no privileges")]

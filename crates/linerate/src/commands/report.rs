@@ -1,7 +1,7 @@
 //! `linerate report`: campaigns as one page for a browser.
 
 use crate::args::named;
-use crate::output::{self, all_of, tell};
+use crate::output::{self, all_of, tell, usage};
 use anyhow::{Context, Result};
 use clap::Args;
 use linerate_linux::files;
@@ -11,6 +11,7 @@ use linerate_measure::summary::summarise;
 use linerate_report::document::{Block, Document, Tone};
 use linerate_report::format::Style;
 use linerate_report::pages;
+use linerate_runner::handle;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ const FILE: &str = "report.html";
 /// Write campaigns as one page for a browser.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate report linerate-results/20260101T120000Z-bench -o report.html
+  linerate report -o report.html                the newest campaign
   linerate report linerate-results/* -o all.html
   sudo linerate bench --report                  the page is written at the end, beside the records
 
@@ -29,12 +30,12 @@ The page is one file that loads nothing and is complete without its script: it c
 has the answer, the table and the method first, with the lab drawn; then pictures with every trial and their data, the
 audit, conformance, the plan, and the facts of all hosts. docs/report.md describes them.")]
 pub struct Report {
-    /// The campaigns' directories
-    #[arg(required = true, value_name = "DIR")]
+    /// The campaigns: folders, last, last-1, or names that `linerate list` shows [default: last]
+    #[arg(value_name = "DIR", value_parser = handle::folder)]
     pub directories: Vec<PathBuf>,
     /// The page's file [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, alias = "output", value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// Runs the verb.
@@ -42,12 +43,28 @@ pub struct Report {
 /// # Errors
 /// A directory is no record, or the page cannot be written.
 pub fn run(args: &Report) -> Result<ExitCode> {
-    let pages = args.directories.iter().map(|directory| page(directory)).collect::<Result<Vec<_>>>()?;
+    let newest = args.directories.is_empty().then(handle::newest).transpose().map_err(usage)?;
+    let all: Vec<PathBuf> = args.directories.iter().cloned().chain(newest).collect();
+    of(&all, args.out.as_deref())
+}
+
+/// Writes the page of campaigns.
+///
+/// # Errors
+/// A folder is no record, or the page cannot be written.
+pub(super) fn of(directories: &[PathBuf], out: Option<&Path>) -> Result<ExitCode> {
+    if let Some(file) = out.filter(|file| file.extension().is_some_and(|end| end == "pdf")) {
+        bail_usage!(
+            "the page is HTML, and a browser makes a PDF of it: linerate show --format html -o page.html && chromium --headless --print-to-pdf={} page.html",
+            file.display()
+        );
+    }
+    let pages = directories.iter().map(|directory| page(directory)).collect::<Result<Vec<_>>>()?;
     let text = drawn(match <[_; 1]>::try_from(pages) {
         Ok([(_, page)]) => page,
         Err(pages) => pages::reports(pages),
     });
-    let Some(file) = &args.output else { return all_of(&text) };
+    let Some(file) = out else { return all_of(&text) };
     write(file, &text)?;
     tell(format!("the page is in {}", file.display()));
     Ok(ExitCode::SUCCESS)

@@ -47,7 +47,7 @@ impl Verb for Options {
     ];
     const OWN: &'static [Keyed] = &[
         Keyed { option: "--family", key: "traffic.family" },
-        Keyed { option: "--size", key: "traffic.size" },
+        Keyed { option: "--sizes", key: "traffic.size" },
         Keyed { option: "--budget", key: "trials.budget" },
         Keyed { option: "--event", key: "variants.event" },
     ];
@@ -59,12 +59,12 @@ impl Verb for Options {
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --quick                      two frame sizes in trials of 1 s: below 3 minutes, not RFC 2544
   sudo linerate rfc2544 --test throughput            one test, seven frame sizes
-  sudo linerate rfc2544 --test latency --size 64 --size 1518
+  sudo linerate rfc2544 --test latency --sizes 64 --sizes 1518
   sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
   sudo linerate rfc2544 --filters 25 --test throughput     a modifier: also --networks 256, --broadcast
   sudo linerate rfc2544 --addresses random --ports random --test throughput    1,000 random flows (RFC 4814)
-  sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput --size 128     IPv4 and IPv6 at once (RFC 5180)
-  sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --size 64
+  sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput --sizes 128     IPv4 and IPv6 at once (RFC 5180)
+  sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --sizes 64
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
   sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s
   linerate rfc2544 --lab LAB.toml --link-speed 10G   the hosts of a real lab
@@ -86,8 +86,8 @@ pub struct Rfc2544 {
     #[arg(long = "variant", value_name = "VARIANT")]
     pub variants: Vec<BuiltIn>,
 
-    /// Frame length in bytes with FCS; may be repeated [default: 64, 128, 256, 512, 1024, 1280, 1518]
-    #[arg(long, value_name = "SIZE")]
+    /// Frame lengths in bytes with FCS: 64,1518; may be repeated [default: 64, 128, 256, 512, 1024, 1280, 1518]
+    #[arg(long = "sizes", alias = "size", value_name = "LIST", value_delimiter = ',')]
     pub size: Vec<String>,
 
     /// IP version: 4, 6 or both. --ipv6-share implies 4, --extension-headers 6
@@ -205,8 +205,8 @@ fn sizes(args: &Rfc2544, plan: &mut Source) {
         false => args.size.iter().map(|size| bytes(size)).collect(),
     };
     plan.set("", &["factors", "size", "about"], "frame length with FCS");
-    plan.set("--size", &["factors", "size", "sets"], "traffic.size");
-    plan.set("--size", &["factors", "size", "levels"], all);
+    plan.set("--sizes", &["factors", "size", "sets"], "traffic.size");
+    plan.set("--sizes", &["factors", "size", "levels"], all);
     if args.size.is_empty() {
         plan.set("", &["quick", "levels", "size"], json!(["64 B", "1518 B"]));
     }

@@ -1,4 +1,4 @@
-//! `linerate rules`: rule sets of firewalls, as text.
+//! `linerate ruleset`: rule sets of firewalls, as text.
 
 use crate::args::{families, names_of, number};
 use crate::output::{Output, usage};
@@ -17,18 +17,18 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate rules nftables --stateless                   the smallest filter
-  linerate rules pf --stateful -o pf.conf               the 2018 paper's, as a file
-  linerate rules ipf --stateless --rules 1000           a thousand rules before the last
-  linerate rules pf --stateless --table 99999 --plain   the archive's table \"100000\", to the byte
-  linerate rules nftables --stateless --table 1M --entries hosts --seed 7
-  linerate rules pf --stateful --states 10M --part loader
+  linerate ruleset nftables --stateless                   the smallest filter
+  linerate ruleset pf --stateful -o pf.conf               the 2018 paper's, as a file
+  linerate ruleset ipf --stateless --rules 1000           a thousand rules before the last
+  linerate ruleset pf --stateless --table 99999 --plain   the archive's table \"100000\", to the byte
+  linerate ruleset nftables --stateless --table 1M --entries hosts --seed 7
+  linerate ruleset pf --stateful --states 10M --part loader
                                                         what /boot/loader.conf needs for ten million states
-  linerate rules iptables --stateless --table 10k --part ipset
+  linerate ruleset iptables --stateless --table 10k --part ipset
                                                         the ipsets; without --part, the rules
-  linerate rules pf --nat --interface ix1
+  linerate ruleset pf --nat --interface ix1
   sudo linerate lab up
-  linerate rules nftables --stateful --rules 1k | sudo ip netns exec linerate-dut0 nft -f -
+  linerate ruleset nftables --stateful --rules 1k | sudo ip netns exec linerate-dut0 nft -f -
   sudo linerate lab down
 
 Firewalls:
@@ -99,8 +99,8 @@ pub struct Rules {
     pub plain: bool,
 
     /// Write to this file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, alias = "output", value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// Handling of a frame by the rules.
@@ -172,9 +172,9 @@ pub fn run(args: &Rules) -> Result<ExitCode> {
     let comments = if args.plain { Vec::new() } else { set.comments(args.part) };
     // A line of progress would be in the way of a text on the terminal.
     let shows = args.table.is_some_and(|entries| entries > MANY)
-        && (args.output.is_some() || !std::io::stdout().is_terminal());
+        && (args.out.is_some() || !std::io::stdout().is_terminal());
     let progress = shows.then(|| Progress::of_bytes("the rule set", None));
-    match &args.output {
+    match &args.out {
         Some(path) => {
             let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
             set.write_part(args.part, &comments, &mut Counted { out: file, bytes: 0, progress })

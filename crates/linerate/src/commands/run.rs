@@ -2,7 +2,7 @@
 
 use super::slower::{Claim, MISSED, any_slower};
 use crate::args::{CampaignArgs, Share, Ssh, names_of};
-use crate::output::{FAILED, INTERRUPTED, print_campaign, print_place, tell};
+use crate::output::{FAILED, INTERRUPTED, print_campaign, tell};
 use anyhow::Result;
 use clap::Args;
 use linerate_measure::experiment::{Interest, Judgement, Measure, System};
@@ -12,6 +12,7 @@ use linerate_plan::rules::Families;
 use linerate_plan::{BuiltIn, Source};
 use linerate_report::pages;
 use linerate_runner::campaign::Finished;
+use linerate_runner::handle;
 use linerate_runner::interrupt::{self};
 use linerate_runner::progress::{self};
 use linerate_runner::session::{Choice, Measured, Session};
@@ -48,7 +49,7 @@ pub struct Run {
 
     /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory, with all its trials and in the same order.
     /// With --budget, continue a search or tests whose time ran out
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed"])]
+    #[arg(long, value_name = "DIR", value_parser = handle::folder, conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed"])]
     pub resume: Option<PathBuf>,
 
     #[command(flatten)]
@@ -141,7 +142,7 @@ pub fn carry_out(session: Session, args: &CampaignArgs) -> Result<ExitCode> {
         tell(short);
     }
     let Some(Measured { campaign, facts, finished, left, kept }) =
-        session.measure(&args.wanted(), name, Path::new("linerate-results"))?
+        session.measure(&args.wanted(), name, Path::new(handle::RESULTS))?
     else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
@@ -203,8 +204,7 @@ fn report(
 ) -> Result<ExitCode> {
     let Finished { summary, directory, facts: configured, failure, .. } = finished;
     if !args.quiet {
-        print_campaign(&args.printed, &directory, campaign, facts, &summary, &configured)?;
-        print_place(&args.printed, &directory);
+        print_campaign(&args.printed, args.full, &directory, campaign, facts, &summary, &configured)?;
     }
     if args.report {
         super::report::beside(&directory, args.quiet)?;

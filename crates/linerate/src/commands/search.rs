@@ -29,7 +29,7 @@ pub struct Options;
 impl Verb for Options {
     const OPTIONS: &'static [&'static [Opt]] = &[
         &[
-            key("--size", "traffic.size", "SIZE"),
+            key("--sizes", "traffic.size", "SIZE"),
             key("--flows", "traffic.flows", "N"),
             key("--direction", "traffic.direction", "DIRECTION"),
         ],
@@ -77,7 +77,7 @@ Exit status: 0 searched, even if a result is irregular; 1 an error, or a goal wi
 3 --check found a difference; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is searched [default: the variants of --variant]
-    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "sizes", "family", "flows", "direction", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers"])]
     pub plan: Option<PathBuf>,
 
     /// Variant of the DUT (`linerate bench --help` lists them); may be repeated [default: forwarding]

@@ -30,8 +30,8 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples (spellings of pkt-gen where it has them):
   sudo linerate lab up                          an embedded lab to send in
-  sudo linerate send --netns linerate-generator -i g1 -n 1000000
-  sudo linerate send --netns linerate-generator -i g1 -R 100k --duration 5s
+  sudo linerate send --namespace linerate-generator -i g1 -n 1000000
+  sudo linerate send --namespace linerate-generator -i g1 -R 100k --duration 5s
   sudo linerate send -i ix0 --isolated-lab ix0 -D 00:1b:21:aa:bb:cc -s 198.18.10.1:2001-198.18.10.20 \\
        -d 198.19.10.1:2001-198.19.10.100 -l 60
   linerate send --write frames.pcap -n 1000     the same frames into a file: no interface, no privileges
@@ -46,7 +46,7 @@ pub struct Send {
     pub length: Option<u16>,
 
     /// Frame length with FCS, or a mix: 64, imix, genome:aaafg
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long = "sizes", alias = "size", value_name = "SIZE")]
     pub size: Option<FrameMix>,
 
     /// Source addresses and ports: 198.18.10.1:2001-198.18.10.20

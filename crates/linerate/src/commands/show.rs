@@ -1,31 +1,41 @@
 //! `linerate show`: the tables of a recorded campaign.
 
-use super::tune;
+use super::{report, tune};
 use crate::args::Printed;
-use crate::output::{self, all_of, print_campaign, result, show, tell};
+use crate::output::{self, all_of, print_campaign, result, show, tell, usage};
 use anyhow::Result;
 use clap::Args;
 use linerate_measure::record::{SCHEMA, Stopped};
 use linerate_measure::summary::summarise;
+use linerate_runner::handle;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Print the tables of a recorded campaign again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  linerate show                                 the newest campaign: the answer on one screen
+  linerate show last-1 --full                   everything about the one before
+  linerate show --format html -o page.html      with pictures, for a browser
   linerate show linerate-results/20260101T120000Z-bench --trials
   linerate show --schema                        what --json prints, as a JSON Schema")]
 pub struct Show {
-    /// The campaign's directory
-    #[arg(required_unless_present = "schema")]
+    /// The campaign: its folder, last, last-1, or a name that `linerate list` shows [default: last]
+    #[arg(value_name = "DIR", value_parser = handle::folder)]
     pub directory: Option<PathBuf>,
-    /// Also print a line for each trial
+    /// Print the whole page, and not the first 24 lines of it
+    #[arg(long)]
+    pub full: bool,
+    /// Print the whole page, and a line for each trial
     #[arg(long)]
     pub trials: bool,
     #[command(flatten)]
     pub printed: Printed,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["trials", "schema"])]
+    pub out: Option<PathBuf>,
     /// Print the JSON Schema of the output of `bench`, `run` and `show` with --json (docs/records.md)
-    #[arg(long, conflicts_with_all = ["directory", "trials", "json", "format"])]
+    #[arg(long, conflicts_with_all = ["directory", "full", "trials", "json", "format"])]
     pub schema: bool,
 }
 
@@ -34,9 +44,16 @@ pub struct Show {
 /// # Errors
 /// The directory is no record.
 pub fn run(args: &Show) -> Result<ExitCode> {
-    let Some(directory) = &args.directory else {
+    if args.schema {
         return all_of(SCHEMA);
-    };
+    }
+    let directory = &args.directory.clone().map_or_else(handle::newest, Ok).map_err(usage)?;
+    if args.printed.format().name() == "html" && tune::read(directory)?.is_none() {
+        return report::of(std::slice::from_ref(directory), args.out.as_deref());
+    }
+    if args.out.is_some() {
+        bail_usage!("--out is for --format html: redirect what is for a terminal");
+    }
     if let Some(tuned) = tune::read(directory)? {
         return result(&args.printed, || &tuned, || linerate_report::pages::tuning(&tuned));
     }
@@ -45,7 +62,8 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     let ended = stored.summary.is_some();
     let summary =
         stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
-    print_campaign(&args.printed, directory, &stored.campaign, &stored.host, &summary, &stored.facts)?;
+    let full = args.full || args.trials;
+    print_campaign(&args.printed, full, directory, &stored.campaign, &stored.host, &summary, &stored.facts)?;
     if args.printed.is_json() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -45,8 +45,8 @@ pub struct Site {
     pub archives: Vec<PathBuf>,
 
     /// The site's folder: new, empty, or an earlier site
-    #[arg(short, long, value_name = "DIR")]
-    pub output: PathBuf,
+    #[arg(short, long, alias = "output", value_name = "DIR")]
+    pub out: PathBuf,
 
     #[command(flatten)]
     pub printed: Printed,
@@ -72,7 +72,7 @@ pub fn run(args: &Site) -> Result<ExitCode> {
     }
     let progress = Progress::of_files();
     let mut maker = Maker {
-        folder: SiteFolder::create(&args.output, &[FRONT, INDEX], &FOLDERS)?,
+        folder: SiteFolder::create(&args.out, &[FRONT, INDEX], &FOLDERS)?,
         site: site::Site::default(),
         timelines: Timelines::default(),
         directories: Vec::new(),
@@ -95,7 +95,7 @@ pub fn run(args: &Site) -> Result<ExitCode> {
     let Maker { site, pages, .. } = maker;
     drop(progress);
     let made =
-        Made { front: args.output.join(FRONT), pages, sizes: site.sizes(), problems_found: &site.problems };
+        Made { front: args.out.join(FRONT), pages, sizes: site.sizes(), problems_found: &site.problems };
     result(&args.printed, || &made, || page(&made))
 }
 

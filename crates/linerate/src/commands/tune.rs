@@ -14,10 +14,10 @@ use linerate_plan::duration_text;
 use linerate_plan::timetable::block_parts;
 use linerate_plan::tuning::{Candidate, Combined, Tuning};
 use linerate_report::pages;
-use linerate_runner::input;
 use linerate_runner::interrupt::interrupted;
 use linerate_runner::session::{Measured, Session, Wanted, chosen};
 use linerate_runner::testbed::hosts::Site;
+use linerate_runner::{handle, input};
 use linerate_stats::screening::Runs;
 use std::collections::BTreeSet;
 use std::fs;
@@ -119,7 +119,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     }
     let stem = args.plan.file_stem().map_or("tune".into(), |stem| stem.to_string_lossy());
     let stem = how.name.clone().unwrap_or(stem.into_owned());
-    let folder = make_folder(Path::new("linerate-results"), &stem, how.out.as_deref())?;
+    let folder = make_folder(Path::new(handle::RESULTS), &stem, how.out.as_deref())?;
     let changes = tuning.changes.iter().map(|change| (change.name.clone(), change.keys()));
     let tuned = Tuned { base: tuning.base(), ..Tuned::new(plan.experiment.title.clone(), name, changes) };
     let mut tuner = Tuner { args, plan, kept: None, site, tuning, tuned, needs, folder };

@@ -47,7 +47,7 @@ blocks = 3
 #[ignore = "needs root and nft: run by make test as root"]
 fn rules_that_pass_one_direction_show_as_such() {
     let experiment = Experiment::new(RULES, "");
-    let ended = experiment.run("").run().no_panic();
+    let ended = experiment.run("--full").run().no_panic();
     let rows = experiment.document("summary.json")["rows"].clone();
     let of = |variant: &str| -> Value {
         let rows = rows.as_array().unwrap().iter();

@@ -41,7 +41,7 @@ fn interrupted(experiment: &Experiment, kept: &mut Kept, mut running: Running) -
         // Before the first trial of this run, there is nothing new to be said.
         Some(130) if ended.stderr.contains("to resume: linerate run --resume records") => {
             assert_eq!(experiment.document("summary.json")["stopped"], "interrupted");
-            assert!(ended.stdout.contains("Records: records"), "{ended:?}");
+            assert!(ended.stdout.contains("records  records"), "{ended:?}");
         }
         Some(130) => {}
         // At first the program does not handle the signal, and ends by it.

@@ -75,8 +75,11 @@ fn figures_half_of_the_frames_dropped_costs_as_much_as_none() {
 
 fn half_of_the_frames_dropped(blocks: u64) -> Experiment {
     let half = with_rule("mine", "numgen inc mod 2 == 0 drop", "", blocks);
-    let ended =
-        half.run("--fail-if-slower 3%").first().run().fails(3, &["mine passes less than forwarding by 3 %"]);
+    let ended = half
+        .run("--full --fail-if-slower 3%")
+        .first()
+        .run()
+        .fails(3, &["mine passes less than forwarding by 3 %"]);
     let place = "inside the DUT (no counter says why)";
     says(
         &ended.stdout,
@@ -117,7 +120,7 @@ fn half_of_the_frames_dropped(blocks: u64) -> Experiment {
 fn rules_that_drop_every_frame_are_told_with_what_they_must_pass() {
     let (more, addresses) = ("[traffic]\nfamily = \"IPv6\"", "2001:2::/48");
     let none = with_rule("mine", "counter drop", more, 2);
-    let ended = none.run("").first().run().status(1);
+    let ended = none.run("--full").first().run().status(1);
     let why = format!(
         "mine dropped every test frame (inside the DUT (no counter says why)): its rules and settings must pass {addresses} between {{in}} and {{out}}."
     );

@@ -10,7 +10,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/testdata/rules/
 /// `linerate bench` with these rules, a few short trials long.
 #[track_caller]
 fn bench(file: &str, more: &str) -> Campaign {
-    Bench::new(&format!("--rules {FOLDER}{file} {more} --trials 2 --duration 20ms --flows 200")).run()
+    Bench::new(&format!("--rules {FOLDER}{file} {more} --full --trials 2 --duration 20ms --flows 200")).run()
 }
 
 /// The rules that met frames in the trials of a variant: all of them together, and frames that were sent.
@@ -134,7 +134,7 @@ fn experiment(rules: &str) -> Experiment {
 #[ignore = "needs root and nft: run by make test as root"]
 fn a_plan_counts_what_its_rules_meet_and_goes_on_with_the_same_rules_only() {
     let experiment = experiment(MINE);
-    let ended = experiment.run("").run().ok();
+    let ended = experiment.run("--full").run().ok();
     let trials = experiment.trials();
     let counted = |t: &Value| t["rules"][0]["frames"].as_u64();
     let of_mine: Vec<&Value> = trials.iter().filter(|t| counted(t).is_some()).collect();

@@ -62,7 +62,7 @@ blocks = 2
 #[ignore = "needs root and nft: run by make test as root"]
 fn rules_that_pass_established_connections_first_see_established_connections() {
     let experiment = Experiment::new(OWN_RULES, "");
-    let ended = experiment.run("").run().ok();
+    let ended = experiment.run("--full").run().ok();
     let trials = experiment.trials();
     for variant in ["own", "masquerading"] {
         let trials = of(&experiment, &trials, variant);

@@ -5,7 +5,7 @@ use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use serde_json::Value;
 use std::io::Write;
 
-/// Arguments for `linerate rules nftables`, and the resulting numbers of rules, sets and elements.
+/// Arguments for `linerate ruleset nftables`, and the resulting numbers of rules, sets and elements.
 const NFTABLES: [(&str, [usize; 3]); 13] = [
     ("--stateless", [3, 0, 0]),
     ("--stateful", [4, 0, 0]),

@@ -97,7 +97,7 @@ fn a_plans_campaign_is_shown_and_its_cells_compared() {
     let file = scratch.file("plan.toml");
     std::fs::write(&file, plan).unwrap();
     linerate(["run", &file, "--simulate", "rate=400kpps", "--seed", "1", "--out", &folder]).run().ok();
-    let shown = linerate(["show", &folder]).run().ok().stdout;
+    let shown = linerate(["show", "--full", &folder]).run().ok().stdout;
     assert!(shown.contains("NOT of this machine") && shown.contains("forwarding over order"), "{shown}");
     let json: Value = serde_json::from_str(&linerate(["show", "--json", &folder]).run().ok().stdout).unwrap();
     assert_eq!(json["summary"]["rows"][1]["name"], "forwarding, order sequential");

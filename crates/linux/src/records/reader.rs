@@ -71,6 +71,14 @@ pub fn head(directory: &Path) -> Result<Campaign, Error> {
     })
 }
 
+/// Reads the machine and the verdict alone, as far as they are there.
+///
+/// # Errors
+/// One of them is malformed, or was written by a newer linerate.
+pub fn verdict(directory: &Path) -> Result<(HostFacts, Option<Summary>), Error> {
+    Ok((document(directory, HOST)?.unwrap_or_default(), document(directory, SUMMARY)?))
+}
+
 /// Whether the campaign in `directory` has its verdict.
 pub fn has_ended(directory: &Path) -> bool {
     directory.join(SUMMARY).is_file()

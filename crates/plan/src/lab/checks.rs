@@ -52,7 +52,7 @@ pub(super) fn check(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     roles(&all, named.key_span, problems);
     cabling(&all, problems);
     if let Some(node) = tree.get("isolated").filter(|node| node.scalar() == Some(&false.into())) {
-        let help = "say true once nothing but the lab's own hosts can receive what is sent in it (RFC 6815)";
+        let help = "set it to true when only hosts of the lab can receive what is sent (RFC 6815)";
         problems.push(Diagnostic::warning(node.span, "nothing will be sent in this lab").remedy(help));
     }
 }

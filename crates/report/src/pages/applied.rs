@@ -106,7 +106,7 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
     page
 }
 
-/// The page of `linerate revert`. `done`: they were taken back.
+/// The page of `linerate apply --revert`. `done`: they were taken back.
 pub fn reverted(host: &str, what: &[String], done: bool) -> Document {
     let mut page = Document::default();
     match (what.is_empty(), done) {

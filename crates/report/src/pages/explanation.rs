@@ -118,7 +118,7 @@ fn open(explanations: &[Explanation]) -> String {
             format!("It could not look for {} without --profile.", counted(all, "cause"))
         }
         (all, some) => {
-            format!("It could not look for {}, {some} of them for want of --profile.", counted(all, "cause"))
+            format!("{} not examined; --profile covers {some}.", counted(all, "cause"))
         }
     }
 }

@@ -7,6 +7,7 @@ mod benchmarks;
 pub(crate) mod changes;
 mod end_hosts;
 mod figures;
+mod first;
 mod lab;
 mod measured;
 mod pictures;
@@ -18,6 +19,7 @@ mod versions;
 
 pub(super) use benchmarks::departures;
 pub(super) use figures::NOISY;
+pub use first::first;
 pub use searches::stalls;
 pub(super) use searches::terms;
 pub(crate) use tables::{JUDGEMENTS, decisive};
@@ -81,14 +83,14 @@ impl<'a> Shown<'a> {
     /// Disturbances that distort a cell's rate, in a few words; empty: none.
     fn spoils(&self, cell: usize) -> String {
         let warnings = self.summary.warnings.iter().filter(|w| w.slot.is_none_or(|slot| slot == cell));
-        warnings.filter_map(|w| w.spoils.as_deref()).joined(", ")
+        distinct(warnings.filter_map(|w| w.spoils.as_deref())).into_iter().joined(", ")
     }
 
     /// [`Shown::spoils`] beside the rate, between these marks.
     fn spoiled(&self, cell: usize, [before, after]: [&str; 2]) -> String {
         match self.spoils(cell) {
             why if why.is_empty() => why,
-            why => format!("{before}{why}: not this DUT's own figure{after}"),
+            why => format!("{before}disturbed: {why}{after}"),
         }
     }
 
@@ -115,6 +117,15 @@ impl<'a> Shown<'a> {
         };
         let hosts = self.campaign.asked.lab == LabKind::Hosts;
         self.planned.experiment.link_speed.or_else(|| of_cards().filter(|_| hosts))
+    }
+
+    /// The figures of the slots with a DUT that were to be measured.
+    fn with_dut(&self) -> impl Iterator<Item = &'a Row> {
+        let (slots, planned) = (&self.campaign.slots, self.planned);
+        self.summary.rows.iter().filter(move |row| {
+            slots.get(row.slot).is_some_and(|slot| !slot.is_calibration())
+                && planned.lacking(row.slot).is_empty()
+        })
     }
 
     /// The slots with a DUT, or those of the tester alone where there is no other.
@@ -180,7 +191,8 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
             super::plan::asked(page, experiment);
         }
     }
-    answer::missing(page, shown);
+    answer::missing(shown).into_iter().for_each(|text| page.warn(text));
+    answer::skipped(page, shown);
     let Summary { benchmarks, searches, .. } = shown.summary;
     match (benchmarks.is_empty(), searches.is_empty()) {
         (false, _) => benchmarks::benchmarks(page, shown),
@@ -200,7 +212,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
             skipped(page, shown);
         }
     }
-    warnings(page, shown);
+    page.warnings(warned(shown));
     measured::measured(page, shown);
     if !shown.is_whole() {
         return;
@@ -244,10 +256,13 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
 }
 
 /// The cells that were not measured, with the reasons.
-fn skipped(page: &mut Document, shown: &Shown<'_>) {
+fn skips(shown: &Shown<'_>) -> Vec<String> {
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
-    let told = skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")));
-    page.entries("Not measured", told);
+    skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; "))).collect()
+}
+
+fn skipped(page: &mut Document, shown: &Shown<'_>) {
+    page.entries("Not measured", skips(shown));
 }
 
 /// The requirements of the standard that the campaign claims.
@@ -320,16 +335,18 @@ pub(super) fn ministat_block(page: &mut Document, family: &str, sets: &[Dataset]
 }
 
 /// Warnings. One that applies to several cells appears once, with the figures of the first.
-fn warnings(page: &mut Document, shown: &Shown<'_>) {
+fn warned(shown: &Shown<'_>) -> Vec<String> {
     let said = shown.summary.warnings.iter().map(|w| {
         let words: String = w.text.chars().filter(|c| !c.is_ascii_digit()).collect();
         ((w.slot.is_some(), words), w)
     });
-    page.warnings(together(said).iter().map(|(_, said)| {
+    let told = together(said);
+    let told = told.iter().map(|(_, said)| {
         let names: Vec<String> = said.iter().filter_map(|w| Some(shown.name(w.slot?))).collect();
         let who = if names.is_empty() { String::new() } else { format!("{}: ", listed(&names)) };
         format!("{who}{}", said[0].text)
-    }));
+    });
+    told.collect()
 }
 
 #[cfg(test)]

@@ -241,7 +241,7 @@ fn normal() {
 
             This machine's kernel forwards 1.498 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.492..1.504
             million), 667 ns per frame; the tester itself takes 99.5 ns. The DUT was the limit: the tester alone does 10.1 million.
-            forwarding with family IPv6 is 3.98 % slower than with family IPv4, 95 % interval 3.98..4.22 %.
+            IPv6 is 3.98 % slower than IPv4, 95 % interval 3.98..4.22 %.
 
             cell                      rate          95 %  baseline  % of        95 %  against  change          95 %  differ-  trials
                                       Mpps      interval      Mpps  that    interval     cell       %      interval     ence   valid
@@ -274,8 +274,8 @@ fn normal() {
              2 forwarding IPv4 64 B       1.49 us  1.97 us  2.00 us  1.00 us
              3 tester-baseline IPv6 84 B  1.49 us  1.97 us  2.00 us  1.00 us
              4 forwarding IPv6 84 B       1.49 us  1.97 us  2.00 us  1.00 us
-            Of stamped frames, by one clock. PDV (RFC 5481): beyond the least latency. Frames go in batches of 64: in inline mode
-            the wait for the batch is part of it.
+            Frames with a time stamp, one clock. PDV (RFC 5481): beyond the least latency. Frames go in batches of 64: in inline
+            mode the wait for the batch is part of it.
 
             No frame was lost in a valid trial.
 
@@ -287,9 +287,8 @@ fn normal() {
             traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; sequential; rate max
             trials   40 of 250 ms, randomised complete blocks, seed 7, batches of 64, from xdp-live-frames to xdp in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
-            figures  rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold
-                     although they are looked at several times. The tester's own part is in all rates: between the DUTs alone the
-                     differences are larger.
+            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
+                     weaken the intervals. All rates include the tester's time.
 
             Where to look next
             - one CPU was full; how it scales over all of them: linerate bench --cpus 0-3
@@ -320,19 +319,19 @@ fn latencies_between_clocks_have_their_error() {
         found,
         expect![[r#"
 
-         generator to receiver
-                                         p50      p99    p99.9   clocks      PDV
-                                                                    +/-    p99.9
-         1 tester-baseline IPv4 64 B  984 ns  1.46 us  1.49 us        -  1.00 us
-         2 forwarding IPv4 64 B       984 ns  1.46 us  1.49 us   600 ns  1.00 us
-         3 tester-baseline IPv6 84 B  984 ns  1.46 us  1.49 us        -  1.00 us
-         4 forwarding IPv6 84 B       984 ns  1.46 us  1.49 us  5.00 us  1.00 us
-        Of stamped frames, by two clocks that were compared before and after each trial. PDV (RFC 5481): beyond the least
-        latency. The wait in the DUT's queues is part of it.
-        clocks, +/-: error of the comparison, and so of the latencies. PDV does not depend on the offset of the clocks, only on
-        their drift within a trial.
-        The error of the clocks is as large as the latency of 4 forwarding IPv6 84 B: only PDV is meaningful there.
-    "#]],
+             generator to receiver
+                                             p50      p99    p99.9   clocks      PDV
+                                                                        +/-    p99.9
+             1 tester-baseline IPv4 64 B  984 ns  1.46 us  1.49 us        -  1.00 us
+             2 forwarding IPv4 64 B       984 ns  1.46 us  1.49 us   600 ns  1.00 us
+             3 tester-baseline IPv6 84 B  984 ns  1.46 us  1.49 us        -  1.00 us
+             4 forwarding IPv6 84 B       984 ns  1.46 us  1.49 us  5.00 us  1.00 us
+            Frames with a time stamp, two clocks, compared before and after each trial. PDV (RFC 5481): beyond the least latency.
+            The wait in the DUT's queues is part of it.
+            clocks, +/-: error of the comparison, and so of the latencies. PDV does not depend on the offset of the clocks, only on
+            their drift within a trial.
+            The error of the clocks is as large as the latency of 4 forwarding IPv6 84 B: only PDV is meaningful there.
+        "#]],
     );
     let stamped = |by_cards, frames| {
         let mut trials = blocks(&rates);
@@ -344,14 +343,17 @@ fn latencies_between_clocks_have_their_error() {
         text(&c, &trials, WIDE)
     };
     let cards = stamped([true; 2], 10);
-    assert!(cards.contains("frames that the cards stamped at both ends, by one clock."), "{cards}");
+    assert!(cards.contains("frames that the cards stamped at both ends, one clock."), "{cards}");
     assert!(!cards.contains("No stamps of hardware"), "{cards}");
     let mixed = stamped([false, true], 10);
     assert!(mixed.contains("stamped by the receiving card and by the other one's driver"), "{mixed}");
     let none = stamped([false; 2], 0);
-    assert!(none.contains("Of stamped frames") && none.contains("hardware: g0: this card cannot."), "{none}");
+    assert!(
+        none.contains("Frames with a time stamp") && none.contains("hardware: g0: this card cannot."),
+        "{none}"
+    );
     let one = page([0; 4]);
-    assert!(one.contains("by one clock. PDV") && !one.contains("only PDV"), "{one}");
+    assert!(one.contains("one clock. PDV") && !one.contains("only PDV"), "{one}");
     let without = text(&c, &blocks(&rates), WIDE);
     assert!(!without.contains("Latency from"), "ages by clocks that were not compared: {without}");
 }
@@ -366,7 +368,7 @@ fn threaded_with_losses() {
             This machine's kernel forwards 1.207 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.202..1.211
             million), of 4.63 million offered; 73.9 % of the sent frames are lost. The DUT was the limit: the tester alone does 5.03
             million.
-            No difference is shown between forwarding with family IPv6 and with family IPv4 (-0.12..+0.13 %).
+            IPv6 may be 0.12 % slower to 0.13 % faster than IPv4: undecided.
 
             cell                      rate          95 %  lost  baseline  % of  against  change          95 %     differ-  trials
                                       Mpps      interval     %      Mpps  that     cell       %      interval        ence   valid
@@ -400,7 +402,8 @@ fn threaded_with_losses() {
              2 forwarding IPv4 64 B       1.49 us  1.97 us  2.00 us  1.00 us
              3 tester-baseline IPv6 84 B  1.49 us  1.97 us  2.00 us  1.00 us
              4 forwarding IPv6 84 B       1.49 us  1.97 us  2.00 us  1.00 us
-            Of stamped frames, by one clock. PDV (RFC 5481): beyond the least latency. The wait in the DUT's queues is part of it.
+            Frames with a time stamp, one clock. PDV (RFC 5481): beyond the least latency. The wait in the DUT's queues is part of
+            it.
 
             Losses by place, in valid trials
             forwarding IPv4 64 B: 73.9 % of the sent frames
@@ -416,8 +419,8 @@ fn threaded_with_losses() {
             traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; sequential; rate max
             trials   40 of 250 ms, randomised complete blocks, seed 7, batches of 64, from xdp-live-frames to xdp in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
-            figures  rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold
-                     although they are looked at several times.
+            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
+                     weaken the intervals.
 
             Where to look next
             - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
@@ -442,7 +445,7 @@ fn the_tester_was_the_limit() {
             This machine's kernel forwards 9.552 million 64-byte IPv4 frames a second on one CPU (95 % interval 9.514..9.590
             million), 105 ns per frame; the tester itself takes 99.5 ns. The tester, which does 10.1 million alone, was too close to
             its own limit: the DUT may be faster.
-            forwarding with family IPv6 is 1.00 % slower than with family IPv4, 95 % interval 1.00..1.25 %.
+            IPv6 is 1.00 % slower than IPv4, 95 % interval 1.00..1.25 %.
 
             cell                      rate          95 %  baseline  % of        95 %  against  change          95 %  differ-  trials
                                       Mpps      interval      Mpps  that    interval     cell       %      interval     ence   valid
@@ -462,8 +465,7 @@ fn the_tester_was_the_limit() {
               than this
 
             Where to look next
-            - the tester was the limit: its part of the time per frame is what a cheaper DUT cannot go below here; --mode threaded
-              gives it a CPU of its own
+            - the tester was the limit: give it a CPU of its own: linerate bench --mode threaded
             - loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 4.8Mpps
             - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
         "#]],
@@ -498,9 +500,8 @@ fn nothing_valid_is_no_figure() {
             traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; sequential; rate max
             trials   40 of 250 ms, randomised complete blocks, seed 7, batches of 64, from xdp-live-frames to xdp in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
-            figures  rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold
-                     although they are looked at several times. The tester's own part is in all rates: between the DUTs alone the
-                     differences are larger.
+            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
+                     weaken the intervals. All rates include the tester's time.
 
             Where to look next
             - why 20 trials failed their audit: linerate show DIRECTORY --trials, and trials.jsonl has every check
@@ -527,7 +528,7 @@ fn simulated_is_said_first_and_loudly() {
 
             The simulated DUT (forwarding) passes 1.498 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.492..1.504
             million), 667 ns per frame; the tester itself takes 99.5 ns. The DUT was the limit: the tester alone does 10.1 million.
-            forwarding with family IPv6 is 3.98 % slower than with family IPv4, 95 % interval 3.98..4.22 %.
+            IPv6 is 3.98 % slower than IPv4, 95 % interval 3.98..4.22 %.
         "#]],
     );
     assert!(!t.contains("This machine's kernel"));
@@ -548,7 +549,7 @@ fn paced_low_rates_and_imix() {
 
             This machine's kernel forwards 502.8 IPv4 frames of IMIX (560.0 bytes on average) a second on one CPU (95 % interval
             500.8..504.8). More was not offered: 500 frames a second were asked for.
-            forwarding with family IPv6 is 49.98 % slower than with family IPv4, 95 % interval 49.98..50.10 %.
+            IPv6 is 49.98 % slower than IPv4, 95 % interval 49.98..50.10 %.
 
             cell                       rate            95 %  baseline  % of  against  change            95 %  differ-  trials
                                        kpps        interval      kpps  that     cell       %        interval     ence   valid

@@ -5,6 +5,13 @@ use linerate_measure::tuning::{Change, Interaction, Measured, Stage, Tuned, Verd
 use linerate_stats::Estimate;
 use std::cmp::Ordering;
 
+/// The changes that are kept, in a few words.
+pub fn tuned(tuned: &Tuned) -> String {
+    let kept = tuned.changes.iter().filter(|change| change.verdict == Verdict::Kept);
+    let names: Vec<&str> = kept.map(|change| change.name.as_str()).collect();
+    if names.is_empty() { "no change is kept".into() } else { format!("{} kept", names.join(", ")) }
+}
+
 /// The page of `linerate tune`.
 pub fn tuning(tuned: &Tuned) -> Document {
     let mut page = Document::default();

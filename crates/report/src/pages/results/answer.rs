@@ -19,15 +19,24 @@ const MOST: usize = 8;
 const NARROW: f64 = 0.02;
 
 /// Variants that were asked for and are not there.
-pub fn missing(page: &mut Document, shown: &Shown<'_>) {
+pub fn missing(shown: &Shown<'_>) -> Vec<String> {
     let missing = shown.campaign.missing();
-    for (why, names) in together(missing.iter().map(|(variant, reasons)| (reasons, variant.clone()))) {
-        page.warn(format!(
-            "Not measured, although it was asked for: {}: {}.",
-            listed(&names),
-            why.join("; ")
-        ));
-    }
+    let told = together(missing.iter().map(|(variant, reasons)| (reasons, variant.clone())));
+    let told = told.iter().map(|(why, names)| {
+        format!("Not measured, although it was asked for: {}: {}.", listed(names), why.join("; "))
+    });
+    told.collect()
+}
+
+/// The cells without a figure, with the reasons.
+pub fn unmeasured(shown: &Shown<'_>) -> Vec<String> {
+    let unmeasured = shown.summary.unmeasured.iter().map(|u| (u.why.as_str(), shown.name(u.slot)));
+    together(unmeasured).iter().map(|(why, names)| format!("{} {why}.", listed(names))).collect()
+}
+
+/// The cells that are not there, besides those of missing variants.
+pub fn skipped(page: &mut Document, shown: &Shown<'_>) {
+    let missing = shown.campaign.missing();
     let named =
         |cell: usize| missing.iter().any(|(variant, _)| shown.campaign.slots[cell].plan_variant == *variant);
     let skipped =
@@ -40,13 +49,10 @@ pub fn missing(page: &mut Document, shown: &Shown<'_>) {
 
 /// The sentences.
 pub fn answer(page: &mut Document, shown: &Shown<'_>) {
-    let unmeasured = shown.summary.unmeasured.iter().map(|u| (u.why.as_str(), shown.name(u.slot)));
-    for (why, names) in together(unmeasured) {
-        page.warn(format!("{} {why}.", listed(&names)));
-    }
+    unmeasured(shown).into_iter().for_each(|text| page.warn(text));
     match shown.is_of_end_hosts() {
         true => end_hosts::answer(page, shown),
-        false => page.answer(rate(shown)),
+        false => page.answer(rate(shown) + &limited(shown)),
     }
     let mut compared = compared(shown).into_iter();
     compared.by_ref().take(MOST).for_each(|sentence| page.answer(sentence));
@@ -54,30 +60,40 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
         0 => {}
         more => page.say(format!("{more} more comparisons are in the tables.")),
     }
-    let open = |c: &&Compared| c.against.ratio.is_some_and(|r| r.low.is_none());
-    match shown.summary.comparisons.iter().filter(open).count() {
-        0 => {}
-        n => {
-            let open = counted(n, "comparison");
-            page.answer(format!("Too few blocks for intervals: nothing is shown yet of {open}."));
-        }
-    }
+    open(shown).into_iter().for_each(|sentence| page.answer(sentence));
     tally(page, shown);
     quick(page, shown);
 }
 
-/// The rate of the first slot with a DUT that has a rate, or of the tester without a DUT, and its limit.
-fn rate(shown: &Shown<'_>) -> String {
+/// How many comparisons are open.
+pub fn open(shown: &Shown<'_>) -> Option<String> {
+    let open = |c: &&Compared| c.against.ratio.is_some_and(|r| r.low.is_none());
+    let open = shown.summary.comparisons.iter().filter(open).count();
+    (open > 0).then(|| format!("Too short for {}: use a longer --budget.", counted(open, "comparison")))
+}
+
+/// The first slot with a DUT that has a rate, or the tester without a DUT.
+fn first<'a>(shown: &Shown<'a>) -> Option<(&'a Row, &'a Slot)> {
     let rows = || shown.summary.rows.iter().filter_map(|r| Some((r, shown.campaign.slots.get(r.slot)?)));
     let with_dut = rows().any(|(_, s)| !s.is_calibration());
-    match rows().find(|(r, s)| has_rate(r) && s.is_calibration() != with_dut) {
-        Some((row, slot)) => {
-            let text = format!("{}{} {}", levels(shown, slot), what(shown, row, slot), why(shown, row, slot));
-            text.trim_end().into()
+    rows().find(|(r, s)| has_rate(r) && s.is_calibration() != with_dut)
+}
+
+/// The rate of the first slot.
+pub fn rate(shown: &Shown<'_>) -> String {
+    match first(shown) {
+        Some((row, slot)) => levels(shown, slot) + &what(shown, row, slot),
+        None if shown.summary.rows.iter().all(|row| row.trials == 0) => {
+            "No trial was run, so there is no figure.".into()
         }
-        None if rows().all(|(r, _)| r.trials == 0) => "No trial was run, so there is no figure.".into(),
         None => "No valid trial of a DUT, so no figure.".into(),
     }
+}
+
+/// The sentence behind it: the limit of that rate.
+fn limited(shown: &Shown<'_>) -> String {
+    let why = first(shown).map_or(String::new(), |(row, slot)| why(shown, row, slot));
+    if why.is_empty() { why } else { format!(" {why}") }
 }
 
 /// The levels that neither variant nor frames show: `cores 1: `.
@@ -91,7 +107,10 @@ fn named(shown: &Shown<'_>, slot: &Slot, wanted: impl Fn(&(usize, usize), &Facto
     let factors = &shown.planned.experiment.factors;
     let named = slot.levels.iter().filter_map(|level| {
         let factor = factors.get(level.0).filter(|f| f.levels.len() > 1 && wanted(level, f))?;
-        Some(format!("{} {}", factor.name, factor.levels.get(level.1)?))
+        let value = factor.levels.get(level.1)?;
+        // A version of IP needs no name in front of it.
+        let alone = factor.sets.iter().all(|set| set == "traffic.family");
+        Some(if alone { value.to_string() } else { format!("{} {value}", factor.name) })
     });
     named.joined(" and ")
 }
@@ -181,7 +200,8 @@ fn cost(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     format!(", {} per frame{each}{own}", time(row.ns_per_frame))
 }
 
-fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
+/// The limit of a rate, in a sentence.
+pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     let ceiling = slot.ceiling.and_then(|c| shown.row(c)).filter(|r| has_rate(r));
     let alone = ceiling.map(|c| rate_words(c.received.median, 3));
     match (row.limit, alone) {
@@ -207,8 +227,8 @@ fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     }
 }
 
-/// Variants first, then the result of each sweep, then other factors.
-fn compared(shown: &Shown<'_>) -> Vec<String> {
+/// The comparisons: variants first, then the result of each sweep, then other factors.
+pub fn compared(shown: &Shown<'_>) -> Vec<String> {
     let series: Vec<&Series> = shown.series().collect();
     let known = |c: &&Compared| c.against.cost.is_some() || c.against.ratio.is_some_and(|r| r.low.is_some());
     let other_factor = |why: Interest| match why {
@@ -239,7 +259,17 @@ fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
         }
     };
     let than_variant = if of.plan_variant == than.plan_variant { "" } else { &than.plan_variant };
-    let text = pair(shown, c, &with(&of.plan_variant, of), &with(than_variant, than))?;
+    let one = shown.campaign.variants().len() == 1 && than_variant.is_empty();
+    let text = if one {
+        pair(
+            shown,
+            c,
+            &named(shown, of, |level, _| !both(level)),
+            &named(shown, than, |level, _| !both(level)),
+        )?
+    } else {
+        pair(shown, c, &with(&of.plan_variant, of), &with(than_variant, than))?
+    };
     let common = named(shown, of, |level, _| both(level));
     Some(if common.is_empty() { text } else { format!("{common}: {text}") })
 }
@@ -268,17 +298,22 @@ fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
     let of_these = |c: &&Compared| (c.of, c.against.than) == (point.cell, first.cell);
     match shown.summary.comparisons.iter().find(of_these) {
         Some(c) if c.against.proven || c.against.cost.is_some() => pair(shown, c, &of, &than),
-        _ => Some(format!("No difference is shown between {name} {than} and with any other.")),
+        _ => Some(format!("{name}: no difference between {than} and any other is decided.")),
     }
 }
 
 /// How many expectations came true.
-fn tally(page: &mut Document, shown: &Shown<'_>) {
+pub fn tallied(shown: &Shown<'_>) -> Option<String> {
     let count = |wanted| shown.summary.expectations.iter().filter(|e| e.judgement == wanted).count();
     let counts = JUDGEMENTS.iter().map(|(judgement, _)| (count(*judgement), judged(*judgement)));
     let told = counts.filter(|(n, _)| *n > 0).map(|(n, name)| format!("{n} {name}")).joined(", ");
-    if !told.is_empty() {
-        let tone = if count(Some(Judgement::Missed)) > 0 { Tone::Warning } else { Tone::Plain };
+    Some(told).filter(|told| !told.is_empty())
+}
+
+fn tally(page: &mut Document, shown: &Shown<'_>) {
+    if let Some(told) = tallied(shown) {
+        let missed = shown.summary.expectations.iter().any(|e| e.judgement == Some(Judgement::Missed));
+        let tone = if missed { Tone::Warning } else { Tone::Plain };
         page.paragraph(format!("What the plan's author expects: {told}."), tone);
     }
 }

@@ -33,7 +33,7 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     let experiment = &shown.planned.experiment;
     let departs = departures(experiment, sizes(shown));
     page.say(&departs);
-    single(page, shown, if departs.contains("not RFC 2544") { "; not RFC 2544" } else { "" });
+    single(shown).into_iter().for_each(|sentence| page.answer(sentence));
     page.note(medium(all));
     if let Some(stalls) = searches::stalls(&experiment.trials, &shown.summary.searches) {
         page.note(format!("On this machine, {stalls}"));
@@ -65,12 +65,18 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
 }
 
 /// The number of frame lengths of the campaign.
-fn sizes(shown: &Shown<'_>) -> usize {
+pub fn sizes(shown: &Shown<'_>) -> usize {
     distinct(shown.campaign.slots.iter().map(|slot| slot.frame.as_str())).len()
 }
 
 /// The figure that RFC 2544 allows in place of the graph: rate, frame size, theoretical limit and protocol.
-fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
+pub fn single(shown: &Shown<'_>) -> Vec<String> {
+    let experiment = &shown.planned.experiment;
+    let mark = match experiment.trials.departures(sizes(shown)).is_empty() {
+        true => "",
+        false => "; not RFC 2544",
+    };
+    let mut sentences = Vec::new();
     for slot in &shown.summary.benchmarks {
         let found = slot.tests.iter().find_map(|tested| match &tested.figures {
             Figures::Throughput(found) => Some((found.fps, found.upper.is_none())),
@@ -90,7 +96,7 @@ fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
         if !with.is_empty() {
             with.insert_str(0, " with ");
         }
-        page.answer(format!(
+        sentences.push(format!(
             "{}: throughput {}{} frames/s{} of {}{unit}{}; {limit}; {} {}{with}{mark}",
             shown.name(slot.slot),
             if at_least { "at least " } else { "" },
@@ -102,6 +108,7 @@ fn single(page: &mut Document, shown: &Shown<'_>, mark: &str) {
             of.transport,
         ));
     }
+    sentences
 }
 
 fn medium(all: &[Benchmarked]) -> String {

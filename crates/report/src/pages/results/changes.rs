@@ -60,9 +60,11 @@ fn claim(of: &str, than: &str, ratio: &Estimate, words: Words) -> String {
 /// `nft-stateful is 23.1 % slower than forwarding, 95 % interval 22.5..23.8 %`
 pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String {
     match change_interval(ratio) {
-        None => format!("Too few blocks to tell {of} from {than} ({})", counted(ratio.n, "block")),
-        Some(interval) if !proven => {
-            format!("No difference is shown between {of} and {than} ({} %)", interval.text())
+        None => format!("Too short to compare {of} with {than} ({})", counted(ratio.n, "block")),
+        Some(_) if !proven => {
+            let [low, high] = bounds(ratio).map_or([0.0; 2], |(low, high)| [-low, high]);
+            let places = places(-low, high);
+            format!("{of} may be {low:.places$} % slower to {high:.places$} % faster than {than}: undecided")
         }
         Some(_) => claim(&format!("{of} is "), than, ratio, Words::RATES),
     }
@@ -102,13 +104,13 @@ mod tests {
             (ratio(0.769, 0.762, 0.775), true, "a is 23.1 % slower than b, 95 % interval 22.5..23.8 %"),
             (ratio(1.5, 1.4, 1.6), true, "a is 50 % faster than b, 95 % interval 40..60 %"),
             (ratio(0.94, 0.86, 0.9963), true, "a is 6.0 % slower than b, 95 % interval 0.4..14.0 %"),
-            (ratio(1.0, 0.997, 1.004), false, "No difference is shown between a and b (-0.3..+0.4 %)"),
+            (ratio(1.0, 0.997, 1.004), false, "a may be 0.3 % slower to 0.4 % faster than b: undecided"),
             (ratio(0.021, 0.02, 0.022), true, "a is 97.90 % slower than b, 95 % interval 97.80..98.00 %"),
             (ratio(3.5, 3.4, 3.6), true, "a is 3.5 times as fast as b, 95 % interval 3.4..3.6 times"),
             (
                 Estimate { low: None, high: None, n: 2, ..ratio(0.9, 0.0, 0.0) },
                 false,
-                "Too few blocks to tell a from b (2 blocks)",
+                "Too short to compare a with b (2 blocks)",
             ),
         ] {
             assert_eq!(sentence("a", "b", &ratio, proven), text);

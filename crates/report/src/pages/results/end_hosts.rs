@@ -21,10 +21,10 @@ fn bits(bits: f64, digits: usize) -> String {
 }
 
 /// Throughput, latency and limit of the first cell.
-pub fn answer(page: &mut Document, shown: &Shown<'_>) {
+pub fn sentence(shown: &Shown<'_>) -> String {
     let all = cells(shown);
     let Some((row, slot, path, tcp)) = all.iter().find(|(_, slot, ..)| !slot.is_calibration()) else {
-        return page.answer("No valid trial of the end hosts, so no figure.");
+        return "No valid trial of the end hosts, so no figure.".into();
     };
     let of = interval(&tcp.bits, 1e6, digits(&tcp.bits)).map_or_else(
         || format!("{}, too few for an interval", counted(row.valid_trials, "valid trial")),
@@ -40,14 +40,21 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
         Limit::Noisy => "The trials scatter too much to tell whether the tester was the limit.".into(),
         _ => String::new(),
     };
-    page.answer(format!(
+    format!(
         "{}: TCP carries {} of payload ({of}) over {} at {}{product}{}. {why}",
         shown.name(slot.id),
         bits(tcp.bits.median, digits(&tcp.bits)),
         path.rate.map_or("no set rate".into(), |rate| format!("{} of layer 1", bits(rate, 3))),
         time(path.rtt_ns as f64),
         shown.spoiled(slot.id, [" (", ")"]),
-    ));
+    )
+}
+
+/// The answer, and whether the tester can show it.
+pub fn answer(page: &mut Document, shown: &Shown<'_>) {
+    page.answer(sentence(shown));
+    let all = cells(shown);
+    let Some((.., path, _)) = all.iter().find(|(_, slot, ..)| !slot.is_calibration()) else { return };
     let most = path.achievable().map_or(f64::INFINITY, |frames| path.goodput(frames));
     let alone = all.iter().find(|(_, slot, ..)| slot.is_calibration());
     match alone {
@@ -66,6 +73,19 @@ fn size(bytes: f64) -> String {
         v if v >= 1e6 => format!("{} MB", significant(v / 1e6, 3)),
         v => format!("{} kB", significant(v / 1e3, 3)),
     }
+}
+
+/// Throughput and latency in a few columns.
+pub fn short(shown: &Shown<'_>) -> Table {
+    let rows = cells(shown);
+    Table::of(&rows)
+        .column("", "", |(row, ..)| shown.name(row.slot))
+        .column("TCP", "Mbit/s", |(.., tcp)| number(tcp.bits.median / 1e6, 4))
+        .column("95 %", "interval", |(.., tcp)| rate_interval(&tcp.bits, 1e6, rate_digits(&tcp.bits)))
+        .column("of the", "most %", |(.., tcp)| tcp.achievable.map(|most| share(tcp.bits.median / most)))
+        .column("RTT", "no load", |(.., tcp)| span(tcp.idle_ns))
+        .if_any("RTT", "loaded", |(.., tcp)| tcp.loaded_ns.map(span))
+        .into()
 }
 
 /// The table of throughput and latency.

@@ -145,11 +145,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
             .column("PDV", "p99.9", |r| r.latency_ns.get("pdv").map(|ns| cell(*ns))),
     );
     let two_clocks = rows.iter().any(|r| compared(r).is_some());
-    let clocks = if two_clocks {
-        "by two clocks that were compared before and after each trial"
-    } else {
-        "by one clock"
-    };
+    let clocks = if two_clocks { "two clocks, compared before and after each trial" } else { "one clock" };
     let part = match shown.campaign.asked.mode {
         Mode::Inline => format!(
             "Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
@@ -167,7 +163,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
             format!("Of {} frames, stamped by the {card} card and by the other one's driver", stamped.frames)
         }
     });
-    let by = by.as_deref().unwrap_or("Of stamped frames");
+    let by = by.as_deref().unwrap_or("Frames with a time stamp");
     page.note(format!("{by}, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"));
     let shorter =
         |r: &&&Row| r.latency_ns.get("p50").is_some_and(|ns| *ns > 0 && (*ns as f64) < r.ns_per_frame);

@@ -45,9 +45,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     }
     campaign.notes.iter().for_each(|note| page.fact("note", note));
     let tester = match mode {
-        Mode::Inline => {
-            " The tester's own part is in all rates: between the DUTs alone the differences are larger."
-        }
+        Mode::Inline => " All rates include the tester's time.",
         Mode::Threaded | Mode::Hosts | Mode::EndHosts => "",
     };
     let rates = match mode {
@@ -57,7 +55,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     if !searched {
         page.fact(
         "figures",
-        format!("rates are medians of {rates}; changes are medians of ratios paired by block, their intervals hold although they are looked at several times.{tester}"),
+        format!("rates are medians of {rates}; changes are medians of ratios paired by block. Stopping early does not weaken the intervals.{tester}"),
         );
     }
     let steps = linerate_measure::advice::next_steps(campaign, shown.host.cpus, shown.summary);

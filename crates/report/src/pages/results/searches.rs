@@ -15,47 +15,21 @@ const WIDE: f64 = 1.1;
 pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     let searches = &shown.summary.searches;
     for search in searches {
-        for goal in &search.goals {
-            page.answer(sentence(shown, search, goal) + &together(shown, search, goal));
-        }
-        match (search.goals.is_empty(), search.loads.is_empty()) {
-            (false, _) => {}
-            (true, false) => page.answer(curve(shown, search)),
-            (true, true) => {
-                page.warn(format!("{}: {}.", shown.name(search.slot), search.stopped(shown.summary.stopped)))
-            }
+        sentences_of(shown, search).into_iter().for_each(|sentence| page.answer(sentence));
+        if search.goals.is_empty() && search.loads.is_empty() {
+            page.warn(format!("{}: {}.", shown.name(search.slot), search.stopped(shown.summary.stopped)));
         }
         gap(page, shown, search);
     }
     if let Some(stalls) = stalls(&shown.planned.experiment.trials, searches) {
         page.note(format!("On this machine, {stalls}"));
     }
-    let unit = unit(shown);
-    let rows = searches.iter().flat_map(|search| search.goals.iter().map(move |goal| (search, goal)));
-    let table = Table::of(rows)
-        .column("cell", "", |(search, _)| shown.numbered(search.slot))
-        .column("goal", "", |(_, goal)| goal.name.clone())
-        .rate("lower", unit, |(_, goal)| goal.outcome.lower)
-        .rate("upper", unit, |(_, goal)| goal.outcome.upper)
-        .column("conditional", "throughput", |(_, goal)| {
-            goal.outcome.conditional.map(|load| rate(load, unit.scale, 4))
-        })
-        .column("apart", "%", |(_, goal)| {
-            let (low, high) = goal.outcome.lower.zip(goal.outcome.upper)?;
-            Some(share((high - low) / high))
-        })
-        .column("95 %", "interval", |(_, goal)| interval(goal, unit.scale))
-        .column(
-            "result",
-            "",
-            |(_, goal)| if goal.outcome.irregular.is_some() { "irregular" } else { "regular" },
-        );
     page.section(
         match shown.planned.experiment.trials.method {
             Method::Mlrsearch => "Rates that meet the goals (RFC 9971)",
             Method::Bisection => "Rates that meet the goals, by bisection",
         },
-        table,
+        table(shown),
     );
     pictures::series(page, shown);
     let trials = &shown.planned.experiment.trials;
@@ -80,6 +54,43 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
         page.note("The 95 % interval, from all full trials, is that of the load where the goal begins to be missed. Another search ends within it, unless the machine changes.");
     }
     searches.iter().take(MOST).for_each(|search| loads(page, shown, search));
+}
+
+/// The answers of all searches.
+pub fn sentences(shown: &Shown<'_>) -> Vec<String> {
+    shown.summary.searches.iter().flat_map(|search| sentences_of(shown, search)).collect()
+}
+
+fn sentences_of(shown: &Shown<'_>, search: &Searched) -> Vec<String> {
+    if search.goals.is_empty() && !search.loads.is_empty() {
+        return vec![curve(shown, search)];
+    }
+    search.goals.iter().map(|goal| sentence(shown, search, goal) + &together(shown, search, goal)).collect()
+}
+
+/// The bounds of each goal.
+pub fn table<'a>(shown: &Shown<'a>) -> Rows<(&'a Searched, &'a SearchedGoal)> {
+    let unit = unit(shown);
+    let rows =
+        shown.summary.searches.iter().flat_map(|search| search.goals.iter().map(move |goal| (search, goal)));
+    Table::of(rows)
+        .column("cell", "", |(search, _)| shown.numbered(search.slot))
+        .column("goal", "", |(_, goal)| goal.name.clone())
+        .rate("lower", unit, |(_, goal)| goal.outcome.lower)
+        .rate("upper", unit, |(_, goal)| goal.outcome.upper)
+        .column("conditional", "throughput", |(_, goal)| {
+            goal.outcome.conditional.map(|load| rate(load, unit.scale, 4))
+        })
+        .optional("apart", "%", |(_, goal)| {
+            let (low, high) = goal.outcome.lower.zip(goal.outcome.upper)?;
+            Some(share((high - low) / high))
+        })
+        .column("95 %", "interval", |(_, goal)| interval(goal, unit.scale))
+        .optional(
+            "result",
+            "",
+            |(_, goal)| if goal.outcome.irregular.is_some() { "irregular" } else { "regular" },
+        )
 }
 
 /// A loss curve in a sentence.
@@ -146,7 +157,8 @@ pub fn terms(goal: &Goal, trials: &Trials) -> String {
     }
     let exceed = match goal.exceed_ratio() {
         0.0 => "in every trial".into(),
-        ratio => format!("in {} % of the time", percent(1.0 - ratio)),
+        0.5 => "in half of the trials' time".into(),
+        ratio => format!("in {} % of the trials' time", percent(1.0 - ratio)),
     };
     let first = if goal.initial_ns < goal.final_ns {
         format!(", first trials of {}", seconds(goal.initial_ns))
@@ -300,7 +312,7 @@ pub fn stalls(trials: &Trials, searches: &[Searched]) -> Option<String> {
             false => names(&loose),
         };
         text += &format!(
-            " Stalls disturb {:.0} % of all trials of {}, so {} is a rate of this machine: only {loose} makes sense here, unless the DUT is much slower than the tester.",
+            " Stalls of this machine disturb {:.0} % of all trials of {}, so {} measures the machine, and not the DUT: use {loose}, unless the DUT is much slower than the tester.",
             100.0 * disturbed(goal),
             seconds(goal.goal.final_ns),
             goal.name,

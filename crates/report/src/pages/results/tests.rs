@@ -1,12 +1,15 @@
 //! The texts of plans that were carried out, as a person sees them.
 
-use super::super::summary;
 use super::super::tests::{campaign as bench, host, lossy, planned, slot, trial};
+use super::super::{first, summary};
+use super::first::LINES;
 use crate::pages::Style;
 use expect_test::expect_file;
 use linerate_measure::audit::{Cause, Evidence, audit};
 use linerate_measure::experiment::{System, Trials};
-use linerate_measure::record::{Campaign, Mode, Searched, SearchedGoal, Skipped, Slot, Stopped, TrialRecord};
+use linerate_measure::record::{
+    Campaign, Mode, Searched, SearchedGoal, Skipped, Slot, Stopped, TrialRecord, Warning,
+};
 use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
 use linerate_search::{Goal, Irregular, Limits, Outcome};
@@ -152,7 +155,7 @@ fn what_spoils_a_figure_stands_beside_it() {
         let text = summary(&c, &host(), found).text(WIDE);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let spoiled = "other programs took 38 % of a CPU of the lab, the hypervisor took 12.5 % of the CPUs' time: not this DUT's own figure";
+    let spoiled = "disturbed: other programs took 38 % of a CPU of the lab, the hypervisor took 12.5 % of the CPUs' time";
     let rates = flat(&found);
     let sentence = rates.split(". ").find(|sentence| sentence.contains("frames a second")).unwrap();
     assert!(sentence.contains(&format!("; {spoiled})")), "{rates}");
@@ -197,11 +200,11 @@ fn stalls_that_make_a_goal_without_loss_meaningless_are_named() {
     let shorter = "the tester alone lost frames 2.8 times a second at half of its rate. Trials of ndr and pdr therefore last 240 ms instead of 1 s.";
     assert_eq!(said(Some(2.77), vec![goal("ndr", 0.0, 240), goal("pdr", 0.005, 240)]), shorter);
     let only = said(Some(40.0), vec![goal("ndr", 0.0, 50), goal("pdr", 0.005, 50)]);
-    let why = "Stalls disturb 86 % of all trials of 50 ms, so ndr is a rate of this machine: only pdr makes sense here";
+    let why = "disturb 86 % of all trials of 50 ms, so ndr measures the machine, and not the DUT: use pdr";
     assert!(only.contains(why), "{only}");
     let fixed = said(Some(0.2), vec![goal("rfc2544", 0.0, 60_000)]);
     assert!(
-        fixed.contains("100 % of all trials of 60 s") && fixed.contains("only a search for pdr"),
+        fixed.contains("100 % of all trials of 60 s") && fixed.contains("use a search for pdr"),
         "{fixed}"
     );
 }
@@ -241,6 +244,36 @@ fn many_cells_fit_any_width_and_all_is_ascii() {
     assert!(lines < 150, "{lines} lines for {} cells:\n{}", c.slots.len(), text(&c, &all, WIDE));
 }
 
+/// Whatever a campaign has, its first page is one screen, and nothing on it is cut at the right.
+#[test]
+fn the_first_page_of_every_plan_is_one_screen() {
+    for plan in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans")).unwrap() {
+        let path = plan.unwrap().path();
+        if path.extension().is_none_or(|end| end != "toml") || path.ends_with("tuning.toml") {
+            continue;
+        }
+        let mut c = campaign(&std::fs::read(&path).unwrap(), false);
+        let trials = blocks(&c, |name| 1e6 + 1e4 * name.len() as f64);
+        c.notes = vec!["a note about rules: ".repeat(20); 3];
+        for trials in [&trials[..], &trials[..trials.len() / 7], &[]] {
+            let mut found = summarise(&c, trials, Stopped::Budget, 0);
+            found.warnings.extend((0..4).map(|n| Warning {
+                slot: None,
+                text: format!("warning {n}: {}", "something disturbed the trials; ".repeat(9)),
+                spoils: Some("other programs took 38 % of a CPU of the lab".into()),
+            }));
+            let page = first(&c, &host(), &found, "linerate-results/20260101T000000Z-something").unwrap();
+            let text = page.text(Style { color: false, width: 80 });
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines.len() <= LINES, "{}: {} lines\n{text}", path.display(), lines.len());
+            assert!(lines.iter().all(|line| line.len() <= 80), "{}\n{text}", path.display());
+            for what in ["trust", "records  linerate-results/", "--full"] {
+                assert!(text.contains(what), "{}: no {what}\n{text}", path.display());
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_measured_is_said_and_nothing_is_claimed() {
     let mut c = campaign(plan!("firewalls"), true);
@@ -253,10 +286,7 @@ fn nothing_measured_is_said_and_nothing_is_claimed() {
     assert!(failed.contains("\nNo valid trial of a DUT, so no figure.\n"), "{failed}");
     assert_eq!(failed.matches("could not be measured: all 10 trials failed").count(), 1, "{failed}");
     let few = text(&c, &blocks(&c, firewalls)[..16], WIDE);
-    assert!(
-        few.contains("\nToo few blocks for intervals: nothing is shown yet of 8 comparisons.\n"),
-        "{few}"
-    );
+    assert!(few.contains("\nToo short for 8 comparisons: use a longer --budget.\n"), "{few}");
     let cells = 0..c.slots.len();
     let planned = c.planned.as_mut().unwrap();
     planned.skipped =

@@ -381,8 +381,8 @@ impl Site {
         let host = self.lab.dut().context("the lab has no device under test")?;
         let steps = self.steps(plan)?.swap_remove(lane).map_err(|why| anyhow!(why.join("; ")))?;
         let (address, command) = match &host.reach {
-            Reach::Ssh(ssh) => (ssh.to_string(), format!("linerate revert {ssh}")),
-            Reach::Namespace(name) => (name.clone(), format!("linerate revert --namespace {name}")),
+            Reach::Ssh(ssh) => (ssh.to_string(), format!("linerate apply {ssh} --revert")),
+            Reach::Namespace(name) => (name.clone(), format!("linerate apply --namespace {name} --revert")),
         };
         let place = Arc::clone(self.place(host)?);
         let boot = mark(&place, self.kernel(host)?);

@@ -1,0 +1,296 @@
+//! The first page: the answer on one screen. The whole page has everything else.
+
+use super::answer;
+use super::changes::{change, change_interval};
+use super::{Shown, benchmarks, end_hosts, has_rate, searches};
+use crate::format::Style;
+use crate::prelude::*;
+use linerate_measure::experiment::Judgement;
+use linerate_measure::record::{Figures, LabKind, Limit, Row};
+
+/// Lines of the first page at most, on a terminal of 80 columns.
+pub const LINES: usize = 24;
+const COLUMNS: usize = 80;
+/// Characters of a warning.
+const SHORT: usize = 140;
+
+/// How much of a campaign the page shows.
+#[derive(Clone, Copy)]
+struct Room {
+    sentences: usize,
+    warnings: usize,
+    notes: usize,
+    rows: usize,
+}
+
+/// The page of the campaign whose records are in this folder.
+pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
+    let rooms = [(4, 3, 2, 4), (4, 2, 1, 4), (4, 2, 0, 4), (3, 1, 0, 4), (2, 1, 0, 2), (1, 1, 0, 0)];
+    let rooms = rooms.into_iter().flat_map(|(sentences, warnings, notes, least)| {
+        (least..=12).rev().map(move |rows| Room { sentences, warnings, notes, rows })
+    });
+    let pages = rooms.map(|room| with(page, shown, records, room));
+    let style = Style { color: false, width: COLUMNS };
+    let mut last = Document::default();
+    for page in pages {
+        if page.text(style).lines().count() <= LINES {
+            return page;
+        }
+        last = page;
+    }
+    last
+}
+
+fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Document {
+    let mut page = before.clone();
+    let summary = shown.summary;
+    if shown.planned.file.is_some() {
+        page.say(super::super::plan::titled(&shown.planned.experiment));
+    }
+    let missing = answer::missing(shown).into_iter().chain(answer::unmeasured(shown));
+    page.items("", missing.map(|text| short(&text)), Tone::Warning, (room.warnings, ""));
+    let rates = summary.benchmarks.is_empty() && summary.searches.is_empty();
+    if !summary.benchmarks.is_empty() {
+        page.say(benchmarks::departures(&shown.planned.experiment, benchmarks::sizes(shown)));
+    }
+    sentences(shown).into_iter().take(room.sentences).for_each(|sentence| page.answer(sentence));
+    page.fact("trust", trust(shown));
+    page.gap();
+    if !summary.benchmarks.is_empty() {
+        tests(&mut page, shown, room.rows);
+    } else if !summary.searches.is_empty() {
+        goals(&mut page, shown, room.rows);
+    } else if shown.is_of_end_hosts() {
+        page.table(limited(end_hosts::short(shown), room.rows));
+    } else {
+        cells(&mut page, shown, room.rows);
+    }
+    page.gap();
+    if rates {
+        page.fact("limit", limits(shown));
+        page.fact("latency", latency(shown));
+        page.fact("cause", cause(shown));
+    }
+    let expected: Vec<String> = expected(shown);
+    page.fact("expected", short(&expected.join(": ")));
+    let warnings: Vec<String> = warnings(shown).iter().map(|text| short(text)).collect();
+    if warnings.is_empty() {
+        page.fact("warnings", "none");
+    }
+    page.items("warning  ", warnings, Tone::Warning, (room.warnings, ""));
+    // How large batches are was measured for the tester's sake.
+    let notes = shown.campaign.notes.iter().filter(|note| !note.starts_with("batch size"));
+    notes.take(room.notes).for_each(|note| page.fact("note", note));
+    let mut commands = next(shown, records);
+    if room.sentences < 2 {
+        commands.retain(|command| command.ends_with("--full"));
+    }
+    for (at, command) in commands.into_iter().enumerate() {
+        page.entry(if at == 0 { "next     " } else { "         " }, command);
+    }
+    page.fact("records", records);
+    page
+}
+
+/// What limits the results: tests and cells without a figure, then warnings.
+fn warnings(shown: &Shown<'_>) -> Vec<String> {
+    let tests = shown.summary.benchmarks.iter().flat_map(|of| {
+        let without = of.tests.iter().filter_map(|tested| Some((tested.test, tested.why?)));
+        without.map(|(test, why)| format!("{}, {}: {}", shown.name(of.slot), test.title(), why.words(test)))
+    });
+    tests.chain(super::skips(shown)).chain(super::warned(shown)).collect()
+}
+
+/// A text of one or two lines: the whole page has the rest of it.
+fn short(text: &str) -> String {
+    if text.chars().count() <= SHORT {
+        return text.into();
+    }
+    let cut: String = text.chars().take(SHORT).collect();
+    format!("{} ...", cut.rsplit_once(' ').map_or(cut.as_str(), |(begin, _)| begin))
+}
+
+/// The answer, the most important sentence first.
+fn sentences(shown: &Shown<'_>) -> Vec<String> {
+    let summary = shown.summary;
+    if !summary.benchmarks.is_empty() {
+        return benchmarks::single(shown);
+    }
+    if !summary.searches.is_empty() {
+        return searches::sentences(shown);
+    }
+    let first = match shown.is_of_end_hosts() {
+        true => end_hosts::sentence(shown),
+        false => answer::rate(shown),
+    };
+    std::iter::once(first).chain(answer::compared(shown)).chain(answer::open(shown)).collect()
+}
+
+/// Why the figures can be trusted, or not: the machine, the trials, and the tester.
+fn trust(shown: &Shown<'_>) -> String {
+    let summary = shown.summary;
+    let mut spoils: Vec<&str> = summary.warnings.iter().filter_map(|w| w.spoils.as_deref()).collect();
+    spoils.dedup();
+    let machine = match (shown.campaign.asked.lab, spoils.first()) {
+        (LabKind::Simulated, _) => "simulated".to_string(),
+        (_, None) => "quiet".into(),
+        (_, Some(why)) => format!("disturbed: {why}"),
+    };
+    let count = |of: fn(&Row) -> usize| summary.rows.iter().map(of).sum::<usize>();
+    let (valid, all) = (count(|row| row.valid_trials), count(|row| row.trials));
+    // In searches and tests, trials are to lose frames.
+    let of_rates = summary.searches.is_empty() && summary.benchmarks.is_empty();
+    let sound = of_rates.then(|| format!("{} of {} sound", grouped(valid as u64), counted(all, "trial")));
+    let tester = shown.with_dut().find_map(|row| {
+        let ceiling = shown.row(row.ceiling?.than).filter(|row| has_rate(row))?;
+        let times = ceiling.received.median / row.received.median;
+        times.is_finite().then(|| format!("tester {times:.1} times as fast"))
+    });
+    [Some(machine), sound, tester].into_iter().flatten().joined("; ")
+}
+
+/// The table of rates.
+fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
+    let unit = shown.unit();
+    let mut rows: Vec<&Row> = shown.with_dut().collect();
+    if rows.is_empty() {
+        rows = shown.summary.rows.iter().filter(|row| row.trials > 0).collect();
+    }
+    let gigabits = |bits: f64| number(bits / 1e9, 3);
+    let paced = |row: &Row| shown.campaign.slots.get(row.slot).is_none_or(|slot| slot.asked_fps.is_some());
+    let table = Table::of(rows.iter().copied())
+        .column("", "", |r| shown.name(r.slot))
+        .column("rate", unit.name, |r| unit.median(&r.received))
+        .column("95 %", "interval", |r| match has_rate(r) {
+            true => unit.interval(&r.received),
+            false => "no valid trial".into(),
+        })
+        .when(shown.loses(), |table| table.column("lost", "%", |r| shown.lost(r.slot)))
+        .if_any("change", "%", |r| {
+            let ratio = r.baseline?.ratio?;
+            Some(match (change_interval(&ratio), ratio.side_of(1.0)) {
+                (Some(_), Some(_)) => change(&ratio),
+                (Some(interval), None) => interval,
+                (None, _) => "too few".into(),
+            })
+        })
+        .if_any("ns per", "frame", |r| (!paced(r) && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3)))
+        .optional("Gbit/s", "layer 2", |r| has_rate(r).then(|| gigabits(r.bits_layer_2)))
+        .optional("Gbit/s", "at 1518 B", |r| has_rate(r).then(|| gigabits(r.received.median * 8.0 * 1518.0)));
+    page.table(limited(table, most));
+    more(page, rows.len(), most);
+}
+
+/// The results of searches.
+fn goals(page: &mut Document, shown: &Shown<'_>, most: usize) {
+    let table = Table::from(searches::table(shown));
+    let rows = table.rows();
+    page.table(limited(table, most));
+    more(page, rows, most);
+}
+
+/// The results of RFC 2544's tests, a row for each frame length.
+fn tests(page: &mut Document, shown: &Shown<'_>, most: usize) {
+    let all = &shown.summary.benchmarks;
+    let unit = RateUnit::of(all.iter().filter_map(|of| Some(of.maximum?.fps)));
+    let figure = |of: &linerate_measure::record::Benchmarked, wanted: &dyn Fn(&Figures) -> Option<Cell>| {
+        of.tests.iter().find_map(|tested| wanted(&tested.figures))
+    };
+    let table = Table::of(all)
+        .column("", "", |of| shown.name(of.slot))
+        .if_any("throughput", unit.name, |of| {
+            figure(of, &|f| {
+                if let Figures::Throughput(f) = f { Some(rate(f.fps, unit.scale, 4)) } else { None }
+            })
+        })
+        .if_any("latency", "mean", |of| {
+            figure(of, &|f| if let Figures::Latency(f) = f { Some(span(f.mean_ns)) } else { None })
+        })
+        .if_any("burst", "frames", |of| {
+            figure(of, &|f| if let Figures::BackToBack(f) = f { Some(number(f.mean, 4)) } else { None })
+        })
+        .if_any("recovery", "mean", |of| {
+            figure(of, &|f| if let Figures::Recovery(f) = f { f.mean_ns.map(span) } else { None })
+        })
+        .if_any("reset", "by loss", |of| {
+            figure(of, &|f| if let Figures::Reset(f) = f { f.by_loss_ns.map(span) } else { None })
+        });
+    page.table(limited(table, most));
+    more(page, all.len(), most);
+}
+
+/// The first rows of a table.
+fn limited(table: impl Into<Table>, most: usize) -> Table {
+    let mut table = table.into();
+    table.columns.iter_mut().for_each(|column| column.cells.truncate(most));
+    table
+}
+
+fn more(page: &mut Document, all: usize, most: usize) {
+    if all > most {
+        page.note(format!("{} more rows are on the whole page.", all - most));
+    }
+}
+
+/// What limits the rates, with the cells where these differ.
+fn limits(shown: &Shown<'_>) -> String {
+    let rows = shown.with_dut().filter(|row| has_rate(row));
+    let told = together(rows.map(|row| (row.limit, row)));
+    let one = told.len() == 1;
+    let words = |(limit, rows): (Limit, Vec<&Row>)| {
+        let slot = shown.campaign.slots.get(rows[0].slot)?;
+        let why = answer::why(shown, rows[0], slot);
+        let names: Vec<String> = rows.iter().map(|row| shown.name(row.slot)).collect();
+        let why = if one { why } else { super::figures::limit(limit)?.to_string() };
+        Some(if one { why } else { format!("{why}: {}", listed(&names)) })
+    };
+    short(&told.into_iter().filter_map(words).joined("; "))
+}
+
+/// Latency of the first cell that has one.
+fn latency(shown: &Shown<'_>) -> String {
+    let found = shown.with_dut().find_map(|row| {
+        let at = |name: &str| row.latency_ns.get(name).map(|ns| time(*ns as f64));
+        let [median, most] = [at("p50")?, at("p99.9")?];
+        Some(format!("{median} in the median, 99.9 % within {most} ({})", shown.name(row.slot)))
+    });
+    found.unwrap_or_default()
+}
+
+/// The strongest finding.
+fn cause(shown: &Shown<'_>) -> String {
+    // Trust says of those whether the machine was quiet.
+    let of_machine = ["other-programs", "steal", "tester-limit"];
+    let all = shown
+        .summary
+        .explanations
+        .iter()
+        .flat_map(|of| of.findings.iter().map(move |found| (of.slot, found)))
+        .filter(|(_, found)| !of_machine.contains(&found.cause.as_str()));
+    let first = all.max_by(|a, b| a.1.strength.cmp(&b.1.strength).then(a.1.weight.total_cmp(&b.1.weight)));
+    first.map_or(String::new(), |(slot, found)| short(&format!("{}: {}", shown.name(slot), found.statement)))
+}
+
+/// Expectations by their judgements; those that were missed by their words.
+fn expected(shown: &Shown<'_>) -> Vec<String> {
+    let missed = shown.summary.expectations.iter().filter(|e| e.judgement == Some(Judgement::Missed));
+    let missed = missed.take(1).map(|e| e.words.clone());
+    answer::tallied(shown).into_iter().chain(missed).collect()
+}
+
+/// Three commands to go on with.
+fn next(shown: &Shown<'_>, records: &str) -> Vec<String> {
+    let steps = linerate_measure::advice::next_steps(shown.campaign, shown.host.cpus, shown.summary);
+    let command = |step: String| {
+        let at = step.find("sudo linerate").or(step.find("linerate "))?;
+        Some(step[at..].replace("DIRECTORY", records)).filter(|command| !command.contains([',', ';']))
+    };
+    let is_limit = |row: &Row| matches!(row.limit, Limit::Dut | Limit::DutDrops);
+    let explain = shown.with_dut().any(is_limit).then(|| format!("linerate explain {records}"));
+    let own = explain.into_iter().chain(steps.into_iter().filter_map(command).take(1));
+    let others = [
+        format!("linerate show {records} --full"),
+        format!("linerate show {records} --format html -o page.html"),
+    ];
+    own.chain(others).take(3).collect()
+}
