@@ -66,6 +66,8 @@ pub struct Machine {
     stage: Stage,
     hosts: Vec<Host>,
     running: BTreeSet<StepId>,
+    /// Whether the phase goes on when its steps are over.
+    held: bool,
     interrupted: bool,
     actions: Vec<Action>,
 }
@@ -75,7 +77,8 @@ impl Machine {
     pub fn new(design: Design) -> Self {
         let hosts = vec![Host::default(); design.hosts.len()];
         let (running, actions) = (BTreeSet::new(), Vec::new());
-        Machine { design, trial: 0, stage: Stage::Between, hosts, running, interrupted: false, actions }
+        let (stage, held, interrupted) = (Stage::Between, false, false);
+        Machine { design, trial: 0, stage, hosts, running, held, interrupted, actions }
     }
 
     pub fn design(&self) -> &Design {
@@ -97,6 +100,7 @@ impl Machine {
         match event {
             Event::Ended(step, end) => self.ended(step, end),
             Event::Lost(host) => self.lost(host),
+            Event::Enough => self.enough(),
             Event::Interrupt => self.interrupt(),
             Event::Go => {}
         }
@@ -146,15 +150,24 @@ impl Machine {
         (state.lost, state.unreachable) = (true, true);
         state.not_undone |= left;
         if let Stage::Phase(Phase::SetUp | Phase::Run) = self.stage {
-            for host in &mut self.hosts {
-                host.cut_short = true;
-                self.actions.extend(host.foreground.map(|step| Action::End(step, Cause::Trial)));
-            }
+            self.hosts.iter_mut().for_each(|host| host.cut_short = true);
+            self.end_foreground();
+        }
+    }
+
+    fn end_foreground(&mut self) {
+        let waited = self.hosts.iter().filter_map(|host| host.foreground);
+        self.actions.extend(waited.map(|step| Action::End(step, Cause::Trial)));
+    }
+
+    fn enough(&mut self) {
+        if std::mem::take(&mut self.held) {
+            self.end_foreground();
         }
     }
 
     fn interrupt(&mut self) {
-        self.interrupted = true;
+        (self.interrupted, self.held) = (true, false);
         if let Stage::Phase(Phase::SetUp | Phase::Run | Phase::Collect) = self.stage {
             self.hosts.iter_mut().for_each(|host| host.cut_short = true);
             self.end_all(Cause::Interrupt);
@@ -173,7 +186,7 @@ impl Machine {
                 Stage::Over => return,
                 Stage::Between if !self.begin_trial() => return,
                 Stage::Between => self.enter(None),
-                Stage::Phase(phase) if !self.feed(phase) => return,
+                Stage::Phase(phase) if !self.feed(phase) || self.held => return,
                 Stage::Phase(phase) => self.enter(Some(phase)),
                 Stage::Ending => {
                     if self.running.is_empty() {
@@ -214,6 +227,7 @@ impl Machine {
             return self.end_all(Cause::Trial);
         };
         self.stage = Stage::Phase(phase);
+        self.held = self.design.rules.held && phase != Phase::Reset;
         for host in &mut self.hosts {
             host.next = 0;
             // A host that was lost may be back by the time of its reset.

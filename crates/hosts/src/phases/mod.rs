@@ -9,6 +9,7 @@
 //!   still run when the trial's last phase is over are ended.
 //! - Every step that is waited for has a limit, and a step that does not end on request is given up. So every trial ends,
 //!   whatever hosts do.
+//! - With [`Rules::held`], the caller says when there is enough of a phase.
 //! - Reset runs for every host: after failures, after Ctrl-C, and also for a host that was lost, in case it is back.
 
 mod machine;
@@ -61,9 +62,13 @@ pub struct Design {
 }
 
 /// A host and its steps.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Host {
     pub name: String,
+    /// Whether its steps are run by `sudo -n`.
+    pub sudo: bool,
+    /// The first signal to a step that has to end.
+    pub stop: Signal,
     /// The steps of each phase, by [`Phase::ALL`].
     pub phases: [Vec<Step>; 4],
 }
@@ -131,6 +136,8 @@ pub struct Rules {
     pub give_up_after: u32,
     /// Bytes that are kept of the output of a step.
     pub most_output: usize,
+    /// Whether set-up, run and collection each last until there is enough of them ([`Event::Enough`]).
+    pub held: bool,
 }
 
 impl Rules {
@@ -143,7 +150,8 @@ impl Rules {
 
 impl Default for Rules {
     fn default() -> Self {
-        Rules { margin_ns: 2 * SECOND_NS, grace_ns: 3 * SECOND_NS, give_up_after: 2, most_output: 256 << 10 }
+        let (margin_ns, grace_ns, most_output) = (2 * SECOND_NS, 3 * SECOND_NS, 256 << 10);
+        Rules { margin_ns, grace_ns, give_up_after: 2, most_output, held: false }
     }
 }
 
@@ -237,6 +245,8 @@ pub enum Event {
     Ended(StepId, End),
     /// The connection to a host is lost, or could not be made. The loss of its steps is the next event.
     Lost(usize),
+    /// A phase that is held need last no longer: steps that are waited for are ended.
+    Enough,
     /// The user wants it to end.
     Interrupt,
 }

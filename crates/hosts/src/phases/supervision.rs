@@ -4,11 +4,12 @@ use super::{Outcome, Status};
 use std::collections::VecDeque;
 
 /// Ways to end a command, from mild to hard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signal {
     /// SIGINT, to the process that prints totals when it is interrupted.
     Interrupt,
     /// SIGTERM.
+    #[default]
     Terminate,
     /// SIGKILL.
     Kill,

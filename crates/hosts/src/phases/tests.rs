@@ -100,6 +100,35 @@ fn what_runs_in_the_background_ends_with_the_trial() {
 }
 
 #[test]
+fn a_phase_that_is_held_lasts_until_there_is_enough_of_it() {
+    let mut hosts = vec![host("receiver", [1, 0, 0, 0]), host("generator", [0, 1, 0, 0])];
+    hosts[0].phases[0][0] = step("count", Mode::Background { limit_ns: None });
+    let mut design = design(hosts, Rules { held: true, ..Rules::default() });
+    design.phases = [true, true, true, false];
+    let mut machine = Machine::new(design);
+    let [receiver, generator] =
+        [(Phase::SetUp, 0), (Phase::Run, 1)].map(|(phase, host)| StepId { trial: 0, phase, host, step: 0 });
+    let ended = |id| {
+        let (outcome, output) = (Outcome::Stopped, Output::new(0));
+        Event::Ended(id, End { outcome, may_still_run: false, began_ns: 0, ended_ns: 0, output })
+    };
+    let mut took = |event| {
+        let done = machine.handle(event).into_iter().filter(|action| !matches!(action, Action::Report(_)));
+        done.collect::<Vec<_>>()
+    };
+    let phase = |phase| Action::Phase { trial: 0, phase };
+    assert_eq!(took(Event::Go), [phase(Phase::SetUp), Action::Start(receiver)]);
+    assert_eq!(took(Event::Go), []);
+    assert_eq!(took(Event::Enough), [phase(Phase::Run), Action::Start(generator)]);
+    // The generator is waited for, and the receiver still counts.
+    assert_eq!(took(Event::Enough), [Action::End(generator, Cause::Trial)]);
+    assert_eq!(took(Event::Enough), []);
+    assert_eq!(took(ended(generator)), [phase(Phase::Collect)]);
+    assert_eq!(took(Event::Enough), [Action::End(receiver, Cause::Trial)]);
+    assert!(matches!(took(ended(receiver))[..], [Action::Trial { .. }, Action::Over]));
+}
+
+#[test]
 fn a_step_that_fails_is_noted_and_the_next_one_follows() {
     let hosts = vec![host("a", [3, 1, 1, 1]), host("b", [1, 1, 1, 1])];
     let fails = |id: StepId| id.phase == Phase::SetUp && id.host == 0 && id.step == 1;

@@ -103,6 +103,7 @@ impl Test {
         let hosts = self.workers.iter().map(|worker| phases::Host {
             name: worker.name.clone(),
             phases: Phase::ALL.map(|phase| worker.steps(phase).iter().map(Step::design).collect()),
+            ..phases::Host::default()
         });
         Design { trials: self.trials, phases, hosts: hosts.collect(), rules: Rules::default() }
     }

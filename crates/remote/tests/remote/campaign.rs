@@ -57,7 +57,7 @@ pub fn waited(command: &str, seconds: u64) -> Step {
 pub fn host(name: &str, run: Step) -> Host {
     let [set_up, collect, reset] =
         ["echo set-up", "echo collect", "echo reset"].map(|command| vec![waited(command, 10)]);
-    Host { name: name.into(), phases: [set_up, vec![run], collect, reset] }
+    Host { name: name.into(), phases: [set_up, vec![run], collect, reset], ..Host::default() }
 }
 
 /// One trial on these hosts.

@@ -23,9 +23,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn designs() -> impl Strategy<Value = Design> {
     let hosts = prop::collection::vec([steps(), steps(), steps(), steps()], 0..4);
-    (0u32..4, hosts, 1u32..3).prop_map(|(trials, hosts, give_up_after)| {
-        let hosts = hosts.into_iter().map(|phases| Host { name: "h".into(), phases }).collect();
-        Design { trials, phases: [true; 4], hosts, rules: Rules { give_up_after, ..Rules::default() } }
+    (0u32..4, hosts, 1u32..3, any::<bool>()).prop_map(|(trials, hosts, give_up_after, held)| {
+        let host = |phases| Host { name: "h".into(), phases, ..Host::default() };
+        let rules = Rules { give_up_after, held, ..Rules::default() };
+        Design { trials, phases: [true; 4], hosts: hosts.into_iter().map(host).collect(), rules }
     })
 }
 
@@ -140,6 +141,7 @@ fn event(hosts: usize) -> impl Strategy<Value = Event> {
         }),
         1 => (0..hosts + 2).prop_map(Event::Lost),
         1 => Just(Event::Interrupt),
+        2 => Just(Event::Enough),
         3 => Just(Event::Go),
     ]
 }
@@ -194,7 +196,8 @@ proptest! {
                 let (outcome, output) = (Outcome::Ended(Status::Exit(0)), Output::new(0));
                 Event::Ended(id, End { outcome, may_still_run: false, began_ns: 0, ended_ns: 0, output })
             };
-            event = handle(&mut machine, event).map_or(Event::Go, end);
+            let idle = if machine.is_between() { Event::Go } else { Event::Enough };
+            event = handle(&mut machine, event).map_or(idle, end);
             rounds += 1;
             prop_assert!(rounds < 2000);
         }
