@@ -4,17 +4,21 @@
 //! One thread waits for all sessions and connections. The first steps of a run make a [`Volley`], which begins at the same instant
 //! on all hosts: all sessions are made ready, then the hosts' clocks are compared with this machine's, then all get the order to start. A lost host is connected again when a step is to be started there: in
 //! the reset of the same trial, and in the next trial.
+//!
+//! The steps are those of a file for `conduct`, and the tools of a trial for `external`, which looks on and says when there is enough.
 
-use crate::session::PROBES;
-use crate::{ExecutionTarget, Fault, Heard, Kind, Need, RemoteError, Result, Session, Target, allow_files};
+use crate::session::{PROBES, Start};
+use crate::{
+    ExecutionTarget, Fault, Heard, Kind, Need, RemoteError, Result, Session, Stream, Target, allow_files,
+};
 use linerate_hosts::phases::{
-    Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Signal, Status, StepId, Supervision,
-    place,
+    Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Status, StepId, Supervision, place,
 };
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -24,12 +28,18 @@ use std::time::{Duration, Instant};
 pub enum Notice<'a> {
     /// An action of the machine, at this time of CLOCK_MONOTONIC. The notice comes before the action.
     Action { at_ns: u64, action: &'a Action },
+    /// A step has begun.
+    Began(StepId, Start),
+    /// A step has written this.
+    Wrote(StepId, Stream, &'a [u8]),
     /// A run has begun on all its hosts.
     Started(&'a Started),
-    /// A host was lost, or a step could not be started: `r1: the connection was lost; look at ... [run of trial 1, step 2: sleep 30]`.
-    Trouble(&'a str),
+    /// A host was lost, or a step could not be started. The text: `r1: the connection was lost; look at ... [run of trial 1, step 2: sleep 30]`.
+    Trouble { host: usize, error: &'a RemoteError, text: &'a str },
     /// A host that was lost is connected again.
     Back { host: usize },
+    /// Everything that has happened was dealt with: room for an event of the caller's own.
+    Idle(&'a mut Option<Event>),
 }
 
 /// How often is looked at the clock and at whether the user wants to stop.
@@ -51,13 +61,6 @@ pub struct Driver<'a> {
     observer: &'a mut dyn FnMut(Notice<'_>),
 }
 
-/// A pipe of something.
-#[derive(Debug, Clone, Copy)]
-enum Source {
-    Site(usize),
-    Step(StepId),
-}
-
 impl<'a> Driver<'a> {
     /// A campaign on these places, in the order of the design's hosts. The observer gets a notice of each event.
     ///
@@ -65,12 +68,12 @@ impl<'a> Driver<'a> {
     /// There are not as many places as hosts.
     pub fn new(
         design: Design,
-        places: Vec<ExecutionTarget>,
+        places: Vec<impl Into<Arc<ExecutionTarget>>>,
         observer: &'a mut dyn FnMut(Notice<'_>),
     ) -> Driver<'a> {
         assert_eq!(design.hosts.len(), places.len(), "a place for each host");
         allow_files();
-        let sites = places.into_iter().map(Site::new).collect();
+        let sites = places.into_iter().map(|place| Site::new(place.into())).collect();
         let (live, refused, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
         Driver { machine: Machine::new(design), sites, live, refused, volley: None, events, observer }
     }
@@ -92,7 +95,7 @@ impl<'a> Driver<'a> {
             }
             // The notice that a run has begun comes before the end of its trial: both events may have arrived at once.
             self.fire();
-            while let Some(event) = self.events.pop_front() {
+            while let Some(event) = self.next() {
                 let actions = self.machine.handle(event);
                 self.carry_out(actions);
             }
@@ -104,6 +107,14 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
+    fn next(&mut self) -> Option<Event> {
+        let mut event = self.events.pop_front();
+        if event.is_none() {
+            (self.observer)(Notice::Idle(&mut event));
+        }
+        event
+    }
+
     fn carry_out(&mut self, actions: Vec<Action>) {
         let run = |action: &Action| matches!(action, Action::Phase { phase: Phase::Run, .. });
         let begins = actions.iter().position(run);
@@ -112,7 +123,7 @@ impl<'a> Driver<'a> {
             match action {
                 Action::Start(step) => {
                     if begins.is_some_and(|begins| begins < at) {
-                        self.volley.get_or_insert_with(Volley::default).add(step);
+                        self.volley.get_or_insert_default().steps.insert(step, None);
                     }
                     self.sites[step.host].waiting.push_back(step);
                     self.open_waiting(step.host);
@@ -132,11 +143,11 @@ impl<'a> Driver<'a> {
         }
         while let Some(step) = self.sites[host].waiting.pop_front() {
             let State::Connected(place) = &self.sites[host].state else { return };
-            let design = self.machine.design();
-            let (planned, rules) = (&design.hosts[host].steps(step.phase)[step.step], &design.rules);
+            let Design { hosts, rules, .. } = self.machine.design();
+            let (sudo, planned) = (hosts[host].sudo, &hosts[host].steps(step.phase)[step.step]);
             let supervision = Supervision::new(rules.ends_after_ns(planned.mode), rules.grace_ns);
             let opened = place.permit_in_time(need(step)).and_then(|permit| {
-                Session::start_in(place, permit, Kind::Watched, &planned.command, false, supervision)
+                Session::start_in(place, permit, Kind::Watched, &planned.command, sudo, supervision)
             });
             match opened {
                 Ok(mut session) => {
@@ -164,37 +175,33 @@ impl<'a> Driver<'a> {
     /// A command that could not be started on a host that is there.
     fn cannot_run(&mut self, step: StepId, error: RemoteError) {
         let said = format!("linerate: {error}\n");
-        self.trouble(&[step], &error);
+        self.trouble(step.host, &[step], &error);
         let mut output = Output::new(said.len());
         output.push(said.as_bytes());
-        let now = monotonic_ns();
-        let end = End { outcome: CANNOT_RUN, may_still_run: false, began_ns: now, ended_ns: now, output };
-        self.events.push_back(Event::Ended(step, end));
-        self.forget(step);
+        self.ended(step, CANNOT_RUN, false, monotonic_ns(), output);
     }
 
     fn end(&mut self, step: StepId, cause: Cause) {
+        let signal = self.machine.design().hosts[step.host].stop;
         match self.live.get_mut(&step) {
-            Some(live) if live.went_ns.is_some() => live.stop(cause, Signal::Terminate, monotonic_ns()),
+            Some(live) if live.went_ns.is_some() => live.stop(cause, signal, monotonic_ns()),
             // The step was not started yet, or is over.
             _ => self.over(step, cause.outcome(), false),
         }
     }
 
-    /// Reports the end of a step to the machine, and ignores its later messages.
     fn over(&mut self, step: StepId, outcome: Outcome, may_still_run: bool) {
-        let ended_ns = monotonic_ns();
         let (began_ns, output) = match self.live.remove(&step) {
-            Some(mut live) => (live.began_ns(), std::mem::replace(&mut live.output, Output::new(0))),
-            None => (ended_ns, Output::new(0)),
+            Some(mut live) => (live.began_ns, std::mem::replace(&mut live.output, Output::new(0))),
+            None => (monotonic_ns(), Output::new(0)),
         };
-        let end = End { outcome, may_still_run, began_ns, ended_ns, output };
-        self.events.push_back(Event::Ended(step, end));
-        self.forget(step);
+        self.ended(step, outcome, may_still_run, began_ns, output);
     }
 
-    fn forget(&mut self, step: StepId) {
-        self.live.remove(&step);
+    /// Reports the end of a step to the machine, and ignores its later messages.
+    fn ended(&mut self, step: StepId, outcome: Outcome, may_still_run: bool, began_ns: u64, output: Output) {
+        let end = End { outcome, may_still_run, began_ns, ended_ns: monotonic_ns(), output };
+        self.events.push_back(Event::Ended(step, end));
         self.refused.remove(&step);
         self.sites[step.host].waiting.retain(|waiting| *waiting != step);
         if let Some(volley) = &mut self.volley {
@@ -204,14 +211,19 @@ impl<'a> Driver<'a> {
 
     /// Waits until something happens, and takes it in.
     fn wait(&mut self) -> std::io::Result<()> {
-        let mut sources: Vec<(Source, RawFd)> = Vec::new();
+        // Pipes of sites, and of steps.
+        let mut sources: Vec<(usize, Option<StepId>)> = Vec::new();
+        let mut wanted: Vec<(RawFd, libc::c_short)> = Vec::new();
+        let mut add = |host, step, fd| {
+            sources.push((host, step));
+            wanted.push((fd, libc::POLLIN));
+        };
         for (at, site) in self.sites.iter().enumerate() {
-            sources.extend(site.watched().into_iter().map(|fd| (Source::Site(at), fd)));
+            site.watched().into_iter().for_each(|fd| add(at, None, fd));
         }
         for (step, live) in &self.live {
-            sources.extend(live.watched().map(|fd| (Source::Step(*step), fd)));
+            live.watched().for_each(|fd| add(step.host, Some(*step), fd));
         }
-        let wanted: Vec<_> = sources.iter().map(|(_, fd)| (*fd, libc::POLLIN)).collect();
         let now = monotonic_ns();
         let deadlines = self.live.values().filter_map(Session::deadline_ns);
         let wake =
@@ -220,59 +232,48 @@ impl<'a> Driver<'a> {
         let now = monotonic_ns();
         // The last messages of a lost host come before its loss.
         let mut lost = Vec::new();
-        for ((source, _), _) in sources.into_iter().zip(ready).filter(|(_, ready)| *ready) {
-            match source {
-                Source::Step(step) => self.hear(step, now)?,
-                Source::Site(host) => lost.push(host),
+        for ((host, step), _) in sources.into_iter().zip(ready).filter(|(_, ready)| *ready) {
+            match step {
+                Some(step) => self.attend(step, now),
+                None => lost.push(host),
             }
         }
-        self.look_around(now);
+        let due = self.live.iter().filter(|(_, live)| live.is_due(now));
+        let due: Vec<StepId> = due.map(|(step, _)| *step).collect();
+        due.into_iter().for_each(|step| self.attend(step, now));
         for host in 0..self.sites.len() {
             self.look_at(host, lost.contains(&host));
         }
         Ok(())
     }
 
-    fn hear(&mut self, step: StepId, now: u64) -> std::io::Result<()> {
-        let Some(live) = self.live.get_mut(&step) else { return Ok(()) };
-        let (mut unheard, mut over) = (false, None);
-        for heard in live.hear(now)? {
-            match heard {
-                Heard::Began => {
-                    if let Some(volley) = &mut self.volley {
-                        volley.began(step, live);
-                    }
-                }
-                Heard::Wrote(_, bytes) => live.output.push(&bytes),
-                Heard::Unheard => unheard = true,
-                Heard::Over(status) => over = Some(live.over(status)),
+    /// Takes in what a step has to say, and ends it when it is time.
+    fn attend(&mut self, step: StepId, now: u64) {
+        let Driver { live, sites, volley, observer, .. } = self;
+        let (Some(live), State::Connected(place)) = (live.get_mut(&step), &sites[step.host].state) else {
+            return;
+        };
+        let outcome = live.step(place, now, &mut |heard| match heard {
+            Heard::Began(start) => {
+                volley.iter_mut().for_each(|volley| volley.began(step, start));
+                observer(Notice::Began(step, start));
             }
-        }
-        let site = &self.sites[step.host];
-        if let (true, State::Connected(place)) = (unheard, &site.state) {
-            let error = RemoteError::new(&site.name, Fault::Unheard(place.silence()), "");
-            self.trouble(&[step], &error);
-        }
-        if let Some(outcome) = over {
-            self.over(step, outcome, false);
-        }
-        Ok(())
-    }
-
-    /// Steps whose time is over, and sessions that wait for something in vain.
-    fn look_around(&mut self, now: u64) {
-        for step in self.live.keys().copied().collect::<Vec<_>>() {
-            let Some(live) = self.live.get_mut(&step) else { continue };
-            if live.press(now) {
-                let outcome = live.given_up();
-                self.over(step, outcome, true);
-            } else if live.is_overdue(now) {
-                match live.vanished(&self.sites[step.host].name) {
-                    Ok(outcome) => self.over(step, outcome, false),
-                    Err(error) if error.fault == Fault::Sessions => self.refused(step, error),
-                    Err(error) => self.lose(step.host, error),
-                }
+            Heard::Wrote(stream, bytes) => observer(Notice::Wrote(step, stream, &bytes)),
+            Heard::Over(_) => {}
+        });
+        match outcome {
+            Ok(None) => {}
+            Ok(Some(outcome)) => {
+                let may_still_run = live.status.is_none();
+                self.over(step, outcome, may_still_run);
             }
+            Err(error) if matches!(error.fault, Fault::Unheard(_)) => {
+                let outcome = live.outcome();
+                self.trouble(step.host, &[step], &error);
+                self.over(step, outcome, false);
+            }
+            Err(error) if error.fault == Fault::Sessions => self.refused(step, error),
+            Err(error) => self.lose(step.host, error),
         }
     }
 
@@ -298,21 +299,21 @@ impl<'a> Driver<'a> {
         steps.extend(waiting);
         steps.sort_unstable();
         self.sites[host].lose();
-        self.trouble(&steps, &error);
+        self.trouble(host, &steps, &error);
         self.events.push_back(Event::Lost(host));
         for step in steps {
             self.over(step, Outcome::Lost, true);
         }
     }
 
-    fn trouble(&mut self, steps: &[StepId], error: &RemoteError) {
+    fn trouble(&mut self, host: usize, steps: &[StepId], error: &RemoteError) {
         let told = |step: &StepId| {
             let (place, command) = place(self.machine.design(), *step);
             format!("{place}: {command}")
         };
         let told: Vec<String> = steps.iter().map(told).collect();
         let told = if told.is_empty() { String::new() } else { format!(" [{}]", told.join("; ")) };
-        (self.observer)(Notice::Trouble(&format!("{error}{told}")));
+        (self.observer)(Notice::Trouble { host, error, text: &format!("{error}{told}") });
     }
 
     /// Brings the sessions that are ready to their start.
@@ -342,7 +343,6 @@ const LOOK_AT_SILENT: Duration = Duration::from_millis(250);
 
 /// A host.
 struct Site {
-    name: String,
     target: Option<Target>,
     state: State,
     /// Steps that are started there once it is connected and has room for them.
@@ -358,16 +358,15 @@ enum Change {
 
 /// How it is reached.
 enum State {
-    Connected(ExecutionTarget),
+    Connected(Arc<ExecutionTarget>),
     Lost,
     Connecting(JoinHandle<Result<ExecutionTarget>>),
 }
 
 impl Site {
-    fn new(place: ExecutionTarget) -> Site {
+    fn new(place: Arc<ExecutionTarget>) -> Site {
         let target = place.ssh().map(|connection| connection.target().clone());
-        let (name, state) = (place.name().to_owned(), State::Connected(place));
-        Site { name, target, state, waiting: VecDeque::new(), looked: Instant::now() }
+        Site { target, state: State::Connected(place), waiting: VecDeque::new(), looked: Instant::now() }
     }
 
     fn is_connected(&self) -> bool {
@@ -401,7 +400,7 @@ impl Site {
         match std::mem::replace(&mut self.state, State::Lost) {
             State::Connecting(thread) if thread.is_finished() => match thread.join() {
                 Ok(Ok(place)) => {
-                    self.state = State::Connected(place);
+                    self.state = State::Connected(Arc::new(place));
                     return Some(Change::Back);
                 }
                 Ok(Err(error)) => return Some(Change::Lost(error)),
@@ -432,45 +431,30 @@ pub struct Started {
     pub error_ns: u64,
 }
 
-/// When a step began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Start {
-    /// CLOCK_MONOTONIC of this machine, in nanoseconds.
-    pub at_ns: u64,
-    /// Error of that: from the host's clock, or else from the times of the order and of its answer.
-    pub error_ns: u64,
-}
-
 /// Steps that begin together.
 #[derive(Debug, Default)]
 struct Volley {
-    steps: BTreeSet<StepId>,
     went: bool,
-    starts: BTreeMap<StepId, Start>,
+    /// When they began, once they have.
+    steps: BTreeMap<StepId, Option<Start>>,
 }
 
 impl Volley {
-    fn add(&mut self, step: StepId) {
-        self.steps.insert(step);
-    }
-
     /// Removes a step that is over, or was lost. If it had begun by then, it still counts.
     fn remove(&mut self, step: StepId) {
-        if !self.starts.contains_key(&step) {
+        if self.steps.get(&step) == Some(&None) {
             self.steps.remove(&step);
         }
     }
 
     /// A step has begun.
-    fn began(&mut self, step: StepId, session: &Session) {
-        if let Some((at_ns, error_ns)) = session.began_here().filter(|_| self.steps.contains(&step)) {
-            self.starts.insert(step, Start { at_ns, error_ns });
-        }
+    fn began(&mut self, step: StepId, start: Start) {
+        self.steps.entry(step).and_modify(|began| *began = Some(start));
     }
 
     /// Whether a step waits for the others.
     fn contains(&self, step: StepId) -> bool {
-        !self.went && self.steps.contains(&step)
+        !self.went && self.steps.contains_key(&step)
     }
 
     /// Does all that is possible now; returns whether all is done.
@@ -478,33 +462,30 @@ impl Volley {
         if !self.went {
             let ready = |step: &StepId| live.get(step).is_some_and(Session::is_ready);
             let asking =
-                self.steps.iter().filter(|step| live.get(step).is_some_and(Session::is_asked)).count();
-            if asking == 0 && !self.steps.iter().all(ready) {
+                self.steps.keys().filter(|step| live.get(step).is_some_and(Session::is_asked)).count();
+            if asking == 0 && !self.steps.keys().all(ready) {
                 return false;
             }
             if self.ask_clocks(live, asking) {
                 return false;
             }
-            for step in &self.steps {
+            for step in self.steps.keys() {
                 if let Some(live) = live.get_mut(step) {
                     live.go(monotonic_ns());
                 }
             }
             self.went = true;
         }
-        self.steps.iter().all(|step| self.starts.contains_key(step))
+        self.steps.values().all(Option::is_some)
     }
 
     /// Asks the next clocks; whether answers are still awaited.
     fn ask_clocks(&self, live: &mut BTreeMap<StepId, Session>, mut asking: usize) -> bool {
-        let firsts = self.firsts();
-        if firsts.len() > 1 {
-            for step in firsts {
-                let Some(live) = live.get_mut(&step).filter(|live| live.is_ready()) else { continue };
-                if live.questions < PROBES && asking < AT_ONCE {
-                    live.ask_clock();
-                    asking += 1;
-                }
+        for step in self.firsts() {
+            let Some(live) = live.get_mut(&step).filter(|live| live.is_ready()) else { continue };
+            if live.questions < PROBES && asking < AT_ONCE {
+                live.ask_clock();
+                asking += 1;
             }
         }
         asking > 0
@@ -512,15 +493,14 @@ impl Volley {
 
     /// Each host's first step.
     fn firsts(&self) -> Vec<StepId> {
-        let mut firsts: Vec<StepId> = self.steps.iter().copied().collect();
+        let mut firsts: Vec<StepId> = self.steps.keys().copied().collect();
         firsts.dedup_by_key(|step| step.host);
         firsts
     }
 
     /// When they began.
     fn started(&self) -> Option<Started> {
-        let starts: Vec<Start> =
-            self.firsts().iter().filter_map(|step| self.starts.get(step)).copied().collect();
+        let starts: Vec<Start> = self.firsts().iter().filter_map(|step| *self.steps.get(step)?).collect();
         let first = starts.iter().min_by_key(|start| start.at_ns)?;
         let last = starts.iter().max_by_key(|start| start.at_ns)?;
         let (skew_ns, error_ns) = (last.at_ns - first.at_ns, first.error_ns + last.error_ns);

@@ -192,6 +192,9 @@ impl ExecutionTarget {
             if let Some(outcome) = session.step(self, now, each)? {
                 return Ok(outcome);
             }
+            if let Some(lost) = self.lost() {
+                return Err(lost);
+            }
             if session.is_ready() {
                 session.go(now);
             }

@@ -45,12 +45,21 @@ pub enum Stream {
     Error,
 }
 
+/// When a command began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start {
+    /// When it got the order to go. All times are of CLOCK_MONOTONIC of this machine, in nanoseconds.
+    pub went_ns: u64,
+    /// When it began: by the host's clock, or between the order and the answer, whichever has the smaller error.
+    pub at_ns: u64,
+    /// Error of that.
+    pub error_ns: u64,
+}
+
 /// News of a command.
 pub(crate) enum Heard {
-    Began,
+    Began(Start),
     Wrote(Stream, Vec<u8>),
-    /// The host did not hear of linerate for so long that it ended the command. [`Heard::Over`] follows.
-    Unheard,
     Over(Status),
 }
 
@@ -63,7 +72,8 @@ pub struct Session {
     scanners: [Scanner; 2],
     kind: Kind,
     supervision: Supervision,
-    opened_ns: u64,
+    /// When it said that it had begun, or else when it was opened.
+    pub(crate) began_ns: u64,
     ready: bool,
     asked_ns: Option<u64>,
     /// How often its clock was asked.
@@ -71,19 +81,19 @@ pub struct Session {
     probes: Vec<Probe>,
     /// When it got the order to go.
     pub(crate) went_ns: Option<u64>,
-    /// When it said that it had begun, and its own time of that.
-    pub(crate) began: Option<(u64, Option<Stamp>)>,
     /// The number of the command's process there, once it is known.
     process: Option<u32>,
     /// Output that comes now is the command's own.
     own: bool,
     told: bool,
     killed: bool,
+    /// The host did not hear of linerate for so long that it ended the command.
+    unheard: bool,
     over: [Option<Status>; 2],
     /// When the session was closed without news of the command's end: it was killed, or the connection is lost.
     closed_ns: Option<u64>,
     finished: bool,
-    /// Exit status, if known.
+    /// Exit status; `None` also of a command that could not be ended.
     pub(crate) status: Option<Status>,
     /// Output that came before it was ready.
     before: String,
@@ -137,9 +147,9 @@ impl Session {
         };
         let scanners = [Scanner::new(&mark), Scanner::new(&mark)];
         // One that is fed has begun.
-        let (fed, opened_ns) = (kind == Kind::Fed, monotonic_ns());
+        let (fed, began_ns) = (kind == Kind::Fed, monotonic_ns());
         if fed {
-            supervision.begin(opened_ns);
+            supervision.begin(began_ns);
         }
         let session = Session {
             child,
@@ -148,17 +158,17 @@ impl Session {
             scanners,
             kind,
             supervision,
-            opened_ns,
+            began_ns,
             ready: fed,
             asked_ns: None,
             questions: 0,
             probes: Vec::new(),
-            went_ns: fed.then_some(opened_ns),
-            began: fed.then_some((opened_ns, None)),
+            went_ns: fed.then_some(began_ns),
             process: None,
             own: false,
             told: false,
             killed: false,
+            unheard: false,
             over: [None; 2],
             closed_ns: None,
             finished: false,
@@ -208,7 +218,7 @@ impl Session {
     }
 
     /// The news that have arrived.
-    pub(crate) fn hear(&mut self, now: u64) -> std::io::Result<Vec<Heard>> {
+    fn hear(&mut self, now: u64) -> std::io::Result<Vec<Heard>> {
         // Standard error of the command comes after the news on standard output that it begins. So it is read first, and sorted in last.
         let (mut heard, mut parts) = (Vec::new(), Vec::new());
         for stream in [Stream::Error, Stream::Output] {
@@ -252,17 +262,14 @@ impl Session {
                 }
                 ("process", number) => self.process = number.parse().ok(),
                 ("began", time) => {
-                    self.own = true;
-                    self.began = Some((now, Stamp::parse(time)));
+                    (self.own, self.began_ns) = (true, now);
                     self.supervision.begin(now);
-                    heard.push(Heard::Began);
+                    heard.push(Heard::Began(self.start(Stamp::parse(time))));
                 }
                 ("over", told) => {
                     let (number, silent) = told.split_once(' ').unwrap_or((told, ""));
                     self.over[stream as usize] = number.parse().ok().map(Status::of_shell);
-                    if silent == "silent" && stream == Stream::Output {
-                        heard.push(Heard::Unheard);
-                    }
+                    self.unheard |= silent == "silent";
                 }
                 _ => {}
             },
@@ -331,21 +338,15 @@ impl Session {
         self.asked_ns.is_some()
     }
 
-    /// When it began, or else when its session was opened.
-    pub(crate) fn began_ns(&self) -> u64 {
-        self.began.map_or(self.opened_ns, |(at, _)| at)
-    }
-
-    /// When it began, in nanoseconds of CLOCK_MONOTONIC here, and the error of that: by the host's clock, or between the order
-    /// and the answer, whichever error is smaller.
-    pub(crate) fn began_here(&self) -> Option<(u64, u64)> {
-        let (answered, stamp) = self.began?;
-        let went = self.went_ns?;
-        let half = answered.saturating_sub(went) / 2;
+    /// When it began, by its own time of that, now that it has said so.
+    fn start(&self, stamp: Option<Stamp>) -> Start {
+        let went_ns = self.went_ns.unwrap_or(self.began_ns);
+        let half = self.began_ns.saturating_sub(went_ns) / 2;
         let by_clock = Offset::of(&self.probes)
             .zip(stamp)
             .map(|(offset, stamp)| (offset.here(stamp.ns), offset.within_ns.saturating_add(stamp.error_ns)));
-        Some(by_clock.filter(|(_, error)| *error < half).unwrap_or((went + half, half)))
+        let (at_ns, error_ns) = by_clock.filter(|(_, error)| *error < half).unwrap_or((went_ns + half, half));
+        Start { went_ns, at_ns, error_ns }
     }
 
     /// Asks for the time, before the command is started only.
@@ -370,11 +371,6 @@ impl Session {
         }
     }
 
-    /// Whether its end was requested.
-    pub(crate) fn is_ending(&self) -> bool {
-        self.supervision.is_ending()
-    }
-
     /// Sends an interrupt to the command's own process alone: many programs print their totals then, but some end at a second
     /// interrupt without a word. The other signals go to all processes of the command. A command that is fed ends with its input:
     /// no order reaches it.
@@ -393,18 +389,8 @@ impl Session {
         self.told = true;
     }
 
-    /// Takes the step that is due by now. `true`: the command could not be ended, and is given up.
-    pub(crate) fn press(&mut self, now: u64) -> bool {
-        match self.supervision.due(now) {
-            Some(Due::Send(signal)) => self.send(signal),
-            Some(Due::GiveUp) => return true,
-            None => {}
-        }
-        false
-    }
-
-    /// Takes the messages that have arrived, passes on its beginning and its output, and takes the steps that are due. Returns
-    /// its outcome, once it is over. Its exit status is then in [`Session::status`].
+    /// Takes the messages that have arrived, keeps and passes on its output, passes on its beginning, and takes the steps that are due.
+    /// Returns its outcome, once it is over. Its exit status is then in [`Session::status`].
     pub(crate) fn step(
         &mut self,
         place: &ExecutionTarget,
@@ -413,52 +399,60 @@ impl Session {
     ) -> Result<Option<Outcome>> {
         let heard = self.hear(now).map_err(|e| RemoteError::system(place.name(), "wait for ssh", &e))?;
         for heard in heard {
-            match heard {
-                Heard::Began | Heard::Wrote(..) => each(heard),
-                Heard::Unheard => {
-                    return Err(RemoteError::new(place.name(), Fault::Unheard(place.silence()), ""));
+            match &heard {
+                Heard::Over(status) => {
+                    let outcome = self.over(*status);
+                    let unheard = || RemoteError::new(place.name(), Fault::Unheard(place.silence()), "");
+                    return if self.unheard { Err(unheard()) } else { Ok(Some(outcome)) };
                 }
-                Heard::Over(status) => return Ok(Some(self.over(status))),
+                Heard::Wrote(_, bytes) => self.output.push(bytes),
+                Heard::Began(_) => {}
             }
-        }
-        if let Some(lost) = place.lost() {
-            return Err(lost);
+            each(heard);
         }
         if self.is_overdue(now) {
-            return self.vanished(place.name()).map(Some);
+            return match place.lost() {
+                Some(lost) => Err(lost),
+                // Killed on its host, or else never started.
+                None if self.went_ns.is_some() || self.supervision.is_ending() => {
+                    Ok(Some(self.over(Status::Signal(libc::SIGKILL))))
+                }
+                None => Err(self.not_started(place.name())),
+            };
         }
-        Ok(self.press(now).then(|| self.given_up()))
+        match self.supervision.due(now) {
+            Some(Due::Send(signal)) => self.send(signal),
+            Some(Due::GiveUp) => return Ok(Some(self.outcome())),
+            None => {}
+        }
+        Ok(None)
     }
 
-    /// When [`Session::press`] has something to do.
+    /// When [`Session::step`] has something to do, whatever arrives.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
         self.supervision.deadline_ns()
     }
 
-    /// Outcome of the command, now that it has ended.
-    pub(crate) fn over(&mut self, status: Status) -> Outcome {
+    /// Whether [`Session::step`] has something to do by now, whatever has arrived.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        self.deadline_ns().is_some_and(|at| at <= now) || self.is_overdue(now)
+    }
+
+    fn over(&mut self, status: Status) -> Outcome {
         self.status = Some(status);
+        self.outcome()
+    }
+
+    /// Outcome of the command, now that it has ended, or is given up.
+    pub(crate) fn outcome(&self) -> Outcome {
         self.supervision.outcome(self.status)
     }
 
-    /// Outcome of a command that could not be ended.
-    pub(crate) fn given_up(&self) -> Outcome {
-        self.supervision.outcome(None)
-    }
-
     /// Whether news of it is overdue although its connection is there.
-    pub(crate) fn is_overdue(&self, now: u64) -> bool {
-        let late = !self.ready && now.saturating_sub(self.opened_ns) > READY_WITHIN_NS;
+    fn is_overdue(&self, now: u64) -> bool {
+        let late = !self.ready && now.saturating_sub(self.began_ns) > READY_WITHIN_NS;
         let asked = self.asked_ns.is_some_and(|asked| now.saturating_sub(asked) > READY_WITHIN_NS);
         late || asked || self.closed_ns.is_some_and(|closed| now.saturating_sub(closed) > NEWS_NS)
-    }
-
-    /// The outcome of a command that is overdue: it was killed on its host, or never started.
-    pub(crate) fn vanished(&mut self, host: &str) -> Result<Outcome> {
-        match self.went_ns.is_some() || self.supervision.is_ending() {
-            true => Ok(self.over(Status::Signal(libc::SIGKILL))),
-            false => Err(self.not_started(host)),
-        }
     }
 
     /// Why it was not started.

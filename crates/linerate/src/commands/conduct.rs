@@ -241,9 +241,10 @@ impl Campaign<'_> {
     fn observe(&mut self, notice: &Notice<'_>) {
         match notice {
             Notice::Action { at_ns, action } => self.action(*at_ns, action),
-            Notice::Trouble(trouble) => self.say(trouble),
+            Notice::Trouble { text, .. } => self.say(text),
             Notice::Started(started) => self.recorder.started(started.skew_ns, started.error_ns),
             Notice::Back { host } => self.say(&format!("{}: connected again", self.test.workers[*host].name)),
+            Notice::Began(..) | Notice::Wrote(..) | Notice::Idle(_) => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::running::Running;
 use super::{Flight, NOTHING_ARRIVED};
-use crate::agents::Flown;
+use crate::{Flown, Start};
 use linerate_hosts::agent::merge::{Series, merge, warm_up};
 use linerate_hosts::tools::Side;
 use linerate_measure::counters::PortCounters;
@@ -61,12 +61,12 @@ impl Flight<'_> {
     pub(super) fn flown(&mut self) -> Flown {
         let mut flown = Flown::of_ways(1);
         flown.outcome.faults = std::mem::take(&mut self.faults);
-        let (Some(go_ns), interrupted) = (self.go_ns, self.is_interrupted()) else { return flown };
+        let (Some(go_ns), interrupted) = (self.go_ns(), self.is_interrupted()) else { return flown };
         self.starts(go_ns, &mut flown);
-        let sent: Vec<Series> = self.generators.iter().map(Running::counts).collect();
-        self.generators.iter().for_each(|g| flown.sent[0].add(counters(g, g.frames())));
+        let sent: Vec<Series> = self.generators().iter().map(Running::counts).collect();
+        self.generators().iter().for_each(|g| flown.sent[0].add(counters(g, g.frames())));
         // netserver reports only to its client.
-        let counted = self.receiver.as_ref().filter(|receiver| receiver.host.tool != Backend::Netperf);
+        let counted = self.receiver().filter(|receiver| receiver.host.tool != Backend::Netperf);
         let received = match counted {
             Some(receiver) => {
                 flown.received[0] = counters(receiver, receiver.frames());
@@ -74,26 +74,26 @@ impl Flight<'_> {
             }
             None => self.told(&sent, &mut flown),
         };
-        flown.outcome.faults.extend(self.all().flat_map(|tool| tool.faults(interrupted)));
-        flown.outcome.faults.extend(self.all().filter_map(doubt).filter(|_| !interrupted));
+        flown.outcome.faults.extend(self.tools.iter().flat_map(|tool| tool.faults(interrupted)));
+        flown.outcome.faults.extend(self.tools.iter().filter_map(doubt).filter(|_| !interrupted));
         self.window(&sent, &received, counted, go_ns, &mut flown);
         flown
     }
 
     fn starts(&self, go_ns: u64, flown: &mut Flown) {
-        for generator in &self.generators {
-            let Some((began, error_ns)) = generator.session.began_here() else { continue };
+        for generator in self.generators() {
+            let Some(Start { at_ns, error_ns, .. }) = generator.start else { continue };
             let (place, tool) = (generator.host.place.name(), generator.host.tool);
             flown.within_ns = flown.within_ns.max(error_ns);
             let name = format!("{place} {tool} {}", generator.task.interface);
-            flown.late.push((name, began as i64 - go_ns as i64));
+            flown.late.push((name, at_ns as i64 - go_ns as i64));
         }
     }
 
     /// Counts of the far end that the generators report, spread evenly over their sent frames. A stream loses nothing.
     fn told(&self, sent: &[Series], flown: &mut Flown) -> Vec<Series> {
         let mut received = Vec::new();
-        for (generator, sent) in self.generators.iter().zip(sent) {
+        for (generator, sent) in self.generators().iter().zip(sent) {
             let lost = match generator.task.traffic.frame.transport {
                 Transport::Tcp => Some(0),
                 _ => generator.report().totals.lost,
@@ -121,7 +121,7 @@ impl Flight<'_> {
         let Some(window) = window else {
             flown.outcome.began_ns = go_ns;
             if faults.is_empty() && !interrupted {
-                let names = self.generators.iter().map(Running::name).collect::<Vec<_>>().join(", ");
+                let names = self.generators().iter().map(Running::name).collect::<Vec<_>>().join(", ");
                 faults.push(format!("{names}: no frame was sent; run its command on that host by hand"));
             }
             return;

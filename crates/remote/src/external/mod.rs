@@ -7,23 +7,24 @@
 //! Every load has its own end three times over: in the tool's arguments (a count or a time), in the timeout(1) in front of it,
 //! and in the supervising shell, which ends it when it has not heard of linerate for [`crate::ExecutionTarget::silence`].
 //!
-//! docs/tools.md explains the figures. `running` is one tool on one host, [`Flight`] the order of steps, `account` the place of tools' seconds on
-//! our clock, and the use of their totals.
+//! Tools are steps that [`Driver`] carries out: the receiver is set up, and is up, generators run, and what is under way then is
+//! collected. [`Flight`] says when there is enough of each. `running` is one tool on one host, `account` the place of tools' seconds on our
+//! clock, and the use of their totals. docs/tools.md explains the figures.
 
 mod account;
 mod running;
 
-use crate::{Flown, PROBES, RemoteError, Result};
+use crate::{Driver, Flown, Notice, RemoteError, Result};
 use account::Window;
 use linerate_hosts::agent::merge::Series;
+use linerate_hosts::phases::{Action, Design, Event, Outcome, Phase, Rules};
 use linerate_hosts::tools::{Sample, Side, Task};
 use linerate_linux::ports::monotonic_ns;
-use linerate_linux::process::pipes;
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use running::Running;
 pub use running::ToolHost;
-use std::os::fd::RawFd;
+use running::{END_NS, Running};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -31,16 +32,12 @@ use std::time::Duration;
 /// work, it is the device that forwards nothing, and the rate is 0.
 pub const NOTHING_ARRIVED: &str = "has counted none of them";
 
-/// How often is looked at the clock and at whether the user wants to stop.
-const LOOK: Duration = Duration::from_millis(20);
 /// How much longer than it should a tool may take to come up.
 const UP_WITHIN_S: u64 = 10;
 /// A tool that prints a line a second and has printed none for so long stands still.
 const STANDSTILL_NS: u64 = 5_000_000_000;
 /// A second at each end of a load is no whole one, and one is for the way.
 const SPARE_S: u64 = 3;
-/// How long the end of a trial may take where a host was lost.
-const WIND_DOWN_NS: u64 = 3_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A trial to be run.
@@ -67,11 +64,15 @@ impl ToolTrial<'_> {
     /// A tool cannot send this traffic or does not come up, or a host is lost.
     pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown> {
         let mut flight = Flight::new(self, interrupted)?;
-        let flown = flight.fly();
-        if flown.is_err() {
-            flight.wind_down();
-        }
-        flown
+        let hosts = flight.tools.iter().map(Running::step).collect();
+        let places: Vec<Arc<_>> = flight.tools.iter().map(|tool| tool.host.place.clone()).collect();
+        let rules = Rules { grace_ns: END_NS, most_output: 0, held: true, ..Rules::default() };
+        let design = Design { trials: 1, phases: [true, true, true, false], hosts, rules };
+        let mut observe = |notice: Notice<'_>| flight.take(notice);
+        // An interrupt is the flight's: it ends the generators first, and frames under way still count.
+        let over = Driver::new(design, places, &mut observe).run(&AtomicBool::new(false));
+        over.map_err(|error| RemoteError::system("this machine", "wait for ssh", &error))?;
+        flight.error.take().map_or_else(|| Ok(flight.flown()), Err)
     }
 }
 
@@ -79,10 +80,17 @@ impl ToolTrial<'_> {
 struct Flight<'a> {
     trial: &'a ToolTrial<'a>,
     interrupted: &'a AtomicBool,
-    generators: Vec<Running<'a>>,
-    receiver: Option<Running<'a>>,
-    go_ns: Option<u64>,
+    /// The generators, and then the receiver if there is one.
+    tools: Vec<Running<'a>>,
+    /// The phase with its beginning, until there is enough of it.
+    phase: Option<(Phase, u64)>,
+    /// The number of samples that were looked at.
+    seen: usize,
+    /// When all generators sent.
+    sending: Option<u64>,
     faults: Vec<String>,
+    /// Why the trial has no result.
+    error: Option<RemoteError>,
 }
 
 impl<'a> Flight<'a> {
@@ -100,169 +108,117 @@ impl<'a> Flight<'a> {
             task.load.duration_ns = seconds.saturating_mul(SECOND_NS);
             task
         };
-        let mut longest = 0;
-        let mut generators = Vec::new();
+        let (mut longest, mut tools) = (0, Vec::new());
         for (host, task) in trial.generators {
             longest = longest.max(seconds(host));
-            generators.push(Running::start(host, Side::Generator, lasting(task, seconds(host)))?);
+            tools.push(Running::new(host, Side::Generator, lasting(task, seconds(host)))?);
         }
-        let mut receiver = None;
+        // The receiver is there first, while sessions are made and clocks compared, and last.
         if let Some((host, task)) = &trial.receiver {
-            // The receiver is there first, while sessions are made and clocks compared, and last.
             let task = lasting(task, longest + wait_s + 2 * UP_WITHIN_S);
-            receiver = Some(Running::start(host, Side::Receiver, task)?);
+            tools.push(Running::new(host, Side::Receiver, task)?);
         }
-        Ok(Flight { trial, interrupted, generators, receiver, go_ns: None, faults: Vec::new() })
+        let (seen, faults) = (0, Vec::new());
+        Ok(Flight { trial, interrupted, tools, phase: None, seen, sending: None, faults, error: None })
     }
 
-    fn fly(&mut self) -> Result<Flown> {
-        if self.get_ready()? {
-            self.send();
-            self.watch()?;
-        }
-        self.end()?;
-        Ok(self.flown())
+    fn generators(&self) -> &[Running<'a>] {
+        &self.tools[..self.trial.generators.len()]
     }
 
-    fn all(&self) -> impl Iterator<Item = &Running<'a>> {
-        self.generators.iter().chain(&self.receiver)
-    }
-
-    fn all_mut(&mut self) -> impl Iterator<Item = &mut Running<'a>> {
-        self.generators.iter_mut().chain(&mut self.receiver)
+    fn receiver(&self) -> Option<&Running<'a>> {
+        self.tools.get(self.trial.generators.len())
     }
 
     fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Waits a moment, and takes output of tools; returns the time.
-    fn pump(&mut self) -> Result<u64> {
-        let mut wanted: Vec<(RawFd, libc::c_short)> = Vec::new();
-        for tool in self.all().filter(|tool| tool.over_ns.is_none()) {
-            let place = tool.host.place.watched();
-            wanted.extend(tool.session.watched().chain(place).map(|fd| (fd, libc::POLLIN)));
-        }
-        let waited = pipes::poll(&wanted, LOOK);
-        waited.map_err(|e| RemoteError::system("this machine", "wait for ssh", &e))?;
-        let now = monotonic_ns();
-        self.all_mut().try_for_each(|tool| tool.hear(now))?;
-        Ok(now)
+    /// When the generators got the order to send.
+    fn go_ns(&self) -> Option<u64> {
+        self.generators().iter().filter_map(|generator| Some(generator.start?.went_ns)).min()
     }
 
-    /// Sessions are made, the receiver counts, clocks are compared. `false` if the user wants to stop.
-    fn get_ready(&mut self) -> Result<bool> {
-        let mut went = None;
-        loop {
-            let now = self.pump()?;
-            if self.is_interrupted() {
-                return Ok(false);
+    fn take(&mut self, notice: Notice<'_>) {
+        match notice {
+            Notice::Action { at_ns, action: Action::Phase { phase, .. } } => {
+                self.phase = Some((*phase, at_ns));
             }
-            let asked = self.ask_clocks();
-            let Some(receiver) = &mut self.receiver else {
-                if asked {
-                    return Ok(true);
+            Notice::Action { action: Action::Report(report), .. } => {
+                let tool = &mut self.tools[report.step.host];
+                tool.ended(&report.end);
+                if report.end.outcome == Outcome::TimedOut {
+                    self.error.get_or_insert(tool.late(tool.limit_s()));
                 }
-                continue;
-            };
-            let within = u64::from(receiver.invocation.lead_s) + UP_WITHIN_S;
-            match went {
-                None if receiver.session.is_ready() => {
-                    receiver.session.go(now);
-                    went = Some(now);
-                }
-                None => {}
-                Some(_) if receiver.is_up(now) && asked => return Ok(true),
-                Some(_) if receiver.over_ns.is_some() || receiver.has_fault() => {
-                    return Err(receiver.failure());
-                }
-                Some(at) if !receiver.is_up(now) && now.saturating_sub(at) > within * SECOND_NS => {
-                    return Err(receiver.late(within));
-                }
-                Some(_) => {}
             }
+            Notice::Began(step, start) => self.tools[step.host].start = Some(start),
+            Notice::Wrote(step, stream, bytes) => self.tools[step.host].heard[stream as usize].extend(bytes),
+            Notice::Trouble { host, error, .. } => {
+                self.error.get_or_insert(self.tools[host].trouble(error));
+            }
+            Notice::Idle(event) => *event = self.look(monotonic_ns()),
+            Notice::Action { .. } | Notice::Started(_) | Notice::Back { .. } => {}
         }
     }
 
-    /// Asks generators' clocks, each one question at a time; whether all have answered.
-    fn ask_clocks(&mut self) -> bool {
-        for generator in &mut self.generators {
-            if generator.session.is_ready() && generator.session.questions < PROBES {
-                generator.session.ask_clock();
-            }
-        }
-        self.generators.iter().all(|g| g.session.is_ready() && g.session.questions >= PROBES)
+    /// Reads what has arrived, and says when there is enough of a phase.
+    fn look(&mut self, now: u64) -> Option<Event> {
+        self.tools.iter_mut().for_each(|tool| tool.read(now));
+        let (phase, since) = self.phase?;
+        let enough = match phase {
+            Phase::SetUp => self.is_receiver_up(now),
+            Phase::Run => self.is_run_over(now),
+            Phase::Collect | Phase::Reset => Ok(self.is_hurried() || self.is_quiet(since, now)),
+        };
+        let enough = enough.map_err(|error| self.error.get_or_insert(error)).unwrap_or(true);
+        let stop = self.error.is_some() || (phase == Phase::SetUp && self.is_interrupted());
+        (stop || enough).then(|| {
+            self.phase = None;
+            if stop { Event::Interrupt } else { Event::Enough }
+        })
     }
 
-    fn send(&mut self) {
-        self.go_ns = Some(monotonic_ns());
-        for generator in &mut self.generators {
-            generator.session.go(monotonic_ns());
+    fn is_receiver_up(&self, now: u64) -> Result<bool> {
+        let Some(receiver) = self.receiver() else { return Ok(true) };
+        let up = receiver.is_up(now);
+        if !up && (receiver.over_ns.is_some() || receiver.has_fault()) {
+            return Err(receiver.failure());
         }
+        receiver.in_time(up, now)
     }
 
-    /// Looks on until the window is over, or something else is.
-    fn watch(&mut self) -> Result<()> {
-        let (mut seen, mut sending) = (0, None);
-        loop {
-            let now = self.pump()?;
-            if self.is_interrupted() {
-                return Ok(());
-            }
-            if self.is_broken() {
-                return self
-                    .generators
-                    .iter()
-                    .find(|g| g.cannot_begin())
-                    .map_or(Ok(()), |g| Err(g.failure()));
-            }
-            let (mut live, mut flow) = (true, true);
-            for generator in self.generators.iter().filter(|g| g.over_ns.is_none()) {
-                self.look_at(generator, now)?;
-                live &= generator.is_live();
-                flow &= generator.report().has_traffic() || !generator.is_live();
-            }
-            if self.generators.iter().all(|g| g.over_ns.is_some()) {
-                return Ok(());
-            }
-            if let Some(fault) = self.stands_still(now) {
-                self.faults.push(fault);
-                return Ok(());
-            }
-            let samples: usize = self.all().map(|tool| tool.report().samples.len()).sum();
-            if live && samples != seen && self.is_covered() {
-                return Ok(());
-            }
-            seen = samples;
-            if flow && sending.is_none() {
-                sending = Some(now);
-            }
-            let patience = self.trial.patience.as_nanos() as u64;
-            if sending.is_some_and(|since| now.saturating_sub(since) > patience) && self.has_seen_nothing() {
-                return Ok(());
-            }
+    /// Whether the window is over, or something else is.
+    fn is_run_over(&mut self, now: u64) -> Result<bool> {
+        if self.is_interrupted() {
+            return Ok(true);
         }
-    }
-
-    /// A generator that sends nothing, or does not end.
-    fn look_at(&self, generator: &Running<'_>, now: u64) -> Result<()> {
-        let since = now.saturating_sub(self.go_ns.unwrap_or(now));
-        let up_s = u64::from(generator.invocation.lead_s) + UP_WITHIN_S;
-        let sent = generator.report().has_traffic() || !generator.is_live();
-        if !sent && since > up_s * SECOND_NS {
-            return Err(generator.late(up_s));
+        if self.is_broken() {
+            let begun = self.generators().iter().find(|g| g.cannot_begin());
+            return begun.map_or(Ok(true), |g| Err(g.failure()));
         }
-        let limit_s = u64::from(generator.invocation.limit_s) + UP_WITHIN_S;
-        if since > limit_s * SECOND_NS {
-            return Err(generator.late(limit_s));
+        let (mut over, mut live, mut flow) = (true, true, true);
+        for generator in self.generators().iter().filter(|g| g.over_ns.is_none()) {
+            over = false;
+            live &= generator.is_live();
+            flow &= generator.in_time(generator.report().has_traffic() || !generator.is_live(), now)?;
         }
-        Ok(())
+        let silent = self.stands_still(now);
+        let samples: usize = self.tools.iter().map(|tool| tool.report().samples.len()).sum();
+        if over || silent.is_some() || (live && samples != self.seen && self.is_covered()) {
+            self.faults.extend(silent.filter(|_| !over));
+            return Ok(true);
+        }
+        self.seen = samples;
+        self.sending = self.sending.or(flow.then_some(now));
+        let patience = self.trial.patience.as_nanos() as u64;
+        let in_vain = self.sending.is_some_and(|since| now.saturating_sub(since) > patience);
+        Ok(in_vain && self.has_seen_nothing())
     }
 
     /// One that ended before its time, or cannot go on. Those that print when they are through end by themselves.
     fn is_broken(&self) -> bool {
         let ended = |tool: &Running<'_>| tool.over_ns.is_some() && tool.is_live();
-        self.all().any(|tool| tool.has_fault() || ended(tool))
+        self.tools.iter().any(|tool| tool.has_fault() || ended(tool))
     }
 
     /// Words for a tool that has printed a line a second, and prints nothing any more.
@@ -271,7 +227,7 @@ impl<'a> Flight<'a> {
             let last = tool.last_sample_ns().filter(|_| tool.is_live() && tool.over_ns.is_none());
             last.is_some_and(|last| now.saturating_sub(last) > STANDSTILL_NS)
         };
-        let tool = self.all().find(silent)?;
+        let tool = self.tools.iter().find(silent)?;
         Some(format!(
             "{}: it has printed nothing for {} s, and was ended; see on that host whether it was stopped, or starves for CPU time",
             tool.name(),
@@ -281,12 +237,12 @@ impl<'a> Flight<'a> {
 
     /// The receiver, if it shows received frames as they come.
     fn watched_receiver(&self) -> Option<&Running<'a>> {
-        self.receiver.as_ref().filter(|receiver| receiver.is_live())
+        self.receiver().filter(|receiver| receiver.is_live())
     }
 
     /// Whether all have counted until the window's end.
     fn is_covered(&self) -> bool {
-        let sent: Vec<Series> = self.generators.iter().map(Running::counts).collect();
+        let sent: Vec<Series> = self.generators().iter().map(Running::counts).collect();
         let received = self.watched_receiver().map(Running::counts);
         Window::of(&sent, received.as_ref(), &self.trial.timing)
             .is_some_and(|window| window.until(sent.iter().chain(&received)) == window)
@@ -294,35 +250,17 @@ impl<'a> Flight<'a> {
 
     fn has_seen_nothing(&self) -> bool {
         let received = self.watched_receiver().map(Running::counts);
-        received.is_some_and(|received| received.first_frames(self.go_ns.unwrap_or(0)).is_none())
+        received.is_some_and(|received| received.first_frames(self.go_ns().unwrap_or(0)).is_none())
     }
 
-    /// Ends generators, waits for the last frames, ends the receiver.
-    fn end(&mut self) -> Result<()> {
-        let mut now = monotonic_ns();
-        self.generators.iter_mut().for_each(|generator| generator.stop(now));
-        while self.generators.iter().any(|g| g.over_ns.is_none()) {
-            now = self.pump()?;
-        }
-        let hurry = self.go_ns.is_none() || self.is_interrupted() || self.is_broken();
-        if !hurry {
-            let since = now;
-            while !self.is_quiet(since, now) {
-                now = self.pump()?;
-            }
-        }
-        if let Some(receiver) = &mut self.receiver {
-            receiver.stop(now);
-        }
-        while self.receiver.as_ref().is_some_and(|r| r.over_ns.is_none()) {
-            self.pump()?;
-        }
-        Ok(())
+    /// Whether the last frames are not waited for.
+    fn is_hurried(&self) -> bool {
+        self.go_ns().is_none() || self.is_interrupted() || self.is_broken()
     }
 
     /// Whether no frame is under way any more, as far as the trial waits for that.
     fn is_quiet(&self, since: u64, now: u64) -> bool {
-        let Some(receiver) = self.receiver.as_ref().filter(|r| r.over_ns.is_none()) else { return true };
+        let Some(receiver) = self.receiver().filter(|r| r.over_ns.is_none()) else { return true };
         let passed = now.saturating_sub(since);
         match receiver.host.tool {
             // iperf3's document comes when the test is over at its end, too.
@@ -337,24 +275,6 @@ impl<'a> Flight<'a> {
                 passed >= timing.drain_ns || (passed >= timing.quiet_ns && last.is_some_and(after))
             }
             _ => true,
-        }
-    }
-
-    /// Ends all tools that can be reached, within a time limit.
-    fn wind_down(&mut self) {
-        let until = monotonic_ns() + WIND_DOWN_NS;
-        loop {
-            let now = monotonic_ns();
-            for tool in self.all_mut() {
-                tool.stop(now);
-                if tool.hear(now).is_err() {
-                    tool.over_ns.get_or_insert(now);
-                }
-            }
-            if now > until || self.all().all(|tool| tool.over_ns.is_some()) {
-                return;
-            }
-            std::thread::sleep(LOOK);
         }
     }
 }

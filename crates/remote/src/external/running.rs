@@ -1,9 +1,10 @@
-//! One tool on one host: its session and its output.
+//! One tool on one host: its step and its output.
 
+use super::{SECOND_NS, UP_WITHIN_S};
 use crate::error::{Fault as Why, RemoteError};
-use crate::{ExecutionTarget, Heard, Kind, Result, Session, line};
+use crate::{ExecutionTarget, Result, Start, line};
 use linerate_hosts::agent::merge::Series;
-use linerate_hosts::phases::{Cause, Signal, Supervision};
+use linerate_hosts::phases::{End, Host, Mode, Outcome, Phase, Signal, Status, Step};
 use linerate_hosts::tools::fault::remedy;
 use linerate_hosts::tools::{self, Fault, FaultKind, Invocation, Monitor, Report, Sample, Side, State, Task};
 use linerate_plan::Backend;
@@ -17,7 +18,7 @@ const MOST_JSON: u64 = 96 << 20;
 /// A server without output about it is taken for up after this time.
 const SETTLED_NS: u64 = 1_000_000_000;
 /// How long a tool that was asked to end may take to print its totals, and how long then each harder way to end it.
-const END_NS: u64 = 4_000_000_000;
+pub(super) const END_NS: u64 = 4_000_000_000;
 
 /// A host, and its tool that sends or counts.
 #[derive(Debug, Clone)]
@@ -30,13 +31,16 @@ pub struct ToolHost {
     pub sudo: bool,
 }
 
-/// A tool on its host, from its session's beginning to its end.
+/// A tool on its host, from before its beginning to its end.
 pub(super) struct Running<'a> {
     pub host: &'a ToolHost,
     pub side: Side,
     pub task: Task,
     pub invocation: Invocation,
-    pub session: Session,
+    /// When it began.
+    pub start: Option<Start>,
+    /// Output that was not read yet: standard output and standard error.
+    pub heard: [Vec<u8>; 2],
     monitor: Monitor,
     /// When each sample was here.
     arrivals: Vec<u64>,
@@ -47,25 +51,46 @@ pub(super) struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    /// Makes it ready; it begins on request.
-    pub fn start(host: &'a ToolHost, side: Side, task: Task) -> Result<Running<'a>> {
+    /// One that has not begun.
+    pub fn new(host: &'a ToolHost, side: Side, task: Task) -> Result<Running<'a>> {
         let refused = |what: String| RemoteError::new(host.place.name(), Why::Tester, what);
         let invocation = tools::command(host.tool, side, &task).map_err(|what| refused(what.to_string()))?;
-        let command = format!("exec {}", line(&invocation.argv, false));
-        let supervision = Supervision::new(None, END_NS);
-        let session = Session::start_as(&host.place, Kind::Watched, &command, host.sudo, supervision)?;
         Ok(Running {
             host,
             side,
             task,
             invocation,
-            session,
+            start: None,
+            heard: Default::default(),
             monitor: Monitor::new(host.tool, side),
             arrivals: Vec::new(),
             written: 0,
             flooded: false,
             over_ns: None,
         })
+    }
+
+    /// The step that runs it, on a host of its own.
+    pub fn step(&self) -> Host {
+        let command = format!("exec {}", line(&self.invocation.argv, false));
+        let limit_ns = self.limit_s() * SECOND_NS;
+        let (phase, mode) = match self.side {
+            Side::Generator => (Phase::Run, Mode::Timed { limit_ns }),
+            Side::Receiver => (Phase::SetUp, Mode::Background { limit_ns: Some(limit_ns) }),
+        };
+        let stop = match self.invocation.stop_signal {
+            "INT" => Signal::Interrupt,
+            "KILL" => Signal::Kill,
+            _ => Signal::Terminate,
+        };
+        let mut phases: [Vec<Step>; 4] = Default::default();
+        phases[phase as usize].push(Step { command, mode });
+        Host { name: self.host.place.name().into(), sudo: self.host.sudo, stop, phases }
+    }
+
+    /// Seconds that it may take: it ends by itself before.
+    pub fn limit_s(&self) -> u64 {
+        u64::from(self.invocation.limit_s) + UP_WITHIN_S
     }
 
     pub fn report(&self) -> &Report {
@@ -94,55 +119,48 @@ impl<'a> Running<'a> {
 
     /// Whether frames that come now are counted.
     pub fn is_up(&self, now: u64) -> bool {
-        let began = self.session.began.map(|(at, _)| at);
+        let ran = self.start.map_or(0, |start| now.saturating_sub(start.at_ns));
         match self.report().state {
             State::Up => true,
             // iperf3 -J and netserver listen without a word.
-            State::Starting => !self.is_live() && began.is_some_and(|at| now.saturating_sub(at) > SETTLED_NS),
+            State::Starting => !self.is_live() && ran > SETTLED_NS,
             State::Over => false,
         }
     }
 
-    /// Takes the output that has arrived, and enforces a requested end.
-    pub fn hear(&mut self, now: u64) -> Result<()> {
-        if self.over_ns.is_some() {
-            return Ok(());
-        }
+    /// Reads the output that has arrived.
+    pub fn read(&mut self, now: u64) {
         // Standard error has the cause of a failure, and the totals its effect.
-        let mut heard = [Vec::new(), Vec::new()];
-        let step = self.session.step(&self.host.place, now, &mut |news| {
-            if let Heard::Wrote(stream, bytes) = news {
-                heard[stream as usize].extend(bytes);
-            }
-        });
-        let [output, errors] = heard;
-        self.wrote(&output, &errors, now);
-        match step {
-            Ok(None) => {}
-            Ok(Some(_)) => {
-                self.monitor.end(self.session.status, self.session.is_ending());
-                self.over_ns = Some(now);
-            }
-            Err(error) if self.host.sudo && error.said.contains("sudo") => {
-                return Err(self.failed(&Fault::new(FaultKind::NoPrivilege, error.said.as_bytes())));
-            }
-            Err(error) => {
-                let said = if error.said.is_empty() { String::new() } else { format!("; {}", error.said) };
-                return Err(RemoteError { said: self.doing() + &said, ..error });
-            }
+        let [output, errors] = std::mem::take(&mut self.heard);
+        self.written = self.written.saturating_add((output.len() + errors.len()) as u64);
+        self.flooded |= self.written > self.most_output();
+        if !self.flooded {
+            self.monitor.feed_errors(&errors);
+            self.monitor.feed(&output);
         }
         self.arrivals.resize(self.monitor.report().samples.len(), now);
-        Ok(())
     }
 
-    fn wrote(&mut self, output: &[u8], errors: &[u8], now: u64) {
-        self.written = self.written.saturating_add((output.len() + errors.len()) as u64);
-        if self.written > self.most_output() {
-            self.flooded = true;
-            return self.session.stop(Cause::Limit, Signal::Kill, now);
+    /// Reads the rest: the tool is over.
+    pub fn ended(&mut self, end: &End) {
+        self.read(end.ended_ns);
+        let (status, asked) = match end.outcome {
+            Outcome::Ended(status) => (Some(status), false),
+            _ => (Some(Status::Exit(0)).filter(|_| !end.may_still_run), true),
+        };
+        self.monitor.end(status, asked);
+        self.arrivals.resize(self.monitor.report().samples.len(), end.ended_ns);
+        self.over_ns = Some(end.ended_ns);
+    }
+
+    /// The error of its session.
+    pub fn trouble(&self, error: &RemoteError) -> RemoteError {
+        let RemoteError { host, fault, said } = error;
+        if self.host.sudo && said.contains("sudo") {
+            return self.failed(&Fault::new(FaultKind::NoPrivilege, said.as_bytes()));
         }
-        self.monitor.feed_errors(errors);
-        self.monitor.feed(output);
+        let said = if said.is_empty() { String::new() } else { format!("; {said}") };
+        RemoteError::new(host, *fault, self.doing() + &said)
     }
 
     fn most_output(&self) -> u64 {
@@ -158,6 +176,14 @@ impl<'a> Running<'a> {
         self.error(format!("{tool} failed while {doing}: {}; {}", fault.message, remedy(tool, fault.kind)))
     }
 
+    /// Whether it is up, which it should be by a certain time.
+    pub fn in_time(&self, up: bool, now: u64) -> Result<bool> {
+        let within_s = u64::from(self.invocation.lead_s) + UP_WITHIN_S;
+        let since = self.start.map_or(now, |start| start.went_ns);
+        let late = !up && now.saturating_sub(since) > within_s * SECOND_NS;
+        if late { Err(self.late(within_s)) } else { Ok(up) }
+    }
+
     /// The error of a tool that did not come up within these seconds.
     pub fn late(&self, within_s: u64) -> RemoteError {
         let (tool, doing, command) = (self.host.tool, self.doing(), self.invocation.argv.join(" "));
@@ -169,18 +195,6 @@ impl<'a> Running<'a> {
 
     fn error(&self, said: String) -> RemoteError {
         RemoteError::new(self.host.place.name(), Why::Tester, said)
-    }
-
-    /// Asks it to end so that it prints its totals.
-    pub fn stop(&mut self, now: u64) {
-        let signal = match self.invocation.stop_signal {
-            "INT" => Signal::Interrupt,
-            "KILL" => Signal::Kill,
-            _ => Signal::Terminate,
-        };
-        if self.over_ns.is_none() {
-            self.session.stop(Cause::Trial, signal, now);
-        }
     }
 
     /// Counts of the tool, on our clock.
@@ -225,7 +239,8 @@ impl<'a> Running<'a> {
     }
 
     pub fn has_fault(&self) -> bool {
-        self.report().faults.iter().any(|f| f.kind.is_fatal() && f.kind != FaultKind::NoTraffic)
+        self.flooded
+            || self.report().faults.iter().any(|f| f.kind.is_fatal() && f.kind != FaultKind::NoTraffic)
     }
 
     /// Whether another try would fail as well. After a crash, or without an answer from the other end, it may succeed.

@@ -36,7 +36,7 @@ impl Seen {
                 self.verdicts.push(verdicts.clone())
             }
             Notice::Started(started) => self.started.push((*started).clone()),
-            Notice::Trouble(trouble) => self.troubles.push(trouble.to_string()),
+            Notice::Trouble { text, .. } => self.troubles.push((*text).to_string()),
             _ => {}
         }
     }
@@ -75,7 +75,7 @@ pub fn campaign(
     let targets: Vec<_> = design.hosts.iter().map(|host| lab.target(&host.name)).collect();
     lab.enter(|| {
         let connected = ExecutionTarget::connect_all(&targets, None).into_iter();
-        let places = connected.map(|c| c.unwrap_or_else(|e| panic!("{e}"))).collect();
+        let places: Vec<ExecutionTarget> = connected.map(|c| c.unwrap_or_else(|e| panic!("{e}"))).collect();
         let began = Instant::now();
         let mut seen = Seen::default();
         let told = design.clone();

@@ -29,7 +29,7 @@ fn broken_for_a_while(
     let design = design(vec![host("r1", waited("sleep 601", 60)), host("r2", waited("sleep 602", 60))]);
     let seen = campaign(lab, design, &AtomicBool::new(false), &mut |notice| match notice {
         Notice::Started(_) => what(),
-        Notice::Trouble(_) => then(),
+        Notice::Trouble { .. } => then(),
         _ => {}
     });
     assert!(seen.took < Duration::from_secs(55), "{seen:#?}");

@@ -2,8 +2,8 @@
 
 use crate::campaign::{S, campaign, design, host, waited};
 use crate::sshd::SshLab;
-use linerate_hosts::phases::{Action, Mode, Outcome, Phase, Status, Step, Undone};
-use linerate_remote::{Driver, ExecutionTarget, Notice, Started};
+use linerate_hosts::phases::{Action, Event, Host, Mode, Outcome, Phase, Signal, Status, Step, Undone};
+use linerate_remote::{Driver, ExecutionTarget, Notice, Started, Stream};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -136,7 +136,7 @@ fn commands_here_are_carried_out_likewise() {
     let mut troubles = 0;
     let mut outputs = Vec::new();
     let mut observe = |notice: Notice<'_>| match notice {
-        Notice::Trouble(_) => troubles += 1,
+        Notice::Trouble { .. } => troubles += 1,
         Notice::Action { action: Action::Report(report), .. } => {
             outputs.push(String::from_utf8_lossy(&report.end.output.bytes()).into_owned());
         }
@@ -148,6 +148,44 @@ fn commands_here_are_carried_out_likewise() {
     Driver::new(design, vec![place], &mut observe).run(&AtomicBool::new(false)).unwrap();
     let expected = ["set-up\n", "run\n", "collect\n", "reset\n"];
     assert_eq!((troubles, outputs), (0, expected.iter().chain(&expected).map(|s| (*s).to_owned()).collect()));
+}
+
+/// The shape of a trial of tools: the receiver is up before the generator begins, counts until it has ended, and both print their totals.
+#[test]
+fn a_phase_that_is_held_lasts_until_there_is_enough_of_it() {
+    let background = Mode::Background { limit_ns: None };
+    let timed = Mode::Timed { limit_ns: 60 * S };
+    let tools = [("receiver", Phase::SetUp, background), ("generator", Phase::Run, timed)];
+    let hosts = tools.map(|(name, phase, mode)| {
+        let text =
+            format!("trap 'echo {name} totals; exit' INT; echo {name} up; while :; do sleep 0.05; done");
+        let mut host = Host { name: name.into(), stop: Signal::Interrupt, ..Host::default() };
+        host.phases[phase as usize].push(Step { command: format!("exec sh -c \"{text}\""), mode });
+        host
+    });
+    let mut design = design(hosts.into());
+    (design.phases, design.rules.held) = ([true, true, true, false], true);
+    let places = tools.map(|(name, ..)| ExecutionTarget::Here { name: name.into(), netns: None });
+    let (mut seen, mut enough) = (Vec::new(), false);
+    let mut observe = |notice: Notice<'_>| match notice {
+        Notice::Action { action: Action::Phase { phase, .. }, .. } => {
+            seen.push(phase.name().to_owned());
+            enough = *phase == Phase::Collect;
+        }
+        Notice::Wrote(_, Stream::Output, bytes) => {
+            seen.push(String::from_utf8_lossy(bytes).trim().to_owned());
+            enough |= bytes.ends_with(b"up\n");
+        }
+        Notice::Action { action: Action::Report(report), .. } => {
+            assert_eq!((report.end.outcome, report.failed), (Outcome::Stopped, false));
+        }
+        Notice::Idle(event) if std::mem::take(&mut enough) => *event = Some(Event::Enough),
+        _ => {}
+    };
+    Driver::new(design, places.into(), &mut observe).run(&AtomicBool::new(false)).unwrap();
+    let expected =
+        ["set-up", "receiver up", "run", "generator up", "generator totals", "collect", "receiver totals"];
+    assert_eq!(seen, expected);
 }
 
 /// Steps that take no time are over when their beginning is heard of.
