@@ -434,8 +434,7 @@ impl Changes {
         let said = [finished.errors(), finished.text()].into_iter().find(|s| !s.trim().is_empty());
         let said = said.map_or(String::new(), |said| format!(" ({})", short(&said)));
         let how = match finished.outcome {
-            Outcome::Ended(Status::Exit(status)) => format!("ended with status {status}"),
-            Outcome::Ended(Status::Signal(signal)) => format!("was ended by signal {signal}"),
+            Outcome::Ended(status) => status.to_string(),
             Outcome::TimedOut => format!("took longer than {} s", limit.as_secs_f64()),
             _ => "was interrupted".into(),
         };

@@ -1,10 +1,10 @@
 //! Commands that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it, and are
 //! ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
-use crate::{ExecutionTarget, Heard, Order, Stream, survey, watch};
+use crate::{ExecutionTarget, Heard, Interrupt, Order, Stream, survey, watch};
 use linerate_hosts::configuration::{MOST_BYTES, OF_MACHINE, questions};
 use linerate_hosts::cpus::{self, CpuTimes};
-use linerate_hosts::phases::{Outcome, Output, Signal, Status};
+use linerate_hosts::phases::{Outcome, Signal, Status};
 use linerate_hosts::systems::Kernel;
 use linerate_linux::ports::monotonic_ns;
 use linerate_measure::collector::{Artefact, Collector};
@@ -12,29 +12,22 @@ use linerate_measure::record::{Collected, SlotFacts, VERSION};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Bytes of each command's output that are kept: the first half and the last.
-const MOST: usize = 64 * 1024;
 /// How long a command after a load may take.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 /// How long commands may take to begin, all together.
 const BEGIN_WITHIN: Duration = Duration::from_secs(10);
-/// How long commands may take to end once they are told to, and how long a profiler may, which then looks up the names of all functions.
-const END_WITHIN: Duration = Duration::from_secs(2);
+/// How long a profiler may take to end once it is told to: it then looks up the names of all functions.
 const PROFILE_WITHIN: Duration = Duration::from_secs(120);
 
 /// Commands that run on a host while a load does. When this is dropped, they are ended.
 pub struct UnderLoad {
     host: Observed,
-    commands: Vec<String>,
-    /// Bytes of their output that are kept.
-    most: usize,
+    commands: Vec<(String, Order)>,
     begins: Begins,
-    /// How long they may take to end.
-    grace: Duration,
     end: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Ended>>,
 }
@@ -65,22 +58,18 @@ pub struct Observed {
 impl UnderLoad {
     /// Lines for the shell, each in a session of its own.
     pub fn new(host: Observed, commands: Vec<String>) -> UnderLoad {
-        let (most, begins) = (MOST, Begins::Started);
-        UnderLoad {
-            host,
-            commands,
-            most,
-            begins,
-            grace: END_WITHIN,
-            end: Arc::default(),
-            threads: Vec::new(),
-        }
+        let orders = commands.iter().map(|line| host.order(line).within(Duration::MAX)).collect::<Vec<_>>();
+        let commands = commands.into_iter().zip(orders).collect();
+        UnderLoad { host, commands, begins: Begins::Started, end: Arc::default(), threads: Vec::new() }
     }
 
     /// One line for a profiler, of whose output so many bytes are kept.
     pub(crate) fn one(host: Observed, command: String, most: usize, begins: Begins) -> UnderLoad {
         let mut under = UnderLoad::new(host, vec![command]);
-        (under.most, under.begins, under.grace) = (most, begins, PROFILE_WITHIN);
+        under.begins = begins;
+        for (_, order) in &mut under.commands {
+            (order.most_output, order.grace) = (most, PROFILE_WITHIN);
+        }
         under
     }
 }
@@ -93,12 +82,20 @@ impl Collector for UnderLoad {
     /// Starts the commands and waits until they run. The outputs name commands that cannot be started.
     fn before(&mut self) -> Result<(), String> {
         let (begun, all_begun) = channel();
-        for command in std::mem::take(&mut self.commands) {
-            let (host, most, begins, grace) = (self.host.clone(), self.most, self.begins, self.grace);
-            let (end, begun) = (Arc::clone(&self.end), begun.clone());
+        for (command, order) in std::mem::take(&mut self.commands) {
+            let (host, begins, end) = (self.host.clone(), self.begins, Arc::clone(&self.end));
+            let mut begun = Some(begun.clone());
             self.threads.push(thread::spawn(move || {
-                let watched = Watched { end: &end, begun: Some(begun), begins, grace };
-                let output = host.run(&command, Duration::MAX, most, Some(watched));
+                let output = host.run(&order, Some(&end), &mut |heard| {
+                    let now = match heard {
+                        Heard::Wrote(Stream::Error, _) => Begins::Announced,
+                        Heard::Wrote(..) => Begins::Printed,
+                        _ => Begins::Started,
+                    };
+                    if now == begins {
+                        let _ = begun.take().map(|begun| begun.send(()));
+                    }
+                });
                 (command, output)
             }));
         }
@@ -180,24 +177,17 @@ impl Collector for Busy {
         let (host, kernel, end) = (self.host.clone(), self.kernel, Arc::clone(&self.end));
         let (begun, has_begun) = channel();
         self.thread = Some(thread::spawn(move || {
-            let order = Order { stop: Signal::Terminate, ..Order::new(script).within(Duration::MAX) };
+            let order = Order::new(script).within(Duration::MAX);
             let (mut text, mut looked) = (Vec::new(), Vec::new());
-            let mut complaint = Output::new(MOST);
-            let mut each = |heard| match heard {
-                Heard::Wrote(Stream::Output, bytes) => watch::take(&mut text, &bytes, &mut |text| {
+            let mut each = |heard| {
+                let Heard::Wrote(Stream::Output, bytes) = heard else { return };
+                watch::take(&mut text, &bytes, &mut |text| {
                     looked.push((monotonic_ns(), CpuTimes::of(kernel, &String::from_utf8_lossy(text))));
                     let _ = begun.send(());
-                }),
-                Heard::Wrote(Stream::Error, bytes) => complaint.push(&bytes),
-                _ => {}
+                });
             };
-            let outcome = host.target.exchange(&order, None, Some(&end), &mut each);
-            let complaint = String::from_utf8_lossy(&complaint.bytes()).trim().to_owned();
-            match outcome {
-                Ok(Outcome::Ended(status)) => Err(how_it_ended(status, &complaint)),
-                Ok(_) => Ok((looked, complaint)),
-                Err(error) => Err(error.to_string()),
-            }
+            let [_, complaint] = host.run(&order, Some(&end), &mut each)?;
+            Ok((looked, complaint))
         }));
         // An error: its end will say why, or it is late.
         let _ = has_begun.recv_timeout(BEGIN_WITHIN);
@@ -211,7 +201,7 @@ impl Collector for Busy {
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
         let Some((looked, complaint)) = self.end().transpose()? else { return Ok(Vec::new()) };
         if looked.iter().all(|(_, times)| times.is_empty()) {
-            return Err(format!("it does not print the times of its CPUs: {complaint}"));
+            return Err(format!("it does not print the times of its CPUs: {}", complaint.trim()));
         }
         let [from, to] = self.load;
         let mut under = looked.iter().filter(|(at, _)| (from..=to).contains(at));
@@ -317,59 +307,29 @@ impl Observed {
     /// # Errors
     /// The reason why it has no output.
     pub fn output(&self, command: &str) -> Result<String, String> {
-        self.run(command, COMMAND_WITHIN, MOST, None).map(|[said, _]| said)
+        self.run(&self.order(command), None, &mut |_| {}).map(|[said, _]| said)
     }
 
-    /// Runs a line for the shell; its standard output and standard error.
+    /// A line for the shell.
+    fn order(&self, command: &str) -> Order {
+        let order = Order::program(&["sh", "-c", command]).by_sudo(self.sudo);
+        Order { stop: Signal::Interrupt, ..order.within(COMMAND_WITHIN) }
+    }
+
+    /// Carries an order out, until `end` becomes true; its standard output and standard error.
     fn run(
         &self,
-        command: &str,
-        limit: Duration,
-        most: usize,
-        mut watched: Option<Watched<'_>>,
+        order: &Order,
+        end: Interrupt<'_>,
+        each: &mut dyn FnMut(Heard),
     ) -> Result<[String; 2], String> {
-        let order = Order::program(&["sh", "-c", command]).within(limit).by_sudo(self.sudo);
-        let grace = watched.as_ref().map_or(order.grace, |watched| watched.grace);
-        let order = Order { stop: Signal::Interrupt, grace, ..order };
-        let mut kept = [Output::new(most), Output::new(MOST)];
-        let end = watched.as_ref().map(|watched| watched.end);
-        let mut each = |heard| {
-            let begins = match &heard {
-                Heard::Wrote(Stream::Error, _) => Begins::Announced,
-                Heard::Wrote(..) => Begins::Printed,
-                _ => Begins::Started,
-            };
-            if let Some(watched) = watched.as_mut().filter(|watched| begins == watched.begins) {
-                let _ = watched.begun.take().map(|begun| begun.send(()));
-            }
-            if let Heard::Wrote(stream, bytes) = heard {
-                kept[stream as usize].push(&bytes);
-            }
-        };
-        let outcome =
-            self.target.exchange(&order, None, end, &mut each).map_err(|error| error.to_string())?;
-        let text = |output: &Output| String::from_utf8_lossy(&output.bytes()).into_owned();
-        match outcome {
-            Outcome::Ended(Status::Exit(0)) | Outcome::Interrupted => Ok([0, 1].map(|n| text(&kept[n]))),
-            Outcome::Ended(status) => Err(how_it_ended(status, text(&kept[1]).trim())),
+        let finished = self.target.exchange(order, None, end, each).map_err(|error| error.to_string())?;
+        let [output, errors] = [finished.text(), finished.errors()];
+        match (finished.outcome, errors.trim()) {
+            (Outcome::Ended(Status::Exit(0)) | Outcome::Interrupted, _) => Ok([output, errors]),
+            (Outcome::Ended(status), "") => Err(format!("it {status}")),
+            (Outcome::Ended(status), said) => Err(format!("it {status}: {said}")),
             _ => Err(format!("it was killed: it had not ended after {} s", order.limit.as_secs())),
         }
-    }
-}
-
-/// A command that is ended when the flag becomes true; that it has begun is sent.
-struct Watched<'a> {
-    end: &'a AtomicBool,
-    begun: Option<Sender<()>>,
-    begins: Begins,
-    grace: Duration,
-}
-
-/// Why a command has no output; `said`: its errors.
-fn how_it_ended(status: Status, said: &str) -> String {
-    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    match status {
-        Status::Exit(status) => format!("it ended with status {status}{said}"),
-        Status::Signal(signal) => format!("it was ended by signal {signal}{said}"),
     }
 }

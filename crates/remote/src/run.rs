@@ -132,15 +132,7 @@ impl ExecutionTarget {
         input: Option<&mut dyn Read>,
         interrupted: Interrupt<'_>,
     ) -> Result<Finished> {
-        let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
-        let mut each = |heard| {
-            if let Heard::Wrote(stream, bytes) = heard {
-                kept[stream as usize].push(&bytes);
-            }
-        };
-        let outcome = self.exchange(order, input, interrupted, &mut each)?;
-        let [stdout, stderr] = kept;
-        Ok(Finished { outcome, stdout, stderr })
+        self.exchange(order, input, interrupted, &mut |_| {})
     }
 
     /// Runs a command with this input, which arrives as a whole before the command begins: so the command can be ended at any time,
@@ -166,14 +158,15 @@ impl ExecutionTarget {
         self.run(&Order { command, ..order.clone() }, interrupted)
     }
 
-    /// Runs a command, passes on its output, and waits for its end.
+    /// Runs a command, keeps its output and passes it on, and waits for its end.
     pub(super) fn exchange(
         &self,
         order: &Order,
         input: Option<&mut dyn Read>,
         interrupted: Interrupt<'_>,
         each: &mut dyn FnMut(Heard),
-    ) -> Result<Outcome> {
+    ) -> Result<Finished> {
+        let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
         let kind = if input.is_some() { Kind::Fed } else { Kind::Watched };
         let ns = |time: Duration| u64::try_from(time.as_nanos()).ok();
         let supervision = Supervision::new(ns(order.limit), ns(order.grace).unwrap_or(u64::MAX));
@@ -189,8 +182,15 @@ impl ExecutionTarget {
             }
             pipes::poll(&wanted, LOOK).map_err(|e| RemoteError::system(self.name(), "wait for ssh", &e))?;
             let now = monotonic_ns();
-            if let Some(outcome) = session.step(self, now, each)? {
-                return Ok(outcome);
+            let over = session.step(self, now, &mut |heard| {
+                if let Heard::Wrote(stream, bytes) = &heard {
+                    kept[*stream as usize].push(bytes);
+                }
+                each(heard);
+            });
+            if let Some(outcome) = over? {
+                let [stdout, stderr] = kept;
+                return Ok(Finished { outcome, stdout, stderr });
             }
             if let Some(lost) = self.lost() {
                 return Err(lost);

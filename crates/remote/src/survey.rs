@@ -288,8 +288,7 @@ pub fn collect(
             Some(Status::Exit(0)) => Ok(kept(said, most)),
             Some(Status::Exit(126 | 127)) => Err("the program is not there".into()),
             Some(_) if !said.trim().is_empty() => Err(shown(said.trim())),
-            Some(Status::Exit(status)) => Err(format!("it ended with status {status}")),
-            Some(Status::Signal(signal)) => Err(format!("it was ended by signal {signal}")),
+            Some(status) => Err(format!("it {status}")),
             None if answer.was_slow => Err(format!("it had not ended after {} s", LIMIT.as_secs())),
             None => Err("it was not asked: programs before it did not end".into()),
         };
@@ -327,7 +326,7 @@ fn session(
             parts.into_iter().for_each(|part| listener.take(part));
         }
     };
-    place.exchange(&Order::new(script).within(limit), None, interrupted, &mut each)
+    Ok(place.exchange(&Order::new(script).within(limit), None, interrupted, &mut each)?.outcome)
 }
 
 /// Sorts output by program.

@@ -1,7 +1,7 @@
 //! Activity of a host: one session there prints its counters again and again.
 
 use crate::{ExecutionTarget, Fault, Heard, Order, RemoteError, Result, Stream};
-use linerate_hosts::phases::{Outcome, Signal};
+use linerate_hosts::phases::Outcome;
 use linerate_hosts::systems::Kernel;
 use linerate_hosts::watch::{END, Watching};
 use linerate_linux::ports::monotonic_ns;
@@ -39,25 +39,19 @@ pub fn follow(
         }
     };
     let order = Order::new(script(&watching, interval)).within(Duration::MAX).by_sudo(sudo);
-    let order = Order { stop: Signal::Terminate, ..order };
-    let (mut text, mut complaint) = (Vec::new(), Vec::new());
-    let outcome = target.exchange(&order, None, Some(end), &mut |heard| match heard {
-        Heard::Wrote(Stream::Output, bytes) => {
-            take(&mut text, &bytes, &mut |text| {
-                let unix_ms =
-                    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
-                let sample = (watching.sample)(&String::from_utf8_lossy(text), monotonic_ns());
-                each(Sample { host: target.name().to_owned(), unix_ms, ..sample });
-            });
-        }
-        Heard::Wrote(Stream::Error, bytes) if complaint.len() < COMPLAINT => complaint.extend(bytes),
-        _ => {}
+    let order = Order { most_output: COMPLAINT, ..order };
+    let mut text = Vec::new();
+    let finished = target.exchange(&order, None, Some(end), &mut |heard| {
+        let Heard::Wrote(Stream::Output, bytes) = heard else { return };
+        take(&mut text, &bytes, &mut |text| {
+            let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
+            let sample = (watching.sample)(&String::from_utf8_lossy(text), monotonic_ns());
+            each(Sample { host: target.name().to_owned(), unix_ms, ..sample });
+        });
     })?;
-    match outcome {
+    match finished.outcome {
         Outcome::Interrupted => Ok(()),
-        outcome => {
-            refuse(format!("its counters end ({outcome:?}): {}", String::from_utf8_lossy(&complaint).trim()))
-        }
+        outcome => refuse(format!("its counters end ({outcome:?}): {}", finished.errors().trim())),
     }
 }
 

@@ -19,6 +19,7 @@ mod tests;
 
 pub use machine::Machine;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 pub use supervision::{Cause, Due, Output, Signal, Supervision};
 
 /// The phases of a trial, in their order.
@@ -272,6 +273,15 @@ pub enum Status {
     Exit(i32),
     /// By this signal; if a shell reported it, it may also be the exit status of that number plus 128.
     Signal(i32),
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Status::Exit(status) => write!(f, "ended with status {status}"),
+            Status::Signal(signal) => write!(f, "was ended by signal {signal}"),
+        }
+    }
 }
 
 impl Status {
