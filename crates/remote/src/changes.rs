@@ -420,7 +420,8 @@ impl Changes {
             Input::File(path) => {
                 let (size, mut image) = image(path).map_err(|error| self.unreadable(path, &error))?;
                 limit = INSTALLATION + Duration::from_secs(size / PACE);
-                let finished = place.run_fed(&order.within(limit), Some(&mut image), interrupted);
+                let finished =
+                    place.exchange(&order.within(limit), Some(&mut image), interrupted, &mut |_| {});
                 self.unchanged(path)?;
                 finished.map_err(|error| match error.fault {
                     Fault::Here => self.unreadable(path, &error.said),

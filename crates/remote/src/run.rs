@@ -122,17 +122,7 @@ impl ExecutionTarget {
     /// # Errors
     /// The host was lost, or runs no commands.
     pub fn run(&self, order: &Order, interrupted: Interrupt<'_>) -> Result<Finished> {
-        self.run_fed(order, None, interrupted)
-    }
-
-    /// Runs a command with an input, which may also be what cannot be read.
-    pub(super) fn run_fed(
-        &self,
-        order: &Order,
-        input: Option<&mut dyn Read>,
-        interrupted: Interrupt<'_>,
-    ) -> Result<Finished> {
-        self.exchange(order, input, interrupted, &mut |_| {})
+        self.exchange(order, None, interrupted, &mut |_| {})
     }
 
     /// Runs a command with this input, which arrives as a whole before the command begins: so the command can be ended at any time,
@@ -147,7 +137,7 @@ impl ExecutionTarget {
         let spool = Order { command, most_output: COMPLAINT, ..order.clone() };
         let mut text = format!("{}\n", input.len()).into_bytes();
         text.extend_from_slice(input);
-        let spooled = self.run_fed(&spool, Some(&mut text.as_slice()), interrupted)?;
+        let spooled = self.exchange(&spool, Some(&mut text.as_slice()), interrupted, &mut |_| {})?;
         let name = spooled.text().trim().to_string();
         let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "/.".contains(c));
         if !spooled.is_success() || !name.starts_with("/tmp/linerate.") || !is_name(&name) {
@@ -158,7 +148,7 @@ impl ExecutionTarget {
         self.run(&Order { command, ..order.clone() }, interrupted)
     }
 
-    /// Runs a command, keeps its output and passes it on, and waits for its end.
+    /// Runs a command, with an input if it has one, keeps its output and passes it on, and waits for its end. The input may be what cannot be read.
     pub(super) fn exchange(
         &self,
         order: &Order,

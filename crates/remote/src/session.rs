@@ -189,26 +189,23 @@ impl Session {
         let _ = self.control.line(line);
     }
 
-    /// Gives the command input: as much as there is room for.
-    ///
-    /// # Errors
-    /// The command reads no more.
-    pub fn feed(&self, bytes: &[u8]) -> std::io::Result<usize> {
+    /// Gives the command input: as much as there is room for. An error: the command reads no more.
+    pub(crate) fn feed(&self, bytes: &[u8]) -> std::io::Result<usize> {
         self.control.write(bytes)
     }
 
     /// The descriptor to poll before [`Session::feed`].
-    pub fn input(&self) -> Option<RawFd> {
+    pub(crate) fn input(&self) -> Option<RawFd> {
         self.control.fd()
     }
 
     /// Ends the input. A command that is watched is ended with it.
-    pub fn close_input(&self) {
+    pub(crate) fn close_input(&self) {
         self.control.close();
     }
 
-    /// The descriptors to poll before [`Session::hear`].
-    pub fn watched(&self) -> impl Iterator<Item = RawFd> + '_ {
+    /// The descriptors to poll before [`Session::step`].
+    pub(crate) fn watched(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.outlets.iter().filter_map(Outlet::fd)
     }
 

@@ -124,7 +124,10 @@ fn nothing_installs_half_of_an_image() {
     let (changes, step) = installation(&folder.join("image"), &format!("cat && : >'{}'", whole.display()));
     let run = |input: &str| {
         let mut input = input.as_bytes();
-        changes.place.run_fed(&Order::program(&step.apply.argv), Some(&mut input), None).unwrap()
+        changes
+            .place
+            .exchange(&Order::program(&step.apply.argv), Some(&mut input), None, &mut |_| {})
+            .unwrap()
     };
     for cut in ["9\nhalf", "3\nlonger", "", "9"] {
         assert!(!run(cut).is_success() && !whole.exists(), "{cut}");
