@@ -185,7 +185,13 @@ fn only_linux_tells_of_a_hypervisor() {
             expectations: Vec::new(),
             trials: Trials::default(),
         };
-        let planned = Planned { file: None, experiment, plan: serde_json::Value::Null, skipped: Vec::new() };
+        let planned = Planned {
+            file: None,
+            source: None,
+            experiment,
+            plan: serde_json::Value::Null,
+            skipped: Vec::new(),
+        };
         campaign.planned = Some(Box::new(planned));
         trials.iter_mut().for_each(|trial| trial.cpus = vec![cpu(0, 1.0, 0.0), cpu(1, 0.1, 0.0)]);
     });

@@ -11,6 +11,7 @@ mod flame;
 mod hosts;
 mod labs;
 mod peers;
+mod records;
 mod safety;
 mod searches;
 mod shipped;

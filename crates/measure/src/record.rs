@@ -109,6 +109,9 @@ impl Campaign {
 pub struct Planned {
     /// The plan's file, as it was named; none where `linerate bench` made it of its arguments.
     pub file: Option<String>,
+    /// The plan as its author wrote it, in TOML, with the arguments that were laid over it; records of version 1 have none.
+    #[serde(default)]
+    pub source: Option<String>,
     /// Questions of the plan.
     pub experiment: Experiment,
     /// The rest of the expanded plan, which only `linerate run --resume` reads.

@@ -61,6 +61,17 @@ impl FromStr for BuiltIn {
     }
 }
 
+/// The keys of a built-in variant with their values, as a plan has them; `None` for an unknown name.
+pub(super) fn written(name: &str) -> Option<Json> {
+    Some(match FIREWALLS.iter().find(|(firewall, ..)| *firewall == name) {
+        Some((_, filter, _)) => json!({ "rules": { "tool": "nftables", "filter": filter } }),
+        None => {
+            forms::dut(name).ok()?;
+            json!({ "dut": name })
+        }
+    })
+}
+
 /// The settings of a built-in variant, all at one place of a text; `None` for an unknown name.
 pub(super) fn tree(name: &str, span: Span) -> Option<Tree> {
     let mut tree = Tree::default();
@@ -68,11 +79,9 @@ pub(super) fn tree(name: &str, span: Span) -> Option<Tree> {
         let path: Vec<String> = path.iter().map(|key| key.to_string()).collect();
         tree.set(&path, &Node { span, value: Value::Scalar(value) });
     };
-    match FIREWALLS.iter().find(|(firewall, ..)| *firewall == name) {
-        Some((_, filter, _)) => {
-            set(&["rules", "tool"], "nftables".into());
-            set(&["rules", "filter"], (*filter).into());
-        }
+    let written = written(name)?;
+    match written.get("rules").and_then(Json::as_object) {
+        Some(rules) => rules.iter().for_each(|(key, value)| set(&["rules", key], value.clone())),
         None => set(&["dut"], json!(forms::dut(name).ok()?)),
     }
     Some(tree)

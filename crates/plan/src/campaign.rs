@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::rules::RuleSet;
 use crate::units::Rate;
 use linerate_measure::experiment::{Experiment, Levels, Measure};
-use linerate_measure::record::{Direction, Mode};
+use linerate_measure::record::{Direction, Mode, Planned};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
 use linerate_wire::{
@@ -38,6 +38,9 @@ pub struct Campaign {
     pub collect: Collect,
     /// Requirements of the whole plan. Lanes have their own.
     pub requirements: Vec<Requirement>,
+    /// The plan as its author wrote it, in TOML; empty where a record does not have it.
+    #[serde(skip)]
+    pub source: String,
 }
 
 /// Where a plan runs.
@@ -479,15 +482,17 @@ impl Campaign {
         all
     }
 
-    /// A campaign of its two parts in a record.
+    /// A campaign of its parts in a record.
     ///
     /// # Errors
     /// The record is of another version.
-    pub fn joined(experiment: &Experiment, mut rest: Value) -> serde_json::Result<Campaign> {
-        if let (Value::Object(rest), Value::Object(experiment)) = (&mut rest, json!(experiment)) {
+    pub fn joined(planned: &Planned) -> serde_json::Result<Campaign> {
+        let mut rest = planned.plan.clone();
+        if let (Value::Object(rest), Value::Object(experiment)) = (&mut rest, json!(planned.experiment)) {
             rest.extend(experiment);
         }
-        serde_json::from_value(rest)
+        let source = planned.source.clone().unwrap_or_default();
+        Ok(Campaign { source, ..serde_json::from_value(rest)? })
     }
 
     /// The design of a strategy that runs all cells.

@@ -183,6 +183,7 @@ impl<'d> Build<'d> {
             cells: Vec::new(),
             collect: lower::collect(&draft.tree),
             requirements,
+            source: String::new(),
         };
         let (lane_of, ceilings) = (HashMap::new(), HashMap::new());
         Build { draft, embedded: draft.is_embedded(), campaign, lane_of, groups: Vec::new(), ceilings }

@@ -7,7 +7,7 @@ mod tests;
 use super::diagnostic::{Diagnostic, listed, meant};
 use super::lab::{HostAddress, Ssh, is_interface};
 use super::names::Named;
-use super::settings::{DUTS, Dut, cpu_list};
+use super::settings::{DUTS, Dut};
 use super::{placeholders, text_form};
 use crate::units::{Rate, number, parse_link_speed};
 use linerate_wire::units::Si;
@@ -29,8 +29,6 @@ pub(crate) struct Form {
     pub(crate) example: &'static str,
     /// Reads a text. The default remedy of its diagnostics is to write the expected form.
     read: fn(&str) -> Result<Json, Diagnostic>,
-    /// Writes a value of records as a text that reads back as the same value.
-    pub(crate) write: fn(&Json) -> Json,
 }
 
 impl Form {
@@ -60,7 +58,6 @@ pub(crate) static DURATION: Form = Form {
     pattern: "^[0-9._]+ *(ns|us|ms|s|min|h)$",
     example: "250 ms",
     read: |text| whole(text, "a duration", &DURATIONS, "more than thirty years"),
-    write: |ns| duration_text(ns.as_u64().unwrap_or_default()).into(),
 };
 
 pub(crate) static LENGTH: Form = Form {
@@ -69,7 +66,6 @@ pub(crate) static LENGTH: Form = Form {
     pattern: "^[0-9._]+ *B$",
     example: "1500 B",
     read: |text| length(text).map(Json::from),
-    write: |bytes| format!("{bytes} B").into(),
 };
 
 pub(crate) static SIZE: Form = Form {
@@ -78,7 +74,6 @@ pub(crate) static SIZE: Form = Form {
     pattern: "^([0-9._]+ *B|imix|IMIX|genome:.+|mix:.+)$",
     example: "64 B",
     read: |text| size(text).map(|mix| json!(mix)),
-    write: |mix| size_text(mix["name"].as_str().unwrap_or_default()).into(),
 };
 
 pub(crate) static RATE: Form = Form {
@@ -90,7 +85,6 @@ pub(crate) static RATE: Form = Form {
         let rate: Rate = text.parse()?;
         Ok(text_form::rate::serialize(&rate, Serializer).unwrap_or_default())
     },
-    write: |rate| rate_text(rate.as_str().unwrap_or_default()).into(),
 };
 
 pub(crate) static SPEED: Form = Form {
@@ -103,7 +97,6 @@ pub(crate) static SPEED: Form = Form {
         Ok(speed) if text.trim().ends_with("bit/s") => Ok(speed.into()),
         _ => wrong(format!("'{text}' is not a link speed with its unit")),
     },
-    write: |bits| exact_speed(bits.as_f64().unwrap_or_default()).into(),
 };
 
 pub(crate) static FRAMES: Form = Form {
@@ -115,7 +108,6 @@ pub(crate) static FRAMES: Form = Form {
         Rate::Frames(fps) => Ok(fps.into()),
         _ => wrong(format!("'{text}' is not a number of frames a second")),
     },
-    write: |fps| format!("{} pps", fps.as_f64().unwrap_or_default()).into(),
 };
 
 pub(crate) static GOAL: Form = Form {
@@ -124,7 +116,6 @@ pub(crate) static GOAL: Form = Form {
     pattern: "^(ndr|pdr|rfc2544|tst009|[0-9.]+ *%?:[^:]+:[^:]+:[0-9.]+)$",
     example: "ndr",
     read: |text| super::goal::parse(text).map(|goal| json!(goal)),
-    write: |goal| goal["name"].clone(),
 };
 
 /// A part of a whole, or nothing of it.
@@ -148,7 +139,6 @@ pub(crate) static SHARE: Form = Form {
         p if p > 10_000.0 => wrong(format!("'{text}' is more than 10000 %")),
         p => Ok((p / 100.0).into()),
     },
-    write: |share| format!("{} %", percent(share.as_f64().unwrap_or_default())).into(),
 };
 
 pub(crate) static MEMORY: Form = Form {
@@ -164,7 +154,6 @@ pub(crate) static MEMORY: Form = Form {
         ];
         whole(text, "an amount of memory", &units, "more than any machine has")
     },
-    write: |bytes| memory_text(bytes.as_u64().unwrap_or_default()).into(),
 };
 
 pub(crate) static CPU_LIST: Form = Form {
@@ -173,7 +162,6 @@ pub(crate) static CPU_LIST: Form = Form {
     pattern: "^[0-9, -]+$",
     example: "0,2-3",
     read: |text| parse_cpus(text).map(Json::from),
-    write: |cpus| cpu_list(&serde_json::from_value::<Vec<u32>>(cpus.clone()).unwrap_or_default()).into(),
 };
 
 pub(crate) static FLOW_ORDER: Form = Form {
@@ -182,7 +170,6 @@ pub(crate) static FLOW_ORDER: Form = Form {
     pattern: "^(sequential|random(:[0-9]+)?|zipf:[0-9.]+(:[0-9]+)?)$",
     example: "zipf:1.1",
     read: |text| shown::<FlowOrder>(text, "an order of flows"),
-    write: Json::clone,
 };
 
 pub(crate) static SELECTION: Form = Form {
@@ -191,7 +178,6 @@ pub(crate) static SELECTION: Form = Form {
     pattern: "^(counted|random(:[0-9]+)?)$",
     example: "random",
     read: |text| shown::<Selection>(text, "a choice of ports or addresses"),
-    write: Json::clone,
 };
 
 pub(crate) static VERSION: Form = Form {
@@ -207,7 +193,6 @@ pub(crate) static VERSION: Form = Form {
             None => wrong(format!("'{text}' is not a kernel version")),
         }
     },
-    write: |version| format!("{}.{}", version[0], version[1]).into(),
 };
 
 pub(crate) static NETWORK: Form = Form {
@@ -219,7 +204,6 @@ pub(crate) static NETWORK: Form = Form {
         true => shown::<HostAddress>(text, "a network"),
         false => wrong(format!("'{text}' is not a network")),
     },
-    write: Json::clone,
 };
 
 pub(crate) static ADDRESS: Form = Form {
@@ -228,7 +212,6 @@ pub(crate) static ADDRESS: Form = Form {
     pattern: "^[0-9a-fA-F:.]+$",
     example: "198.19.1.2",
     read: |text| shown::<IpAddr>(text, "an IP address"),
-    write: Json::clone,
 };
 
 /// An address of an interface, with the length of its network where that is known.
@@ -238,7 +221,6 @@ pub(crate) static HOST_ADDRESS: Form = Form {
     pattern: "^[0-9a-fA-F:.]+(/[0-9]+)?$",
     example: "198.18.0.1/24",
     read: |text| shown::<HostAddress>(text, "an IP address"),
-    write: Json::clone,
 };
 
 pub(crate) static MAC: Form = Form {
@@ -247,7 +229,6 @@ pub(crate) static MAC: Form = Form {
     pattern: "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$",
     example: "02:00:00:00:00:01",
     read: |text| shown::<MacAddr>(text, "an Ethernet address"),
-    write: Json::clone,
 };
 
 /// A line that may have placeholders: of the shell, or a path.
@@ -257,7 +238,6 @@ pub(crate) static TEMPLATE: Form = Form {
     pattern: ".",
     example: "/tmp/{in}",
     read: |text| placeholders_known(text).and_then(|()| line(text)),
-    write: Json::clone,
 };
 
 /// A kernel module: its name becomes an argument of programs.
@@ -270,7 +250,6 @@ pub(crate) static MODULE: Form = Form {
         true => line(text),
         false => wrong(format!("'{}' is not a valid name of a kernel module", short(text))),
     },
-    write: Json::clone,
 };
 
 /// The kernel keeps 15 characters of a process's name (TASK_COMM_LEN).
@@ -283,7 +262,6 @@ pub(crate) static PROCESS: Form = Form {
         true => line(text),
         false => wrong(format!("'{}' is not a valid name of a process", short(text))),
     },
-    write: Json::clone,
 };
 
 /// An interface of a host.
@@ -296,7 +274,6 @@ pub(crate) static INTERFACE: Form = Form {
         true => Ok(text.trim().into()),
         false => wrong(format!("'{}' is not a valid interface name", short(text))),
     },
-    write: Json::clone,
 };
 
 /// Where the ssh client connects to.
@@ -309,7 +286,6 @@ pub(crate) static SSH: Form = Form {
         Ok(_) => Ok(text.trim().into()),
         Err(error) => wrong(format!("ssh cannot connect to '{}': {error}", short(text))),
     },
-    write: Json::clone,
 };
 
 /// A network namespace of this machine, as `ip netns` knows it.
@@ -322,7 +298,6 @@ pub(crate) static NAMESPACE: Form = Form {
         true => Ok(text.trim().into()),
         false => wrong(format!("'{}' is not a valid name of a network namespace", short(text))),
     },
-    write: Json::clone,
 };
 
 /// A line of text.
@@ -435,20 +410,6 @@ fn size(text: &str) -> Result<FrameMix, Diagnostic> {
     })
 }
 
-/// A frame length or mix by its name, as a plan has it.
-pub(super) fn size_text(name: &str) -> String {
-    if name.bytes().all(|b| b.is_ascii_digit()) { format!("{name} B") } else { name.into() }
-}
-
-/// A rate of records as a plan has it: `500 kpps`.
-fn rate_text(exact: &str) -> String {
-    let short = exact.parse::<Rate>().map(|rate| (rate, rate.to_string()));
-    let short = short.ok().filter(|(rate, short)| short.parse() == Ok(*rate)).map(|(_, short)| short);
-    let text = short.unwrap_or_else(|| exact.into());
-    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    format!("{} {}", &text[..unit], &text[unit..]).trim().into()
-}
-
 /// The shortest decimal number for a value that `reads` takes for the same.
 fn shortest(value: f64, reads: impl Fn(&str) -> bool) -> Option<String> {
     (0..=17).map(|digits| format!("{value:.digits$}")).find(|text| reads(text))
@@ -459,13 +420,6 @@ pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let same = |text: &str| text.parse::<f64>().is_ok_and(|percent| percent / 100.0 == share);
     shortest(percent, same).unwrap_or_else(|| percent.to_string())
-}
-
-fn memory_text(bytes: u64) -> String {
-    match [(30, "GiB"), (20, "MiB")].into_iter().find(|(shift, _)| bytes.is_multiple_of(1 << shift)) {
-        Some((shift, unit)) => format!("{} {unit}", bytes >> shift),
-        None => format!("{} KiB", bytes as f64 / 1024.0),
-    }
 }
 
 fn exact_speed(bits: f64) -> String {

@@ -5,9 +5,9 @@
 
 use super::diagnostic::{Diagnostic, listed, meant};
 use super::forms::{self, Form};
-use super::settings::{Cpus, Dut};
+use super::settings::Cpus;
 use super::value::label;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 /// A key of a table.
 #[derive(Debug, Clone, Copy)]
@@ -51,19 +51,6 @@ impl Table {
 
     pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
         self.all().find(|key| key.name == name)
-    }
-
-    /// The fields of a type as keys of the file. Fields are called like keys, also `stamp_every`; those of times end in `ns`.
-    pub(crate) fn write(&self, fields: &Map<String, Json>) -> Map<String, Json> {
-        let value = |key: &Key| {
-            let is_it = |field: &str| {
-                let field = field.replace('_', "-");
-                field.strip_suffix("-ns").unwrap_or(&field) == key.name
-            };
-            let (_, value) = fields.iter().find(|(field, _)| is_it(field))?;
-            Some((key.name.to_string(), key.kind.write(value)?))
-        };
-        self.all().filter_map(value).collect()
     }
 }
 
@@ -181,42 +168,6 @@ impl Kind {
             ) => within(form, *least, *most, text),
             _ => Err(self.wrong_type(raw)),
         }
-    }
-
-    /// Writes a value of records as the file has it: the reverse of [`Kind::read`]. `None` for nothing, and for tables and lists
-    /// without entries.
-    pub(crate) fn write(&self, record: &Json) -> Option<Json> {
-        let written = match (self, record) {
-            (Kind::Form(form) | Kind::Within(form, ..) | Kind::Optional { form, .. }, record)
-                if !record.is_null() =>
-            {
-                (form.write)(record)
-            }
-            (Kind::CpuCount, Json::Object(count)) => count.get("count")?.clone(),
-            (Kind::Dut, dut) => serde_json::from_value::<Dut>(dut.clone()).ok()?.to_string().into(),
-            (Kind::Setting, Json::String(text)) => match text.parse::<i64>() {
-                Ok(n) if n.to_string() == *text => n.into(),
-                _ => record.clone(),
-            },
-            (Kind::List(of) | Kind::OneOrMore(of), Json::Array(items)) => {
-                items.iter().filter_map(|item| of.write(item)).collect()
-            }
-            (Kind::Tables(of), Json::Array(items)) => {
-                items.iter().filter_map(|item| Kind::Table(of).write(item)).collect()
-            }
-            (Kind::Table(of), Json::Object(fields)) => Json::Object(of.write(fields)),
-            (Kind::Named(of, _), Json::Object(named)) => {
-                let written = named.iter().filter_map(|(name, value)| Some((name.clone(), of.write(value)?)));
-                Json::Object(written.collect())
-            }
-            _ => record.clone(),
-        };
-        let empty = match &written {
-            Json::Array(items) => items.is_empty(),
-            Json::Object(fields) => fields.is_empty() && !matches!(self, Kind::Selector),
-            written => written.is_null(),
-        };
-        (!empty).then_some(written)
     }
 
     fn wrong_type(&self, raw: &Json) -> Diagnostic {

@@ -2,9 +2,10 @@
 //!
 //! A plan is read in steps: [`reader`] finds faults of form against the tables of [`keys`], [`draft`] resolves names, [`expand`]
 //! and [`checks`] combine all levels for each operating system and form, and find impossible plans. The result is a
-//! [`campaign::Campaign`], which has everything that an executor needs. [`writer`] goes the other way. docs/plans.md has the format.
+//! [`campaign::Campaign`], which has everything that an executor needs. docs/plans.md has the format.
 #![forbid(unsafe_code)]
 
+mod author;
 pub mod backend;
 mod built_in;
 pub mod campaign;
@@ -38,7 +39,6 @@ pub mod toml_text;
 pub mod tuning;
 pub mod units;
 mod value;
-mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -57,7 +57,6 @@ pub use proof::Proof;
 pub use source::{Keyed, Source};
 use timetable::Timetable;
 pub use tuning::Tuning;
-pub use writer::write;
 
 /// Bytes of a plan at most. Rules, tables and routes are generated, so that no plan needs more.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -124,13 +123,14 @@ impl Plan {
         let mut draft = Draft::new(tree, source.options().to_vec(), &mut problems);
         draft.read_files(files);
         checks::plan(&draft, &mut problems);
-        let campaigns = campaigns(&draft, &lines, &mut problems);
+        let mut campaigns = campaigns(&draft, &lines, &mut problems);
         if problems.is_empty() {
             unjudged(&draft, &campaigns, &mut problems);
         }
         if !problems.is_empty() {
             return Err(lines.locate_all(problems));
         }
+        campaigns.iter_mut().for_each(|campaign| campaign.source = source.written());
         let mut remarks = Vec::new();
         remark(&draft, &campaigns, &mut remarks);
         let title = draft.tree.text("title").unwrap_or_default().to_string();

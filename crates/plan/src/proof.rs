@@ -1,15 +1,12 @@
 //! The experiment that proves a change of the DUT: a plan that measures it beside the DUT as it was.
 
 use super::Plan;
-use super::campaign::{Campaign, Cell, Kind, Lab};
+use super::author::{Author, Cell as Written, Keys, Variant, changed, section};
+use super::campaign::{Campaign, Lab};
 use super::diagnostic::Diagnostic;
-use super::keys::{COMPARE, EXPECT, LAB, TRAFFIC, TRIALS, VARIANT};
-use super::toml_text::Toml;
-use super::units::Rate;
-use super::writer::{
-    Keys, Variant, head, keys, lab, section, settings, traffic, trials, variants, without_defaults,
-};
-use linerate_measure::experiment::{Reboot, Trials};
+use super::forms::duration_text;
+use super::keys::EXPECT;
+use linerate_measure::experiment::Reboot;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 
@@ -25,7 +22,7 @@ const LONGEST_NS: u64 = 250_000_000;
 /// Blocks in a lab of hosts, where each trial takes as long as in the campaign.
 const BLOCKS: u32 = 10;
 /// The campaign ends once the ratio is known this well.
-const UNTIL: f64 = 0.02;
+const UNTIL: &str = "2 %";
 
 /// A change that may make a DUT faster.
 #[derive(Debug, Clone, Copy)]
@@ -51,25 +48,36 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// The experiment that compares a cell of a campaign with the same cell after a change.
+    /// The experiment that compares a cell of a campaign with the same cell after a change. `place`: where a file is that the plan names,
+    /// its lab or an image.
     ///
     /// # Errors
-    /// The change names keys or values that a plan does not have, that are not possible for this DUT, or that it has already.
-    pub fn new(measured: &Campaign, cell: usize, change: &Change<'_>) -> Result<Proof, Vec<Diagnostic>> {
+    /// The change names keys or values that a plan does not have, that are not possible for this DUT, or that it has already. Or the
+    /// record does not have the plan as it was written.
+    pub fn new(
+        measured: &Campaign,
+        cell: usize,
+        change: &Change<'_>,
+        place: &dyn Fn(&str) -> String,
+    ) -> Result<Proof, Vec<Diagnostic>> {
         if !change.patch.is_object() {
             return Err(vec![Diagnostic::new("a change is a table of a variant's keys")]);
         }
         let cell = &measured.cells[cell];
-        let set = &measured.lanes[cell.lane].settings;
-        let mut files = BTreeMap::new();
-        let mut before = settings(set);
-        if let Some(file) = &set.rule_file {
-            // Beside the plan, wherever that will be.
-            let name = file.file.rsplit('/').next().unwrap_or_default().to_string();
-            before["rules"]["file"] = json!(name);
-            files.insert(name, file.text.clone());
+        let mut written = Author::of(measured)?.cell(cell);
+        for file in [written.lab.get_mut("file"), named(&mut written.settings, "image")].into_iter().flatten()
+        {
+            *file = place(file.as_str().unwrap_or_default()).into();
         }
-        let text = text(measured, cell, before, change);
+        let mut files = BTreeMap::new();
+        let own_rules = measured.lanes[cell.lane].settings.rule_file.as_ref();
+        if let Some((own, file)) = own_rules.zip(named(&mut written.settings, "rules")) {
+            // Beside the plan, wherever that will be.
+            let name = own.file.rsplit('/').next().unwrap_or_default();
+            *file = name.into();
+            files.insert(name.to_string(), own.text.clone());
+        }
+        let text = text(measured, &cell.name, written, change);
         let mut read = |name: &str| files.get(name).cloned().ok_or_else(|| "the campaign had none".into());
         let plan = Plan::read_with(text.as_bytes(), &mut read)?;
         let campaign = plan.campaign(measured.experiment.system, false).cloned();
@@ -81,85 +89,36 @@ impl Proof {
     }
 }
 
-fn text(measured: &Campaign, cell: &Cell, before: Keys, change: &Change<'_>) -> String {
+/// The file that a table of settings names.
+fn named<'k>(settings: &'k mut Keys, table: &str) -> Option<&'k mut Json> {
+    settings.get_mut(table)?.get_mut("file")
+}
+
+fn text(measured: &Campaign, cell: &str, written: Written, change: &Change<'_>) -> String {
     let Change { words, because, patch } = *change;
-    let after = changed(&before, patch);
-    let question = format!("How many more frames does '{}' forward with this change?", cell.name);
+    let after = changed(&written.settings, patch);
     let variant = |name: &str, about: &str, settings| Variant {
         name: name.into(),
-        described: keys(&VARIANT, json!({ "about": about })),
+        about: about.into(),
+        apart: false,
         settings,
     };
-    let variants = [variant(AS_MEASURED, &cell.name, before), variant(CHANGED, words, after)];
+    let variants = [variant(AS_MEASURED, cell, written.settings.clone()), variant(CHANGED, words, after)];
     let then = &measured.experiment.trials;
     let embedded = matches!(measured.lab, Lab::Embedded { .. });
     let boots = ["boot", "image"].iter().any(|key| patch.get(key).is_some());
-    let now = Trials {
-        duration_ns: if embedded { then.duration_ns.min(LONGEST_NS) } else { then.duration_ns },
-        blocks: (!embedded).then_some(BLOCKS),
-        budget_ns: embedded.then_some(BUDGET_NS),
-        reboot: if boots && then.reboot == Reboot::Never { Reboot::WhenNeeded } else { then.reboot },
-        pause_ns: then.pause_ns,
-        until: Some(UNTIL),
-        ..Trials::default()
+    let duration_ns = if embedded { then.duration_ns.min(LONGEST_NS) } else { then.duration_ns };
+    let mut how = Keys::from_iter([("duration".into(), duration_text(duration_ns).into())]);
+    match embedded {
+        true => how.insert("budget".into(), duration_text(BUDGET_NS).into()),
+        false => how.insert("blocks".into(), BLOCKS.into()),
     };
-    let mut out = experiment(measured, cell, [words, &question], &variants, &now);
+    let reboot = if boots && then.reboot == Reboot::Never { Reboot::WhenNeeded } else { then.reboot };
+    how.extend((reboot != Reboot::Never).then(|| ("reboot".into(), json!(reboot))));
+    how.extend((then.pause_ns > 0).then(|| ("pause".into(), duration_text(then.pause_ns).into())));
+    let question = format!("How many more frames does '{cell}' forward with this change?");
+    let mut out = written.experiment([words, &question], &variants, Some(UNTIL), &how);
     let expect = json!({ "of": CHANGED, "is": "faster", "than": AS_MEASURED, "because": because });
-    section(&mut out, "[expect]", &EXPECT, keys(&EXPECT, expect));
+    section(&mut out, "[expect]", &EXPECT, &expect);
     out.0
-}
-
-/// A plan that compares variants with the first one, in the lab and under the traffic of a cell that was measured.
-pub(crate) fn experiment(
-    measured: &Campaign,
-    cell: &Cell,
-    [title, question]: [&str; 2],
-    all: &[Variant],
-    how: &Trials,
-) -> Toml {
-    let mut out = Toml::default();
-    head(&mut out, title, question, None);
-    section(&mut out, "lab", &LAB, lab(measured));
-    let frames = traffic(&measured.kinds[cell.kind], &cell.rate);
-    section(&mut out, "traffic", &TRAFFIC, without_defaults(frames, &traffic(&Kind::default(), &Rate::Max)));
-    variants(&mut out, all);
-    let with = all.first().map(|first| &first.name);
-    section(&mut out, "compare", &COMPARE, keys(&COMPARE, json!({ "with": with, "until": how.until })));
-    section(&mut out, "trials", &TRIALS, trials(how));
-    out
-}
-
-/// Settings after a change: a merge patch of RFC 7396, except that lists grow.
-pub(crate) fn changed(before: &Keys, patch: &Json) -> Keys {
-    let mut after = Json::Object(before.clone());
-    merge(&mut after, patch);
-    // A setting for both interfaces wins over what one of them had.
-    if let Some(of_both) = patch.get("interface").and_then(Json::as_object) {
-        for end in ["in", "out"] {
-            let asked = |key: &str| of_both.get(end).is_some_and(|end| end.get(key).is_some());
-            let own = after.get_mut("interface").and_then(|now| now.get_mut(end)?.as_object_mut());
-            own.into_iter().for_each(|own| own.retain(|key, _| !of_both.contains_key(key) || asked(key)));
-        }
-    }
-    after.as_object().cloned().unwrap_or_default()
-}
-
-fn merge(target: &mut Json, patch: &Json) {
-    if let (Json::Array(target), Json::Array(more)) = (&mut *target, patch) {
-        target.extend(more.iter().cloned());
-        return;
-    }
-    let Json::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (key, value) in patch {
-        match value {
-            Json::Null => drop(target.as_object_mut().and_then(|target| target.remove(key))),
-            value => merge(&mut target[key], value),
-        }
-    }
 }

@@ -4,7 +4,7 @@
 use super::diagnostic::{Diagnostic, Lines, MOST, Span};
 use super::grammar::Kind;
 use super::keys;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use std::fmt::Write;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -90,6 +90,8 @@ pub struct Source {
     /// Bytes of the file.
     file: usize,
     root: Table,
+    /// Whether arguments have changed the text of the file.
+    changed: bool,
     /// Options of the verb, which remedies name instead of keys.
     options: Vec<Keyed>,
 }
@@ -127,7 +129,7 @@ impl Source {
             return Err(Lines::new(text).locate_all(faults));
         }
         let root = entries(table.get_ref());
-        Ok(Source { text: text.into(), file: text.len(), root, options: Vec::new() })
+        Ok(Source { text: text.into(), file: text.len(), root, changed: false, options: Vec::new() })
     }
 
     /// Remedies name these options.
@@ -137,6 +139,7 @@ impl Source {
 
     /// Sets a key, as an argument says. Tables on the way are made. `argument` is named in faults, unless it is empty: nobody wrote it.
     pub fn set(&mut self, argument: &str, path: &[&str], value: impl Into<Json>) {
+        self.changed = true;
         let start = self.text.len() + 1;
         self.text += &format!("\n{argument}");
         let span = Span { start, end: self.text.len() };
@@ -146,6 +149,7 @@ impl Source {
     /// Takes a key away, if it is there.
     pub fn remove(&mut self, path: &[&str]) {
         let Some((last, tables)) = path.split_last() else { return };
+        self.changed = true;
         let mut table = &mut self.root;
         for key in tables {
             match table.iter_mut().find(|(name, ..)| name == key) {
@@ -202,6 +206,11 @@ impl Source {
         Lines::with_arguments(&self.text, self.file)
     }
 
+    /// The text of the file as its author wrote it; where arguments changed it, the plan with them.
+    pub fn written(&self) -> String {
+        if self.changed { self.toml() } else { self.text.clone() }
+    }
+
     /// The plan as the text of a file.
     pub fn toml(&self) -> String {
         let mut out = String::new();
@@ -234,6 +243,15 @@ impl Written {
         Written { span: value.span().into(), value: read }
     }
 
+    fn json(&self) -> Json {
+        match &self.value {
+            Value::Scalar(scalar) => scalar.clone(),
+            Value::Wrong(_) => Json::Null,
+            Value::List(items) => items.iter().map(Written::json).collect(),
+            Value::Table(table) => json(table).into(),
+        }
+    }
+
     /// The value on one line of TOML.
     fn inline(&self) -> String {
         match &self.value {
@@ -252,6 +270,11 @@ impl Written {
             }
         }
     }
+}
+
+/// Keys and values without their places.
+pub(crate) fn json(table: &Table) -> Map<String, Json> {
+    table.iter().map(|(key, _, value)| (key.clone(), value.json())).collect()
 }
 
 /// Writes single values first, because TOML wants tables behind them.

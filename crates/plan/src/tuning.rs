@@ -2,21 +2,20 @@
 //! several changes at once.
 
 use super::Plan;
+use super::author::{Author, Cell as Written, Variant, changed, difference};
 use super::campaign::{Campaign, Cell};
 use super::diagnostic::Diagnostic;
-use super::keys::VARIANT;
-use super::proof::{changed, experiment};
-use super::writer::{Keys, Variant, difference, keys, settings};
+use super::forms::duration_text;
 use linerate_measure::experiment::Trials;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// Changes of a DUT, any of which can be made together.
 #[derive(Debug, Clone)]
 pub struct Tuning {
-    /// The cell of the DUT as it is.
-    cell: Cell,
-    before: Keys,
+    /// The variant of the DUT as it is, and its cell as the plan has it.
+    base: String,
+    written: Written,
     /// The changes, in the order of the plan's variants.
     pub changes: Vec<Candidate>,
     /// Rule files, by the names that the plan has for them.
@@ -72,17 +71,19 @@ impl Tuning {
                 "the plan has no changes: it needs a variant for the DUT as it is, and one for each change";
             return Err(fault(message.into(), "[variants.NAME] with from = the first variant"));
         };
-        let of = |cell: &Cell| settings(&plan.lanes[cell.lane].settings);
-        let before = of(base);
+        let author = Author::of(plan)?;
+        let written = author.cell(base);
         let mut changes: Vec<Candidate> = Vec::new();
         for cell in cells.iter().filter(|cell| cell.variant != base.variant) {
             let (name, from) = (cell.variant.clone(), &base.variant);
-            let patch = difference(&before, &of(cell)).map(Json::Object).ok_or_else(|| {
-                fault(
-                    format!("'{name}' takes something away from '{from}', and is no change of it"),
-                    "write it with from",
-                )
-            })?;
+            let patch = difference(&written.settings, &author.cell(cell).settings)
+                .map(Json::Object)
+                .ok_or_else(|| {
+                    fault(
+                        format!("'{name}' takes something away from '{from}', and is no change of it"),
+                        "write it with from",
+                    )
+                })?;
             let candidate = Candidate { name, patch };
             if let Some((other, key)) =
                 changes.iter().find_map(|other| Some((&other.name, shared(other, &candidate)?)))
@@ -97,14 +98,15 @@ impl Tuning {
         }
         let files = plan.lanes.iter().filter_map(|lane| lane.settings.rule_file.as_ref());
         let files = files.map(|file| (file.file.clone(), file.text.clone())).collect();
-        Ok(Tuning { cell: base.clone(), before, changes, files })
+        Ok(Tuning { base: base.variant.clone(), written, changes, files })
     }
 
     /// The DUT as it is: the name of its variant, with its keys and their values.
     pub fn base(&self) -> String {
-        let all = Candidate { name: String::new(), patch: Json::Object(self.before.clone()) }.keys();
+        let all =
+            Candidate { name: String::new(), patch: Json::Object(self.written.settings.clone()) }.keys();
         let settings = if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) };
-        format!("{}{settings}", self.cell.variant)
+        format!("{}{settings}", self.base)
     }
 
     /// The experiment that measures combinations of changes. `name` is that of a variant: the one by this number makes the changes of
@@ -126,12 +128,23 @@ impl Tuning {
             let about = if names.is_empty() { "as it is".into() } else { names.join(" + ") };
             Variant {
                 name: name(number),
-                described: keys(&VARIANT, json!({ "about": about, "apart": true })),
-                settings: made().fold(self.before.clone(), |before, change| changed(&before, &change.patch)),
+                about,
+                apart: true,
+                settings: made()
+                    .fold(self.written.settings.clone(), |before, change| changed(&before, &change.patch)),
             }
         };
         let variants: Vec<Variant> = runs.iter().enumerate().map(variant).collect();
-        let text = experiment(measured, &self.cell, [title, question], &variants, trials).0;
+        let mut how = self.written.trials.clone();
+        for (key, value) in [
+            ("blocks", trials.blocks.map(Json::from)),
+            ("budget", trials.budget_ns.map(|ns| duration_text(ns).into())),
+            ("seed", trials.seed.map(Json::from)),
+        ] {
+            how.remove(key);
+            how.extend(value.map(|value| (key.into(), value)));
+        }
+        let text = self.written.experiment([title, question], &variants, None, &how).0;
         let mut read = |name: &str| self.files.get(name).cloned().ok_or_else(|| "the plan had none".into());
         let plan = Plan::read_with(text.as_bytes(), &mut read)?;
         let campaign = plan.campaign(measured.experiment.system, false).cloned();

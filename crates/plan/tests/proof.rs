@@ -20,7 +20,12 @@ fn campaign(lines: &str) -> Campaign {
 /// The proof of a change of the last cell.
 fn proof(campaign: &Campaign, patch: Value) -> Result<Proof, String> {
     let change = Change { words: "a change", because: "it costs nothing", patch: &patch };
-    Proof::new(campaign, campaign.cells.len() - 1, &change).map_err(|faults| faults[0].to_string())
+    Proof::new(campaign, campaign.cells.len() - 1, &change, &beside).map_err(|faults| faults[0].to_string())
+}
+
+/// A file stays where the plan names it.
+fn beside(file: &str) -> String {
+    file.into()
 }
 
 fn lane<'p>(proof: &'p Proof, variant: &str) -> &'p Lane {
@@ -41,7 +46,7 @@ fn the_plan_is_one_that_a_person_would_write() {
     let patch = json!({ "rules": { "before": 0 }, "sysctls": { "net.ipv4.conf.all.rp_filter": 0 } });
     let words = "neither rules nor a reverse-path filter";
     let change = Change { words, because: "frames went through 1,000 rules", patch: &patch };
-    let proof = Proof::new(&measured, measured.cells.len() - 1, &change).unwrap();
+    let proof = Proof::new(&measured, measured.cells.len() - 1, &change, &beside).unwrap();
     assert_eq!(proof.text, include_str!("proof.toml"));
     assert_eq!(proof.campaign.cells.len(), 3, "with the ceiling");
     assert!(proof.campaign.cells[1..].iter().all(|cell| cell.ceiling == Some(0)));
@@ -67,7 +72,8 @@ fn the_dut_is_as_it_was_measured() {
         let patch = json!({ "sysctls": { "kern.x": 7 } });
         let change = Change { words: "w", because: "b", patch: &patch };
         for (at, cell) in measured.cells.iter().enumerate().filter(|(at, _)| !measured.is_ceiling(*at)) {
-            let proof = Proof::new(measured, at, &change).unwrap_or_else(|f| panic!("{}: {f:#?}", cell.name));
+            let proof = Proof::new(measured, at, &change, &beside);
+            let proof = proof.unwrap_or_else(|f| panic!("{}: {f:#?}", cell.name));
             let mut settings = measured.lanes[cell.lane].settings.clone();
             assert_eq!(lane(&proof, AS_MEASURED).settings, settings, "{}", proof.text);
             settings.sysctls.insert("kern.x".into(), "7".into());

@@ -149,18 +149,18 @@ impl Session {
         if let Some(budget) = wanted.budget {
             extend(&mut stored, budget)?;
         }
-        let Some(Planned { file, experiment, plan, skipped }) = stored.campaign.planned.as_deref().cloned()
-        else {
+        let Some(planned) = stored.campaign.planned.as_deref() else {
             bail_usage!(
                 "{shown} cannot be resumed: it was not started by `linerate run`, `linerate bench`, `linerate search` or `linerate rfc2544`"
             );
         };
-        let plan = Plan::joined(&experiment, plan).with_context(|| format!("reading the plan in {shown}"))?;
+        let plan = Plan::joined(planned).with_context(|| format!("reading the plan in {shown}"))?;
+        let Planned { file, skipped, .. } = planned.clone();
         let ended = |summary: &&Summary| !matches!(summary.stopped, Stopped::Interrupted | Stopped::Failed);
         let extended = |summary: &&Summary| wanted.budget.is_some() && summary.stopped == Stopped::Budget;
         if let Some(summary) = stored.summary.as_ref().filter(|summary| ended(summary) && !extended(summary))
         {
-            if summary.stopped == Stopped::Budget && experiment.trials.measure != Measure::Rate {
+            if summary.stopped == Stopped::Budget && plan.experiment.trials.measure != Measure::Rate {
                 bail_usage!("{}", pages::going_on(&plan, &shown.to_string()));
             }
             bail_usage!(
@@ -476,6 +476,8 @@ fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
         (trials.budget_ns, trials.blocks) = (recorded.budget_ns, recorded.blocks);
         // The hosts may have told it.
         now.experiment.link_speed = now.experiment.link_speed.or(then.experiment.link_speed);
+        // A comment is no change.
+        now.source.clone_from(&then.source);
         now == *then
     });
     if !same {
@@ -550,6 +552,7 @@ fn record(name: String, file: Option<String>, prepared: Prepared, testbed: &dyn 
             file,
             skipped,
             plan: plan.without_experiment(),
+            source: Some(plan.source),
             experiment: plan.experiment,
         })),
         imported: None,

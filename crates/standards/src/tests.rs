@@ -381,7 +381,7 @@ fn sound() -> Made {
     });
     let mut campaign = Campaign {
         slots,
-        planned: Some(Box::new(Planned { file: None, experiment, plan, skipped: Vec::new() })),
+        planned: Some(Box::new(Planned { file: None, source: None, experiment, plan, skipped: Vec::new() })),
         ..Campaign::default()
     };
     campaign.asked.lab = LabKind::Hosts;

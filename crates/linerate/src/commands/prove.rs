@@ -6,7 +6,7 @@ use crate::output::tell;
 use anyhow::{Context, Result};
 use linerate_linux::host;
 use linerate_measure::record::{Campaign, Explanation, Finding, HostFacts, LabKind, Proof};
-use linerate_plan::campaign::{Campaign as Plan, Lab};
+use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::proof::Change;
 use linerate_runner::interrupt::interrupted;
 use linerate_runner::session::{Session, Wanted, changes_of_machine};
@@ -43,39 +43,31 @@ pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Exp
             }
         }
     }
-    let measured = plan_of(campaign);
-    let experiment = |place: (usize, usize)| {
-        let finding = finding(place);
+    let planned = campaign.planned.as_deref();
+    let measured = match planned.map(Plan::joined) {
+        Some(Ok(plan)) => Ok(plan),
+        Some(Err(error)) => Err(format!("the plan in the record cannot be read: {error}")),
+        None => Err("the campaign was not carried out by a plan".into()),
+    };
+    let beside = folder(Path::new(planned.and_then(|of| of.file.as_deref()).unwrap_or_default()));
+    // From the root, so that a plan elsewhere finds the file.
+    let place = |file: &str| {
+        beside.join(file).canonicalize().map_or(file.into(), |found| found.display().to_string())
+    };
+    let experiment = |at: (usize, usize)| {
+        let finding = finding(at);
         let plan = measured.as_ref().map_err(Clone::clone).and_then(|measured| {
             let words = format!("without {}", finding.cause);
             let patch = finding.patch.as_ref().ok_or("no plan can make this change")?;
             let change = Change { words: &words, because: &finding.mechanism, patch };
-            linerate_plan::Proof::new(measured, explanations[place.0].slot, &change).map_err(|faults| {
+            linerate_plan::Proof::new(measured, explanations[at.0].slot, &change, &place).map_err(|faults| {
                 let faults = faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>();
                 format!("no plan can make this change here: {}", faults.join("; "))
             })
         });
-        Experiment { place, cause: finding.cause.clone(), plan }
+        Experiment { place: at, cause: finding.cause.clone(), plan }
     };
     strongest.into_iter().map(experiment).collect()
-}
-
-/// The plan of a campaign. Its files are named from the root, so that a plan elsewhere finds them.
-fn plan_of(campaign: &Campaign) -> Result<Plan, String> {
-    let planned = campaign.planned.as_deref().ok_or("the campaign was not carried out by a plan")?;
-    let mut plan = Plan::joined(&planned.experiment, planned.plan.clone())
-        .map_err(|error| format!("the plan in the record cannot be read: {error}"))?;
-    let beside = folder(Path::new(planned.file.as_deref().unwrap_or_default()));
-    let rooted = |path: &mut String| {
-        let found = beside.join(&*path).canonicalize();
-        *path = found.map_or(std::mem::take(path), |found| found.display().to_string());
-    };
-    if let Lab::File { path } = &mut plan.lab {
-        rooted(path);
-    }
-    let images = plan.lanes.iter_mut().filter_map(|lane| lane.settings.image.as_mut());
-    images.for_each(|image| rooted(&mut image.file));
-    Ok(plan)
 }
 
 /// Writes the plans into a folder, each with its rule files. Returns their paths.
@@ -86,7 +78,13 @@ pub fn write(experiments: &[Experiment], folder: &Path) -> Result<Vec<PathBuf>> 
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     let mut plans = Vec::new();
     for Experiment { cause, plan, .. } in experiments {
-        let Ok(plan) = plan else { continue };
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(why) => {
+                tell(format!("{cause}: {why}"));
+                continue;
+            }
+        };
         let path = folder.join(format!("{cause}.toml"));
         write_new(&path, &plan.text)?;
         for (name, text) in &plan.files {

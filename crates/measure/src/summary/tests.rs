@@ -45,8 +45,13 @@ fn experiment() -> Experiment {
 }
 
 fn campaign() -> Campaign {
-    let planned =
-        Planned { file: None, experiment: experiment(), plan: serde_json::Value::Null, skipped: Vec::new() };
+    let planned = Planned {
+        file: None,
+        source: None,
+        experiment: experiment(),
+        plan: serde_json::Value::Null,
+        skipped: Vec::new(),
+    };
     Campaign {
         asked: Asked { lab: LabKind::Simulated, batch: 64, seed: 1, ..Asked::default() },
         roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },

@@ -42,6 +42,7 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
         slots,
         planned: Some(Box::new(Planned {
             file: Some("plan.toml".into()),
+            source: Some(plan.source.clone()),
             plan: plan.without_experiment(),
             experiment: plan.experiment,
             skipped: Vec::new(),
@@ -244,9 +245,9 @@ fn a_record_gives_the_plan_back() {
         let plan = Plan::read(text).unwrap().campaign(System::Linux, true).unwrap().clone();
         let text = serde_json::to_string(&record(text, true)).unwrap();
         let record = record::read_document::<record::Campaign>("campaign.json", &text).unwrap();
-        let Planned { experiment, plan: rest, .. } = *record.planned.unwrap();
-        assert!(rest.get("factors").is_none() && rest.get("lanes").is_some());
-        assert_eq!(crate::campaign::Campaign::joined(&experiment, rest).unwrap(), plan);
+        let planned = *record.planned.unwrap();
+        assert!(planned.plan.get("factors").is_none() && planned.plan.get("lanes").is_some());
+        assert_eq!(crate::campaign::Campaign::joined(&planned).unwrap(), plan);
     }
 }
 

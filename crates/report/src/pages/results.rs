@@ -305,12 +305,8 @@ fn repeat(page: &mut Document, shown: &Shown<'_>) {
     page.fact("begun", &shown.campaign.started);
     page.fact("linerate", &shown.campaign.linerate);
     page.code(&shown.campaign.asked.command.join(" "), Tone::Plain);
-    if let Ok(plan) =
-        linerate_plan::campaign::Campaign::joined(&shown.planned.experiment, shown.planned.plan.clone())
-    {
-        page.folded("The plan, for `linerate run`", |page| {
-            page.code(&linerate_plan::write(&plan), Tone::Plain)
-        });
+    if let Some(plan) = &shown.planned.source {
+        page.folded("The plan, for `linerate run`", |page| page.code(plan, Tone::Plain));
     }
 }
 

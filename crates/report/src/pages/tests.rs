@@ -117,7 +117,13 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
 
 /// A plan in a record.
 pub(super) fn planned(file: Option<String>, plan: linerate_plan::campaign::Campaign) -> Planned {
-    Planned { file, plan: plan.without_experiment(), experiment: plan.experiment, skipped: Vec::new() }
+    Planned {
+        file,
+        source: Some(plan.source.clone()),
+        plan: plan.without_experiment(),
+        experiment: plan.experiment,
+        skipped: Vec::new(),
+    }
 }
 
 pub(super) fn host() -> HostFacts {
