@@ -2,7 +2,6 @@
 
 use crate::args::Printed;
 use anyhow::Result;
-use linerate_hosts::configuration::Configuration;
 use linerate_linux::files::stdout_was_writable;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::experiment::Measure;
@@ -10,13 +9,13 @@ use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary};
 use linerate_report::document::{Block, Document, Tone};
 use linerate_report::format::Format;
 use linerate_report::pages;
+use linerate_report::printed::{self, Configured};
 use linerate_runner::messages::style;
 pub use linerate_runner::messages::{
     UsageError, faulty, faulty_page, is_dumb, tell, terminal_columns, usage,
 };
 use linerate_standards::{Conformance, Records};
 use serde::Serialize;
-use serde_json::json;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -143,8 +142,8 @@ pub fn print_json(record: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Prints a campaign, the same for all verbs: [`linerate_measure::record::SCHEMA`] describes its JSON. As text, it is the first page
-/// unless the `full` one is wanted.
+/// Prints a campaign, the same for all verbs: [`linerate_report::printed::schema`] describes its JSON. As text, it is the first page unless
+/// the `full` one is wanted.
 ///
 /// # Errors
 /// The result cannot be written as JSON.
@@ -158,12 +157,8 @@ pub fn print_campaign(
     facts: &[SlotFacts],
 ) -> Result<ExitCode> {
     let record = || {
-        let read = |facts: &SlotFacts| json!({ "slot": facts.slot, "configuration": Configuration::recorded(facts) });
-        let configurations: Vec<_> = facts.iter().map(read).collect();
-        json!({
-            "directory": directory, "campaign": campaign, "host": host, "summary": summary,
-            "configurations": configurations,
-        })
+        let configurations = facts.iter().map(Configured::of).collect();
+        printed::Printed { directory, campaign, host, summary, configurations }
     };
     let folder = directory.display().to_string();
     let first = || pages::first(campaign, host, summary, &folder).filter(|_| how.is_text() && !full);

@@ -89,7 +89,7 @@ fn hostile(records: &str) {
         std::fs::write(format!("{records}/{stacks}"), lines).unwrap();
         summary["profiles"] = serde_json::json!([{
             "slot": slot, "event": "cpu-clock", "samples": 100, "user": 0, "lost": 0, "received": null,
-            "stacks": stacks, "functions": [], "stages": null, "events": null, "missing": [],
+            "rates": [], "frames": 0, "counted": {}, "stacks": stacks, "functions": [], "stages": null, "events": null, "missing": [],
         }]);
     });
 }

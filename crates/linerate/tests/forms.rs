@@ -69,7 +69,7 @@ fn found(summary: &mut Value) {
     };
     let explained = |slot: u32, findings: &[Value], open: &[&str]| {
         let open: Vec<Value> = open.iter().map(|cause| json!({"cause": cause, "reason": "why"})).collect();
-        json!({"slot": slot, "findings": findings, "absent": [], "not_examined": open, "stages": []})
+        json!({"slot": slot, "findings": findings, "absent": [], "not_examined": open, "stages": [], "balance": []})
     };
     let rules = of("linear-rules", "Each frame is compared with many rules.");
     summary["explanations"] = json!([
@@ -79,7 +79,7 @@ fn found(summary: &mut Value) {
     ]);
     summary["profiles"] = json!([{
         "slot": 1, "event": "cpu-clock", "samples": 40, "user": 0, "lost": 0, "received": null,
-        "stacks": "profiles/2.stack", "functions": [], "stages": null, "events": null, "missing": [],
+        "rates": [], "frames": 0, "counted": {}, "stacks": "profiles/2.stack", "functions": [], "stages": null, "events": null, "missing": [],
     }]);
 }
 

@@ -140,8 +140,8 @@ impl Quick {
     }
 
     fn titles(&self) -> Vec<String> {
-        let cells = &self.document["campaign"]["planned"]["plan"]["cells"];
-        cells.as_array().into_iter().flatten().map(|c| c["name"].as_str().unwrap().to_string()).collect()
+        let slots = &self.document["campaign"]["slots"];
+        slots.as_array().into_iter().flatten().map(|c| c["name"].as_str().unwrap().to_string()).collect()
     }
 
     /// The one cell of this title.

@@ -203,7 +203,7 @@ fn modifiers_of_rfc_2544_are_in_the_frames_and_in_the_dut() {
         serde_json::from_str(&std::fs::read_to_string(format!("{out}/campaign.json")).unwrap()).unwrap();
     let slot = campaign["slots"].as_array().unwrap().iter().find(|slot| !slot["ceiling"].is_null()).unwrap();
     let traffic = &slot["traffic"];
-    assert_eq!((&slot["flows"], &slot["order"]), (&1000.into(), &"random".into()), "{slot:#}");
+    assert_eq!((&traffic["flows"]["flows"], &traffic["order"]), (&1000.into(), &"random".into()), "{slot:#}");
     assert_eq!(traffic["broadcast_every"], 100, "{traffic:#}");
     let found = linerate_line(&format!("conformance {out}")).run().fails(3, &[]).stdout;
     let words = found.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -329,7 +329,8 @@ fn both_ip_versions_are_searched_and_what_is_given_twice_is_refused() {
     let found = search("--simulate rate=20kpps --max 50kpps --goal pdr --family both --size 84", &records);
     let searches = found["summary"]["searches"].as_array().unwrap();
     let family = |search: &Value| {
-        found["campaign"]["slots"][search["slot"].as_u64().unwrap() as usize]["family"].clone()
+        found["campaign"]["slots"][search["slot"].as_u64().unwrap() as usize]["traffic"]["frame"]["family"]
+            .clone()
     };
     assert_eq!(searches.iter().map(family).collect::<Vec<_>>(), ["IPv4", "IPv6"]);
     linerate_line("search --simulate ok --goal pdr --goal pdr").run().fails(2, &["pdr is given twice"]);

@@ -328,7 +328,10 @@ fn counters_agree_with_each_other() {
     let campaign = run("--sizes 64,1518 --family 4 --trials 2 --duration 50ms");
     let slots = campaign.document("campaign.json")["slots"].clone();
     for trial in &campaign.trials {
-        let length = slots[trial["slot"].as_u64().unwrap() as usize]["lengths_fcs"][0].as_u64().unwrap() - 4;
+        let length = slots[trial["slot"].as_u64().unwrap() as usize]["traffic"]["mix"]["lengths_fcs"][0]
+            .as_u64()
+            .unwrap()
+            - 4;
         for end in ["generator", "receiver"] {
             let counters = &trial[end];
             let frames = counters["frames"].as_u64().unwrap();

@@ -6,6 +6,7 @@ mod event;
 mod finding;
 mod host;
 pub mod imported;
+mod once;
 mod read;
 mod telemetry;
 mod verdict;
@@ -35,20 +36,18 @@ use crate::experiment::{Benchmark, Experiment, Levels};
 use crate::trial::{Rates, Sample, Shape, Timing};
 use linerate_stats::histogram::Histogram;
 use linerate_wire::Traffic;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// The version that this program writes. Readers accept every version up to it.
-pub const VERSION: u32 = 1;
-
-/// The JSON Schema of a campaign as it is printed as JSON.
-pub const SCHEMA: &str = include_str!("record/campaign.schema.json");
+pub const VERSION: u32 = 2;
 
 /// `campaign.json`: the request and the set-up.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Campaign {
-    /// Format version, [`VERSION`].
+    /// Format version: 2.
     pub version: u32,
     /// Version of linerate that wrote it.
     pub linerate: String,
@@ -61,6 +60,8 @@ pub struct Campaign {
     /// The role of each CPU.
     pub roles: Roles,
     /// The slots that alternate.
+    #[serde(with = "once")]
+    #[schemars(with = "Vec<Slot>")]
     pub slots: Vec<Slot>,
     /// Findings before the first trial, for people: the batch size, say.
     pub notes: Vec<String>,
@@ -105,23 +106,23 @@ impl Campaign {
 }
 
 /// The plan of a campaign.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
     /// The plan's file, as it was named; none where `linerate bench` made it of its arguments.
     pub file: Option<String>,
     /// The plan as its author wrote it, in TOML, with the arguments that were laid over it; records of version 1 have none.
-    #[serde(default)]
     pub source: Option<String>,
     /// Questions of the plan.
     pub experiment: Experiment,
-    /// The rest of the expanded plan, which only `linerate run --resume` reads.
+    /// The rest of the expanded plan, for `linerate run --resume`. Slots have the names and levels of its cells.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub plan: serde_json::Value,
     /// Cells that are not measured, because something is lacking.
     pub skipped: Vec<Skipped>,
 }
 
 /// A cell that is not measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
     /// Number of the cell.
     pub cell: usize,
@@ -140,7 +141,7 @@ impl Planned {
 }
 
 /// The user's request, with defaults filled in.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
     /// The command line.
     pub command: Vec<String>,
@@ -167,7 +168,7 @@ pub struct Asked {
 }
 
 /// How generation, forwarding and reception share the CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Closed loop: all on the generator's CPU, so that the DUT sets the offered load. Cost per frame, precisely.
@@ -189,7 +190,7 @@ impl fmt::Display for Mode {
 }
 
 /// Where the trials of a campaign ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabKind {
     /// The embedded lab of this machine.
@@ -210,7 +211,7 @@ impl fmt::Display for LabKind {
 }
 
 /// CPUs by role.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Roles {
     /// Generator threads.
     pub generator: Vec<u32>,
@@ -223,7 +224,7 @@ pub struct Roles {
 }
 
 /// Which way frames go through the DUT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// From its inside to its outside.
@@ -253,7 +254,7 @@ impl fmt::Display for Direction {
 }
 
 /// One thing that is measured: a variant with its traffic.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slot {
     /// Index in [`Campaign::slots`].
     pub id: usize,
@@ -263,17 +264,23 @@ pub struct Slot {
     pub direction: Direction,
     /// Variant: `tester-baseline` is the tester without a DUT.
     pub variant: String,
-    /// `IPv4` or `IPv6`.
+    /// `IPv4` or `IPv6`. This field and the next ones that frames have are absent where `traffic` says it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub family: String,
     /// `UDP`, `TCP` or `ICMP echo`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub transport: String,
     /// Frame length as named by the user: `64`, `IMIX`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub frame: String,
     /// Repeating pattern of lengths in bytes, with FCS.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lengths_fcs: Vec<u16>,
     /// Whether the transport checksum is computed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub l4_checksum: bool,
     /// Whether frames carry the signature.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
     /// Frames/s asked for, in each direction; `None` for the maximum.
     pub asked_fps: Option<f64>,
@@ -281,7 +288,8 @@ pub struct Slot {
     pub ceiling: Option<usize>,
     /// The slot that this one is compared with.
     pub baseline: Option<usize>,
-    /// Flows, where the campaign's slots differ in them.
+    /// Flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<u64>,
     /// The generator's CPUs, if they differ from the campaign's: inline, as many forward.
     pub cpus: Option<Vec<u32>>,
@@ -294,11 +302,14 @@ pub struct Slot {
     /// Slots of one group stand side by side; a block goes from group to group.
     pub group: usize,
     /// Order of its flows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub order: String,
     /// The rate asked for, as text.
     pub rate: String,
-    /// All of its frames, without the Ethernet addresses that the testbed fills in; older records have none.
+    /// All of its frames, without the Ethernet addresses that the testbed fills in: headers, lengths, flows and their order. Absent
+    /// where TCP is measured, and in imported and older slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub traffic: Option<Box<Traffic>>,
     /// Whether its DUT has a known answer, and may drop every frame.
     pub known_answer: bool,
@@ -326,9 +337,9 @@ impl Slot {
 }
 
 /// One line of `trials.jsonl`: a trial with everything that was counted.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRecord {
-    /// Format version, [`VERSION`].
+    /// Format version: 2.
     pub version: u32,
     /// Number of the trial in the campaign, from 0.
     pub trial: u64,
@@ -413,7 +424,7 @@ fn is_zero(ns: &u64) -> bool {
 }
 
 /// The comparison of the generators' clocks with the receiver's, before the load and after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Clocks {
     /// Nanoseconds that are added to each value of the receiver's `latency`, so that none is below 0.
     pub shift_ns: u64,
@@ -422,7 +433,7 @@ pub struct Clocks {
 }
 
 /// The stamps that latencies were taken by.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stamped {
     /// Frames that cards or drivers stamped at both ends; 0: latency is by the stamps of the generator's program.
     pub frames: u64,
@@ -446,7 +457,7 @@ impl Stamped {
 }
 
 /// The frames of one direction in a trial with both.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionCounts {
     pub direction: Direction,
     pub sent: u64,
@@ -476,7 +487,7 @@ impl TrialRecord {
 }
 
 /// A rule with its counter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleCount {
     /// Where it is, and the rule as its tool lists it.
     pub rule: String,
@@ -485,7 +496,7 @@ pub struct RuleCount {
 }
 
 /// How far the connections of the test traffic are when a trial begins, on a device that keeps states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum States {
     /// Each flow has been seen in both directions.
@@ -504,7 +515,7 @@ impl fmt::Display for States {
 }
 
 /// The connections of the test traffic in a DUT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Connections {
     /// State of the connections when the trial began. `one-way` also if they could not be answered.
     pub states: States,
@@ -515,7 +526,7 @@ pub struct Connections {
 }
 
 /// Cost of a collector.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectorCost {
     /// The plan's name for it.
     pub name: String,
@@ -524,7 +535,7 @@ pub struct CollectorCost {
 }
 
 /// Output of a command after a trial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Collected {
     /// The command.
     pub command: String,
@@ -534,9 +545,9 @@ pub struct Collected {
 
 /// One line of `facts.jsonl`: how a slot's DUT was configured before its first trial, in its own words. Readers parse them, so that
 /// a later linerate can find more in them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlotFacts {
-    /// Format version, [`VERSION`].
+    /// Format version: 2.
     pub version: u32,
     /// Slot, an index into [`Campaign::slots`].
     pub slot: usize,
@@ -549,7 +560,7 @@ pub struct SlotFacts {
 }
 
 /// How busy a CPU was during a trial, as shares of the time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuShare {
     /// CPU number.
     pub cpu: u32,
@@ -565,6 +576,5 @@ pub struct CpuShare {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
     /// Hz when the load ended, where the system shows it.
-    #[serde(default)]
     pub frequency: Option<f64>,
 }

@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::rules::RuleSet;
 use crate::units::Rate;
 use linerate_measure::experiment::{Experiment, Levels, Measure};
-use linerate_measure::record::{Direction, Mode, Planned};
+use linerate_measure::record::{Direction, Mode, Planned, Slot};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
 use linerate_wire::{
@@ -412,6 +412,9 @@ pub(super) fn unique_names(cells: &mut [Cell]) {
 /// The warning about [`Campaign::open_loops`].
 pub const OPEN_LOOP: &str = "inline, the load waits for the CPU that sends; RPS and threaded NAPI hand frames over to another CPU, which the load does not wait for: the DUT is overrun, loses frames, and shows a lower rate than it can forward";
 
+/// Fields of a cell that its slot in a record has.
+const OF_SLOTS: [&str; 5] = ["name", "variant", "levels", "ceiling", "baseline"];
+
 impl Campaign {
     /// The CPUs that a cell's device under test forwards on.
     pub fn cpus(&self, cell: usize) -> Option<&Cpus> {
@@ -473,11 +476,14 @@ impl Campaign {
         unique_names(&mut self.cells);
     }
 
-    /// The campaign without its experiment, which `linerate run --resume` puts back with [`Campaign::joined`].
-    pub fn without_experiment(&self) -> Value {
+    /// The campaign without its experiment and without what slots have of its cells. [`Campaign::joined`] puts both back.
+    pub fn rest(&self) -> Value {
         let mut all = json!(self);
         if let (Value::Object(all), Value::Object(experiment)) = (&mut all, json!(self.experiment)) {
             all.retain(|key, _| !experiment.contains_key(key));
+        }
+        for cell in all["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            cell.retain(|key, _| !OF_SLOTS.contains(&key.as_str()));
         }
         all
     }
@@ -486,10 +492,16 @@ impl Campaign {
     ///
     /// # Errors
     /// The record is of another version.
-    pub fn joined(planned: &Planned) -> serde_json::Result<Campaign> {
+    pub fn joined(planned: &Planned, slots: &[Slot]) -> serde_json::Result<Campaign> {
         let mut rest = planned.plan.clone();
         if let (Value::Object(rest), Value::Object(experiment)) = (&mut rest, json!(planned.experiment)) {
             rest.extend(experiment);
+        }
+        let cells = rest["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut);
+        for (cell, slot) in cells.zip(slots) {
+            let Slot { name, plan_variant, levels, ceiling, baseline, .. } = slot;
+            let of_slot = [json!(name), json!(plan_variant), json!(levels), json!(ceiling), json!(baseline)];
+            cell.extend(OF_SLOTS.map(String::from).into_iter().zip(of_slot));
         }
         let source = planned.source.clone().unwrap_or_default();
         Ok(Campaign { source, ..serde_json::from_value(rest)? })

@@ -150,3 +150,25 @@ fn impossible_changes_say_why() {
         assert!(said.contains(why), "{patch}: {said}");
     }
 }
+
+#[test]
+fn records_without_the_author_s_text_say_so() {
+    let measured = Campaign { source: String::new(), ..campaign("[variants.v]") };
+    let said = proof(&measured, json!({ "cpus": 2 })).unwrap_err();
+    assert!(said.contains("no plan as its author wrote it") && said.contains("measure it again"), "{said}");
+}
+
+/// The quick form has levels and times of its own, and a section for a system is part of its variants.
+#[test]
+fn levels_of_the_quick_form_and_sections_of_systems_are_in_the_text() {
+    let lines = "lab = { file = \"lab.toml\", systems = [\"linux\", \"opnsense\"] }\n[variants.v]\nsysctls.a = 1\n\
+         freebsd.sysctls.b = 2\nopnsense.sysctls.c = 3\nlinux.sysctls.d = 4\n[factors.flows]\nsets = \"traffic.flows\"\n\
+         levels = [1, 2]\n[quick]\nlevels.flows = [7, 8]";
+    let plan = Plan::read(format!("{BEGINNING}{lines}").as_bytes()).unwrap();
+    let measured = plan.campaign(System::OpnSense, true).unwrap();
+    let proof = proof(measured, json!({ "sysctls": { "b": 5 } })).unwrap();
+    assert_eq!(proof.campaign.kinds[0].flows, 8);
+    let settings = |variant: &str| format!("{:?}", lane(&proof, variant).settings.sysctls);
+    assert_eq!(settings(AS_MEASURED), r#"{"a": "1", "b": "2", "c": "3"}"#);
+    assert_eq!(settings(CHANGED), r#"{"a": "1", "b": "5", "c": "3"}"#);
+}

@@ -8,4 +8,5 @@ mod figures;
 pub mod format;
 pub mod pages;
 mod prelude;
+pub mod printed;
 pub mod watch;

@@ -188,7 +188,7 @@ impl Conductor<'_> {
 
     /// The time of all trials to come, of a search or of RFC 2544's tests; within the budget.
     fn left(&self, planned: &Planned, elapsed: Duration) -> Option<Duration> {
-        let took = taking(&Plan::joined(planned).ok()?);
+        let took = taking(&Plan::joined(planned, &self.campaign.slots).ok()?);
         let all = estimate(Design::of(self.campaign)?, &self.observed, took);
         let left = Duration::from_nanos(all.iter().map(|test| test.ns).sum());
         let budget = planned.experiment.trials.time_ns().map(Duration::from_nanos);

@@ -154,7 +154,8 @@ impl Session {
                 "{shown} cannot be resumed: it was not started by `linerate run`, `linerate bench`, `linerate search` or `linerate rfc2544`"
             );
         };
-        let plan = Plan::joined(planned).with_context(|| format!("reading the plan in {shown}"))?;
+        let plan = Plan::joined(planned, &stored.campaign.slots)
+            .with_context(|| format!("reading the plan in {shown}"))?;
         let Planned { file, skipped, .. } = planned.clone();
         let ended = |summary: &&Summary| !matches!(summary.stopped, Stopped::Interrupted | Stopped::Failed);
         let extended = |summary: &&Summary| wanted.budget.is_some() && summary.stopped == Stopped::Budget;
@@ -551,7 +552,7 @@ fn record(name: String, file: Option<String>, prepared: Prepared, testbed: &dyn 
         planned: Some(Box::new(Planned {
             file,
             skipped,
-            plan: plan.without_experiment(),
+            plan: plan.rest(),
             source: Some(plan.source),
             experiment: plan.experiment,
         })),

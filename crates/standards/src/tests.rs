@@ -395,7 +395,7 @@ fn sound() -> Made {
     };
     let summary: Summary = serde_json::from_value(serde_json::json!({
         "version": 1, "stopped": Stopped::Precise, "seconds": 1.0, "reboots": 0, "load_share": 1.0, "peak_memory": 0, "rows": [],
-        "comparisons": [], "series": [], "expectations": [], "unmeasured": [], "warnings": [], "profiles": [], "explanations": [],
+        "comparisons": [], "series": [], "expectations": [], "unmeasured": [], "warnings": [], "profiles": [], "explanations": [], "searches": [],
     }))
     .unwrap();
     Made {

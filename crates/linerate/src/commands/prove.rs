@@ -44,7 +44,7 @@ pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Exp
         }
     }
     let planned = campaign.planned.as_deref();
-    let measured = match planned.map(Plan::joined) {
+    let measured = match planned.map(|planned| Plan::joined(planned, &campaign.slots)) {
         Some(Ok(plan)) => Ok(plan),
         Some(Err(error)) => Err(format!("the plan in the record cannot be read: {error}")),
         None => Err("the campaign was not carried out by a plan".into()),

@@ -223,7 +223,7 @@ fn report(
     }
     let searching = campaign.planned.as_deref().filter(|of| of.experiment.trials.measure != Measure::Rate);
     if let Some(planned) = searching.filter(|_| summary.stopped == Stopped::Budget && !args.quiet) {
-        let plan = Plan::joined(planned)?;
+        let plan = Plan::joined(planned, &campaign.slots)?;
         tell(pages::going_on(&plan, &resumed));
     }
     let missed = missed(args, &summary);

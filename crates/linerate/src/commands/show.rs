@@ -5,7 +5,7 @@ use crate::args::Printed;
 use crate::output::{self, all_of, print_campaign, result, show, tell, usage};
 use anyhow::Result;
 use clap::Args;
-use linerate_measure::record::{SCHEMA, Stopped};
+use linerate_measure::record::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_runner::handle;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub struct Show {
 /// The directory is no record.
 pub fn run(args: &Show) -> Result<ExitCode> {
     if args.schema {
-        return all_of(SCHEMA);
+        return all_of(&format!("{:#}\n", linerate_report::printed::schema()));
     }
     let directory = &args.directory.clone().map_or_else(handle::newest, Ok).map_err(usage)?;
     if args.printed.format().name() == "html" && tune::read(directory)?.is_none() {

@@ -15,7 +15,7 @@ fn collect(root: &Value, schema: &Value, value: &Value, path: &str, out: &mut Ve
         assert!(root["$defs"][name].is_object(), "no definition {name}");
         return collect(root, &root["$defs"][name], value, path, out);
     }
-    if let Some(any) = schema["anyOf"].as_array() {
+    if let Some(any) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
         let fits = |one: &&Value| {
             let mut wrong = Vec::new();
             collect(root, one, value, path, &mut wrong);
@@ -44,8 +44,11 @@ fn collect(root: &Value, schema: &Value, value: &Value, path: &str, out: &mut Ve
         if items.len() < least {
             out.push(format!("{path}: too short"));
         }
-        for (at, item) in items.iter().enumerate().filter(|_| schema["items"].is_object()) {
-            collect(root, &schema["items"], item, &format!("{path}[{at}]"), out);
+        for (at, item) in items.iter().enumerate() {
+            let of_place = schema["prefixItems"].get(at).unwrap_or(&schema["items"]);
+            if of_place.is_object() {
+                collect(root, of_place, item, &format!("{path}[{at}]"), out);
+            }
         }
     }
     if let Some(members) = value.as_object() {
@@ -65,10 +68,13 @@ fn object_faults(
             out.push(format!("{path}: {required} is missing"));
         }
     }
+    // Of names that are numbers, one pattern.
+    let pattern = schema["patternProperties"].as_object().and_then(|all| all.values().next());
     for (key, member) in members {
         let path = format!("{path}.{key}");
         match (schema["properties"].get(key), &schema["additionalProperties"]) {
             (Some(property), _) => collect(root, property, member, &path, out),
+            (None, _) if pattern.is_some() => collect(root, pattern.unwrap(), member, &path, out),
             (None, Value::Bool(false)) => out.push(format!("{path}: there is no such key")),
             (None, other) if other.is_object() => collect(root, other, member, &path, out),
             _ => {}

@@ -103,7 +103,7 @@ fn shape(value: &Value) -> Value {
     }
 }
 
-/// Bench, run and show print one shape. Fields that are new belong into crates/measure/src/record/campaign.schema.json.
+/// Bench, run and show print one shape, which is that of the types.
 #[test]
 fn campaigns_as_json_have_one_shape_and_fit_its_schema() {
     let schema = linerate(["show", "--schema"]).run().ok().json();
@@ -128,6 +128,15 @@ fn campaigns_as_json_have_one_shape_and_fit_its_schema() {
         for (row, slot) in rows.iter().zip(printed["campaign"]["slots"].as_array().unwrap()) {
             let (name, variant) = (row["name"].as_str().unwrap(), slot["variant"].as_str().unwrap());
             assert!(name.starts_with(variant), "{name}: {variant}");
+        }
+        let of_file = |name: &str| json!({ "$ref": format!("#/$defs/{name}"), "$defs": schema["$defs"] });
+        for (file, name) in [("trials.jsonl", "TrialRecord"), ("campaign.json", "Campaign")] {
+            let text = fs::read_to_string(format!("{folder}/{file}")).unwrap();
+            let documents: Vec<Value> =
+                serde_json::Deserializer::from_str(&text).into_iter().map(Result::unwrap).collect();
+            for document in &documents {
+                assert_eq!(faults(&of_file(name), document), Vec::<String>::new(), "{words:?}");
+            }
         }
         let Some(comparison) = printed["summary"]["comparisons"].get(0) else { continue };
         let slots = [&comparison["of"], &comparison["than"]];

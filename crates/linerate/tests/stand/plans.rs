@@ -118,7 +118,10 @@ fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
         // A setting that cannot be had: no frame was sent.
         let Some(collected) = collected.first() else { continue };
         let Some(said) = collected["output"]["Ok"].as_str() else {
-            faults.push(format!("{}: the state was not read: {collected}", cell["name"]));
+            faults.push(format!(
+                "{}: the state was not read: {collected}",
+                campaign["slots"][trial["slot"].as_u64().unwrap() as usize]["name"]
+            ));
             continue;
         };
         let now = before.changed(said);

@@ -1,12 +1,13 @@
 //! The machine that measured.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// `host.json`: the machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
-    /// Format version, [`super::VERSION`].
+    /// Format version: 2.
     pub version: u32,
     /// `uname -r` and `-v`.
     pub kernel: String,

@@ -2,11 +2,12 @@
 //!
 //! All of it is optional in the records, and absent in those of linerate's own campaigns.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Of a campaign: one results folder.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// Whose results: `netbenches`.
     pub source: String,
@@ -27,12 +28,11 @@ pub struct Imported {
     /// Searches for an equilibrium throughput, in Mb/s.
     pub equilibria: Vec<Equilibrium>,
     /// Throughput as other tools printed it.
-    #[serde(default)]
     pub throughputs: Vec<PrintedThroughput>,
 }
 
 /// Of a slot: one set of runs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedSlot {
     /// The set, as its owner names it.
     pub set: String,
@@ -54,7 +54,7 @@ pub struct ImportedSlot {
 }
 
 /// Of a trial: one run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedTrial {
     /// The log, or without a log the file of published medians.
     pub file: String,
@@ -74,8 +74,9 @@ pub struct ImportedTrial {
 }
 
 /// The middle of an even number of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "MiddleRule")]
 pub enum Rule {
     /// Mean of the two middle points: ministat since late 2015.
     Mean,
@@ -84,7 +85,7 @@ pub enum Rule {
 }
 
 /// A file of medians, one a line.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// Path of the file, relative to the folder that was read.
     pub file: String,
@@ -96,7 +97,8 @@ pub struct Published {
 }
 
 /// A table over sets: `gnuplot.data` and the like.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ImportedSeries")]
 pub struct Series {
     /// Path of the file, relative to the folder that was read.
     pub file: String,
@@ -108,7 +110,7 @@ pub struct Series {
 }
 
 /// A row of such a table.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRow {
     /// Line in the file, from 1.
     pub line: usize,
@@ -125,7 +127,7 @@ pub struct SeriesRow {
 }
 
 /// Searches for the greatest rate without loss, of one configuration (Mb/s, Ethernet).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Equilibrium {
     /// Name of the set.
     pub name: String,
@@ -144,7 +146,7 @@ pub struct Equilibrium {
 }
 
 /// One search.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EquilibriumRun {
     /// Path of the log, relative to the folder that was read.
     pub log: String,
@@ -158,7 +160,7 @@ pub struct EquilibriumRun {
 }
 
 /// One step of a search, in Mb/s.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EquilibriumStep {
     /// Offered load.
     pub offered: f64,
@@ -167,7 +169,7 @@ pub struct EquilibriumStep {
 }
 
 /// Throughput of one configuration, as a tool printed it: of TCP connections, mostly.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PrintedThroughput {
     /// Name of the set.
     pub name: String,
@@ -190,7 +192,7 @@ pub struct PrintedThroughput {
 }
 
 /// A line of a configuration file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Setting {
     /// Name of the setting; empty for a rule.
     pub name: String,

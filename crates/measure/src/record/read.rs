@@ -2,6 +2,7 @@
 
 use super::{TrialRecord, VERSION};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// Why a record cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +34,8 @@ pub enum RecordError {
 pub fn read_document<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> Result<T, RecordError> {
     let malformed = |e: serde_json::Error| RecordError::Malformed {
         what: what.into(),
-        line: e.line(),
+        // A document that was converted has no lines.
+        line: e.line().max(1),
         reason: if e.is_eof() { "the file is cut off".into() } else { e.to_string() },
     };
     #[derive(Deserialize)]
@@ -44,7 +46,46 @@ pub fn read_document<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> 
     if version > VERSION {
         return Err(RecordError::TooNew { what: what.into(), found: version });
     }
-    serde_json::from_str(text).map_err(malformed)
+    if version == VERSION {
+        return serde_json::from_str(text).map_err(malformed);
+    }
+    let mut document = serde_json::from_str(text).map_err(malformed)?;
+    upgrade(&mut document);
+    serde_json::from_value(document).map_err(malformed)
+}
+
+/// Fields that records of version 1 may lack, with what stands for them: place and value, as JSON. `*` is each item of a list.
+const LACKING: [(&str, &str); 7] = [
+    ("imported/throughputs", "[]"),
+    ("searches", "[]"),
+    ("searches/*/goals/*/interval", "[null, null]"),
+    ("profiles/*/rates", "[]"),
+    ("profiles/*/frames", "0"),
+    ("profiles/*/counted", "{}"),
+    ("explanations/*/balance", "[]"),
+];
+
+/// Makes a document of version 1 one of this version.
+fn upgrade(document: &mut Value) {
+    let Some(fields) = document.as_object_mut() else { return };
+    fields.insert("version".into(), VERSION.into());
+    // Only a summary has rows.
+    let summary = fields.contains_key("rows");
+    for (place, value) in LACKING.iter().filter(|(place, _)| summary || *place != "searches") {
+        fill(document, place, &serde_json::from_str(value).unwrap_or_default());
+    }
+}
+
+fn fill(within: &mut Value, place: &str, value: &Value) {
+    let (first, rest) = place.split_once('/').map_or((place, None), |(first, rest)| (first, Some(rest)));
+    match (rest, within) {
+        (Some(rest), Value::Array(items)) => items.iter_mut().for_each(|item| fill(item, rest, value)),
+        (Some(rest), Value::Object(fields)) => {
+            fields.get_mut(first).into_iter().for_each(|inner| fill(inner, rest, value));
+        }
+        (None, Value::Object(fields)) => drop(fields.entry(first).or_insert_with(|| value.clone())),
+        _ => {}
+    }
 }
 
 /// Trials read back, and whether the last line had been cut off (by a full disk or a power failure).
@@ -88,4 +129,26 @@ pub fn read_lines<T: serde::de::DeserializeOwned>(
         }
     }
     Ok((documents, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Campaign, Imported};
+
+    #[test]
+    fn what_older_records_lack_is_filled_in() {
+        let campaign = Campaign { imported: Some(Box::default()), ..Campaign::default() };
+        let mut older = serde_json::to_value(&campaign).unwrap();
+        older["version"] = 1.into();
+        older["imported"].as_object_mut().unwrap().remove("throughputs");
+        let read: Campaign = read_document("campaign.json", &older.to_string()).unwrap();
+        assert_eq!((read.version, read.imported.as_deref()), (VERSION, Some(&Imported::default())));
+        // In this version such a lack is a fault.
+        older["version"] = VERSION.into();
+        assert!(read_document::<Campaign>("campaign.json", &older.to_string()).is_err());
+        for odd in ["[1]", "1", "{\"version\": 1, \"rows\": 7, \"searches\": [[{}]]}"] {
+            assert!(read_document::<Campaign>("campaign.json", odd).is_err(), "{odd}");
+        }
+    }
 }

@@ -3,11 +3,12 @@
 use crate::collector::Counters;
 use linerate_profile::Function;
 use linerate_stats::histogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The profile of a slot, and what else was looked at.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlotProfile {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -22,13 +23,10 @@ pub struct SlotProfile {
     /// Received frames/s of all these trials together.
     pub received: Option<f64>,
     /// Received frames/s of each of them.
-    #[serde(default)]
     pub rates: Vec<f64>,
     /// Frames received in them.
-    #[serde(default)]
     pub frames: u64,
     /// Events that the CPUs which forward counted in their kernel meanwhile: `cycles`, `instructions`, `cache-misses`.
-    #[serde(default)]
     pub counted: Counters,
     /// The file of the folded stacks, below the campaign's folder.
     pub stacks: String,
@@ -52,7 +50,7 @@ impl SlotProfile {
 }
 
 /// Times of frames in the stack, with the rate of their trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Staged {
     /// Received frames/s of this trial.
     pub received: Option<f64>,
@@ -61,7 +59,7 @@ pub struct Staged {
 }
 
 /// Times of frames that were followed through the stack of a kernel.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackTimes {
     /// Frames that were followed. Some are dropped, or delivered, and never sent.
     pub followed: u64,
@@ -81,7 +79,7 @@ impl StackTimes {
 }
 
 /// A step on the way of frames.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// The tracepoint where it begins; `entry` is the one at which frames come in.
     pub from: String,
@@ -92,7 +90,7 @@ pub struct Step {
 }
 
 /// Events in a kernel, with the rate of their trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Events {
     /// Received frames/s of this trial.
     pub received: Option<f64>,
@@ -105,7 +103,7 @@ pub struct Events {
 }
 
 /// Waits for locks.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Waits {
     /// Nanoseconds of all of them together.
     pub ns: u64,

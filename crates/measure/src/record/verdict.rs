@@ -5,13 +5,14 @@ use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
 use linerate_search::{Goal, Limits, Outcome};
 use linerate_stats::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// `summary.json`: the verdict.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Format version, [`VERSION`].
+    /// Format version: 2.
     pub version: u32,
     /// Why the campaign ended.
     pub stopped: Stopped,
@@ -41,7 +42,6 @@ pub struct Summary {
     /// Why slots forward no more frames.
     pub explanations: Vec<Explanation>,
     /// Results of searches, if rates were searched for.
-    #[serde(default)]
     pub searches: Vec<Searched>,
     /// Results of RFC 2544's tests, if they were carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -49,7 +49,7 @@ pub struct Summary {
 }
 
 /// The search for the rate of a slot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Searched {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -99,7 +99,7 @@ impl Searched {
 }
 
 /// The result of a search for one goal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchedGoal {
     /// As it was asked for.
     pub name: String,
@@ -107,12 +107,11 @@ pub struct SearchedGoal {
     #[serde(flatten)]
     pub outcome: Outcome,
     /// 95 % interval, in frames/s, of the load where the goal begins to be missed; see [`linerate_search::interval`].
-    #[serde(default)]
     pub interval: [Option<f64>; 2],
 }
 
 /// The trials of a search at one load.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchedLoad {
     /// Frames/s.
     pub load: f64,
@@ -125,7 +124,7 @@ pub struct SearchedLoad {
 }
 
 /// How a search ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// All goals are known.
@@ -145,7 +144,7 @@ pub(super) const SILENT: &str =
     "frames passed at first, and then none in three successive trials: the DUT or a link went down";
 
 /// A limit of the results, or of one figure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// The slot that it is about; none where it is about all of them.
     pub slot: Option<usize>,
@@ -157,7 +156,7 @@ pub struct Warning {
 }
 
 /// The result of a slot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -225,7 +224,7 @@ pub struct Row {
 }
 
 /// The result of one direction of a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionRow {
     pub direction: Direction,
     /// Median offered load in frames/s.
@@ -237,7 +236,7 @@ pub struct DirectionRow {
 }
 
 /// The limit of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// The tester itself: this is the ceiling that the others are compared with.
@@ -260,7 +259,7 @@ pub enum Limit {
 }
 
 /// A slot that could not be measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unmeasured {
     /// Number of the slot.
     pub slot: usize,
@@ -271,7 +270,7 @@ pub struct Unmeasured {
 }
 
 /// A rate divided by another slot's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Against {
     /// The other slot.
     pub than: usize,
@@ -296,7 +295,7 @@ pub fn longer_ns(than_ns: f64, ratio: Estimate) -> Option<Estimate> {
 }
 
 /// A ratio of interest.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
     /// Numerator.
     pub of: usize,
@@ -312,7 +311,7 @@ pub struct Compared {
 }
 
 /// ministat's verdict, at 95 % confidence, in the arithmetic of today's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ministat {
     /// Whether it is proven.
     pub proven: bool,
@@ -323,7 +322,7 @@ pub struct Ministat {
 }
 
 /// How ministat and paired ratios disagree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Disagreement {
     /// Pairs prove a difference that ministat does not see.
@@ -335,7 +334,7 @@ pub enum Disagreement {
 }
 
 /// A variant over the levels of a factor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// The factor's index.
     pub factor: usize,
@@ -346,7 +345,7 @@ pub struct Series {
 }
 
 /// A point of a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Cell of the point.
     pub cell: usize,
@@ -359,7 +358,7 @@ pub struct Point {
 }
 
 /// The result of an expectation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expected {
     /// In words.
     pub words: String,
@@ -378,7 +377,7 @@ pub struct Expected {
 }
 
 /// The result of an expectation, for two cells, or one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgedPair {
     /// The cell.
     pub of: usize,
@@ -406,7 +405,7 @@ impl Summary {
 }
 
 /// Why a campaign ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
     /// All intervals are narrow enough.

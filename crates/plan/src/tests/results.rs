@@ -38,12 +38,13 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
     };
     let slots = plan.cells.iter().enumerate().map(slot).collect();
     record::Campaign {
+        version: VERSION,
         asked: Asked { lab: LabKind::Simulated, seed: 1, ..Asked::default() },
         slots,
         planned: Some(Box::new(Planned {
             file: Some("plan.toml".into()),
             source: Some(plan.source.clone()),
-            plan: plan.without_experiment(),
+            plan: plan.rest(),
             experiment: plan.experiment,
             skipped: Vec::new(),
         })),
@@ -246,8 +247,9 @@ fn a_record_gives_the_plan_back() {
         let text = serde_json::to_string(&record(text, true)).unwrap();
         let record = record::read_document::<record::Campaign>("campaign.json", &text).unwrap();
         let planned = *record.planned.unwrap();
+        assert!(planned.plan["cells"][0].get("name").is_none());
         assert!(planned.plan.get("factors").is_none() && planned.plan.get("lanes").is_some());
-        assert_eq!(crate::campaign::Campaign::joined(&planned).unwrap(), plan);
+        assert_eq!(crate::campaign::Campaign::joined(&planned, &record.slots).unwrap(), plan);
     }
 }
 

@@ -120,7 +120,7 @@ pub(super) fn planned(file: Option<String>, plan: linerate_plan::campaign::Campa
     Planned {
         file,
         source: Some(plan.source.clone()),
-        plan: plan.without_experiment(),
+        plan: plan.rest(),
         experiment: plan.experiment,
         skipped: Vec::new(),
     }
