@@ -228,7 +228,7 @@ fn output_that_does_not_arrive_is_an_error() {
         assert_eq!(read, "status 0\n", "{line}");
     }
     // Nor is a standard error that takes nothing a reason to panic.
-    shell("show nosuch", "2> /dev/full").status(1);
+    shell("show ./nosuch", "2> /dev/full").status(1);
 }
 
 #[test]

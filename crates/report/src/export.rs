@@ -1,11 +1,11 @@
-//! Forms of records that other programs read: JUnit XML, Prometheus text, Parquet, SVG.
+//! Forms of records that other programs read: JUnit XML, TAP, Prometheus text, Parquet, SVG.
 
 mod junit;
 mod parquet;
 mod picture;
 mod prometheus;
 
-pub use junit::{Suite, junit};
+pub use junit::{Suite, junit, tap};
 pub use parquet::{Archive, Rows, columns};
 pub use picture::{picture, pictures};
 pub use prometheus::{Metrics, prometheus};

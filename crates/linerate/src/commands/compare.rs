@@ -1,7 +1,7 @@
 //! `linerate compare`: campaigns, variants or plain files, compared with the first of them.
 
 use super::export;
-use super::slower::{Claim, MISSED, any_slower};
+use super::slower::{Claim, any_slower};
 use crate::args::{Printed, Share};
 use crate::output::{self, result, usage};
 use anyhow::{Context, Result, bail};
@@ -28,8 +28,8 @@ After a campaign's folder, :VARIANT selects a part of it: the variant's name, or
 slot's title (\"X:forwarding IPv6 84\"), or its number in the tables (X:2).
 All numbers are rates: more is better.
 
-Exit status: 0 compared; 1 an error; 2 bad arguments; 3 with --fail-if-slower: proven
-slower by that much.")]
+Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 3 proven
+slower by that much, 5 undecided.")]
 pub struct Compare {
     /// Campaigns, CAMPAIGN:VARIANT, or files; the first is the reference. A campaign is a folder, last, last-1, or a name that
     /// `linerate list` shows [default: last]
@@ -108,7 +108,7 @@ fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
         drops: c.handled.is_some(),
         ratio: c.deciding().ratio,
     });
-    if any_slower(limit, claims) { ExitCode::from(MISSED) } else { ExitCode::SUCCESS }
+    any_slower(limit, claims).status()
 }
 
 /// Comparisons so far, and notes about sets that could not be compared.

@@ -10,7 +10,7 @@ use linerate_linux::files;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::record::{Campaign, LabKind, Stopped};
 use linerate_measure::summary::summarise;
-use linerate_report::export::{Archive, Metrics, Rows, Suite, junit, picture, pictures, prometheus};
+use linerate_report::export::{Archive, Metrics, Rows, Suite, junit, picture, pictures, prometheus, tap};
 use linerate_report::pages::Records;
 use linerate_runner::archive::visit;
 use linerate_runner::handle;
@@ -38,6 +38,10 @@ pub enum Form {
   linerate export junit results -o junit.xml
   linerate compare before after --fail-if-slower 3% --junit slower.xml")]
     Junit(Campaigns),
+    /// The Test Anything Protocol, as the kernel's selftests print it: the cases of `junit`
+    #[command(after_help = "Example:
+  linerate export tap last > results.tap")]
+    Tap(Campaigns),
     /// Metrics for the textfile directory of a Prometheus node exporter
     ///
     /// Rates with their intervals, loss, latency, trials, and when the campaign began. Of several campaigns of one name, those of the
@@ -110,8 +114,12 @@ pub struct Campaigns {
 pub fn run(args: &Export) -> Result<ExitCode> {
     match &args.form {
         Form::Junit(args) => {
-            let (text, code) = verdicts(&args.directories)?;
-            write(args.out.as_deref(), &text).map(|_| code)
+            let (suites, code) = verdicts(&args.directories)?;
+            write(args.out.as_deref(), &junit(&suites)).map(|_| code)
+        }
+        Form::Tap(args) => {
+            let (suites, code) = verdicts(&args.directories)?;
+            write(args.out.as_deref(), &tap(&suites)).map(|_| code)
         }
         Form::Prometheus(args) => {
             let mut newest: BTreeMap<String, (String, Metrics)> = BTreeMap::new();
@@ -130,14 +138,14 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     }
 }
 
-/// JUnit XML of campaigns, and the exit status.
-fn verdicts(directories: &[PathBuf]) -> Result<(String, ExitCode)> {
+/// The test cases of campaigns, and the exit status.
+fn verdicts(directories: &[PathBuf]) -> Result<(Vec<Suite>, ExitCode)> {
     let mut suites = Vec::new();
     let code = each(directories, |_, records| {
         suites.push(Suite::of_campaign(records));
         Ok(())
     })?;
-    Ok((junit(&suites), code))
+    Ok((suites, code))
 }
 
 /// Writes the verdicts of a campaign as JUnit XML.
@@ -145,7 +153,7 @@ fn verdicts(directories: &[PathBuf]) -> Result<(String, ExitCode)> {
 /// # Errors
 /// The directory is no record, or the file cannot be written.
 pub fn verdicts_of(directory: &Path, file: &Path) -> Result<()> {
-    replace(file, &verdicts(&[directory.into()])?.0)
+    replace(file, &junit(&verdicts(&[directory.into()])?.0))
 }
 
 fn parquet(args: &Parquet) -> Result<ExitCode> {

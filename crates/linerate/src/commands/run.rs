@@ -1,6 +1,6 @@
 //! `linerate run`: a plan, carried out.
 
-use super::slower::{Claim, MISSED, any_slower};
+use super::slower::{Claim, Verdict, any_slower};
 use crate::args::{CampaignArgs, Share, Ssh, names_of};
 use crate::output::{FAILED, INTERRUPTED, print_campaign, tell};
 use anyhow::Result;
@@ -40,8 +40,8 @@ writes them down first and restores them at the end; if it is killed, the next l
 
 Exit status: 0 measured, and no expectation of the plan was missed; 1 an error, or a variant without a result:
 it could not be measured here, none of its trials was valid, or it dropped every test frame; 2 the plan has faults, or bad arguments (nothing
-is touched); 3 an expectation was missed, or --fail-if-slower found a slower variant; 4 everything is skipped;
-130 interrupted (the results so far are recorded and shown; --resume continues).")]
+is touched); 3 an expectation was missed, or --fail-if-slower found a slower variant; 4 everything is skipped; 5 neither, and
+the trials do not decide about all of them; 130 interrupted (the results so far are recorded and shown; --resume continues).")]
 pub struct Run {
     /// The plan: a file (docs/plans.md), or a name that `linerate plan list` shows
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
@@ -226,8 +226,8 @@ fn report(
         let plan = Plan::joined(planned, &campaign.slots)?;
         tell(pages::going_on(&plan, &resumed));
     }
-    let missed = missed(args, &summary);
-    let slower = args.fail_if_slower.is_some_and(|limit| is_slower(limit, &summary));
+    let slower = args.fail_if_slower.map_or(Verdict::No, |limit| slower(limit, &summary));
+    let verdict = missed(args, &summary).max(slower);
     let lacking = campaign.missing();
     if args.quiet {
         for (variant, why) in &lacking {
@@ -237,25 +237,25 @@ fn report(
             tell(format!("{} {}", unmeasured.name, unmeasured.why));
         }
     }
-    Ok(match (summary.unmeasured.is_empty() && lacking.is_empty(), missed || slower) {
-        (false, _) => ExitCode::from(FAILED),
-        (true, true) => ExitCode::from(MISSED),
-        (true, false) => ExitCode::SUCCESS,
-    })
+    let whole = summary.unmeasured.is_empty() && lacking.is_empty();
+    Ok(if whole { verdict.status() } else { ExitCode::from(FAILED) })
 }
 
 /// Whether the campaign missed an expectation of the plan. In quiet mode, which has no page, it names each one.
-fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
-    let missed: Vec<_> =
-        summary.expectations.iter().filter(|e| e.judgement == Some(Judgement::Missed)).collect();
-    for expected in missed.iter().filter(|_| args.quiet) {
+fn missed(args: &CampaignArgs, summary: &Summary) -> Verdict {
+    let judged = |wanted| summary.expectations.iter().filter(move |e| e.judgement == Some(wanted));
+    for expected in judged(Judgement::Missed).filter(|_| args.quiet) {
         tell(format!("expectation missed: {}", expected.words));
     }
-    !missed.is_empty()
+    match (judged(Judgement::Missed).count(), judged(Judgement::Undecided).count()) {
+        (0, 0) => Verdict::No,
+        (0, _) => Verdict::Undecided,
+        _ => Verdict::Slower,
+    }
 }
 
-/// Whether a variant is proven slower than the baseline variant, by at least this share.
-fn is_slower(limit: Share, summary: &Summary) -> bool {
+/// Whether a variant is slower than the baseline variant, by at least this share.
+fn slower(limit: Share, summary: &Summary) -> Verdict {
     let name = |cell: usize| summary.rows.get(cell).map_or("", |row| &row.name);
     let claim = |compared: &Compared| {
         let Against { than, ratio, cost, .. } = compared.against;

@@ -4,9 +4,32 @@ use crate::args::Share;
 use crate::output::tell;
 use linerate_measure::compare::{is_slower, may_be_slower};
 use linerate_stats::Estimate;
+use std::process::ExitCode;
 
 /// Exit status where something is slower than it may be, or an expectation of a plan was missed.
 pub const MISSED: u8 = 3;
+
+/// Exit status where nothing is known to be wrong, and the trials do not decide about all that was asked.
+pub const UNDECIDED: u8 = 5;
+
+/// Whether something is slower than it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    No,
+    Undecided,
+    Slower,
+}
+
+impl Verdict {
+    /// The exit status for scripts.
+    pub fn status(self) -> ExitCode {
+        match self {
+            Verdict::No => ExitCode::SUCCESS,
+            Verdict::Undecided => ExitCode::from(UNDECIDED),
+            Verdict::Slower => ExitCode::from(MISSED),
+        }
+    }
+}
 
 /// A comparison, with its result against the limit.
 pub struct Claim<'a> {
@@ -17,20 +40,21 @@ pub struct Claim<'a> {
     pub ratio: Estimate,
 }
 
-/// Reports each claim, and returns whether anything is proven slower.
-pub fn any_slower<'a>(Share(limit): Share, claims: impl Iterator<Item = Claim<'a>>) -> bool {
-    let (percent, mut any) = (100.0 * limit, false);
+/// Reports each claim, and returns the worst verdict.
+pub fn any_slower<'a>(Share(limit): Share, claims: impl Iterator<Item = Claim<'a>>) -> Verdict {
+    let (percent, mut worst) = (100.0 * limit, Verdict::No);
     for Claim { of, than, drops, ratio } in claims {
         let (verb, why) =
             if drops { ("passes less than", ": it drops frames") } else { ("is slower than", "") };
         if is_slower(&ratio, limit) {
-            any = true;
+            worst = Verdict::Slower;
             tell(format!("{of} {verb} {than} by {percent} % or more{why}"));
         } else if may_be_slower(&ratio, limit) {
+            worst = worst.max(Verdict::Undecided);
             tell(format!(
                 "{of}: that it is {percent} % slower than {than} is not proven, and not excluded either: more trials would tell"
             ));
         }
     }
-    any
+    worst
 }

@@ -18,7 +18,7 @@ fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() 
     wait_for("agents to go", || lab.ssh.hosts.iter().all(|h| h.running("linerate agent") == 0).then_some(()));
     let was_left_with_rules = has_rules();
     let ended = lab.resume();
-    assert!(ended.stdout.contains("Ended after"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("records  records"), "{}", ended.stderr);
     assert!(ended.stderr.contains(&format!("continuing after {kept} trial")), "{}", ended.stderr);
     // A change that was killed between the journal's entry and the change itself is undone as well: without rules there may still
     // be an entry.

@@ -86,7 +86,7 @@ fn settings_of_the_boot_take_reboots_and_a_router_is_waited_for_until_it_forward
     let bsd = Bsd::new();
     bsd.reboots(true);
     bsd.set("router", "forward-s", "1");
-    let ended = bsd.run(&with_reboots().replace("blocks = 2", "blocks = 1"), &[]);
+    let ended = bsd.run(&with_reboots().replace("blocks = 2", "blocks = 1"), &["--full"]);
     assert!(ended.status.success(), "{}", ended.stderr);
     let trials = trials(&bsd.records());
     assert!(trials.len() == 3 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");

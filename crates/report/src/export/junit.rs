@@ -100,11 +100,45 @@ impl Suite {
         }
     }
 
+    /// Lines of the Test Anything Protocol, as the kernel's selftests print them.
+    fn tap<'a>(&'a self) -> impl Iterator<Item = [String; 3]> + 'a {
+        self.cases.iter().map(move |case| {
+            let (result, more) = match &case.outcome {
+                Outcome::Passed => ("ok", String::new()),
+                Outcome::Failed(_) => ("not ok", String::new()),
+                Outcome::Skipped(why) => ("ok", format!(" # SKIP {}", line(why))),
+            };
+            let why = if let Outcome::Failed(why) = &case.outcome { line(why) } else { String::new() };
+            let told = case.told.iter().map(|text| line(text)).filter(|text| *text != why);
+            let said: String = std::iter::once(why.clone())
+                .chain(told)
+                .filter(|t| !t.is_empty())
+                .map(|t| format!("# {t}\n"))
+                .collect();
+            [result.into(), format!("{}: {}: {}{more}", line(&self.name), case.kind, line(&case.name)), said]
+        })
+    }
+
     /// How many cases failed, and how many were skipped.
     fn counts(&self) -> [usize; 2] {
         let count = |wanted: fn(&Outcome) -> bool| self.cases.iter().filter(|c| wanted(&c.outcome)).count();
         [count(|o| matches!(o, Outcome::Failed(_))), count(|o| matches!(o, Outcome::Skipped(_)))]
     }
+}
+
+/// A text in one line, in which # begins nothing.
+fn line(text: &str) -> String {
+    text.replace('#', "no. ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The suites in the Test Anything Protocol, version 13. What the trials do not decide is skipped.
+pub fn tap(suites: &[Suite]) -> String {
+    let cases: Vec<[String; 3]> = suites.iter().flat_map(Suite::tap).collect();
+    let lines = cases
+        .iter()
+        .zip(1..)
+        .map(|([result, name, said], number)| format!("{result} {number} - {name}\n{said}"));
+    format!("TAP version 13\n1..{}\n{}", cases.len(), lines.collect::<String>())
 }
 
 fn ended(summary: &Summary) -> Case {

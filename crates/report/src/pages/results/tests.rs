@@ -247,12 +247,31 @@ fn many_cells_fit_any_width_and_all_is_ascii() {
 /// Whatever a campaign has, its first page is one screen, and nothing on it is cut at the right.
 #[test]
 fn the_first_page_of_every_plan_is_one_screen() {
-    for plan in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans")).unwrap() {
-        let path = plan.unwrap().path();
-        if path.extension().is_none_or(|end| end != "toml") || path.ends_with("tuning.toml") {
-            continue;
-        }
-        let mut c = campaign(&std::fs::read(&path).unwrap(), false);
+    for (name, plan) in [
+        ("a-a", &plan!("a-a")[..]),
+        ("bridge", &plan!("bridge")[..]),
+        ("families", &plan!("families")[..]),
+        ("firewalls", &plan!("firewalls")[..]),
+        ("flows", &plan!("flows")[..]),
+        ("forwarding", &plan!("forwarding")[..]),
+        ("latency", &plan!("latency")[..]),
+        ("macvlan", &plan!("macvlan")[..]),
+        ("mtu", &plan!("mtu")[..]),
+        ("nat", &plan!("nat")[..]),
+        ("new-states", &plan!("new-states")[..]),
+        ("offloads", &plan!("offloads")[..]),
+        ("queues", &plan!("queues")[..]),
+        ("routes", &plan!("routes")[..]),
+        ("rps", &plan!("rps")[..]),
+        ("rules", &plan!("rules")[..]),
+        ("states", &plan!("states")[..]),
+        ("tables", &plan!("tables")[..]),
+        ("tcp-endhost", &plan!("tcp-endhost")[..]),
+        ("throughput", &plan!("throughput")[..]),
+        ("vxlan", &plan!("vxlan")[..]),
+        ("xdp", &plan!("xdp")[..]),
+    ] {
+        let mut c = campaign(plan, false);
         let trials = blocks(&c, |name| 1e6 + 1e4 * name.len() as f64);
         c.notes = vec!["a note about rules: ".repeat(20); 3];
         for trials in [&trials[..], &trials[..trials.len() / 7], &[]] {
@@ -265,10 +284,10 @@ fn the_first_page_of_every_plan_is_one_screen() {
             let page = first(&c, &host(), &found, "linerate-results/20260101T000000Z-something").unwrap();
             let text = page.text(Style { color: false, width: 80 });
             let lines: Vec<&str> = text.lines().collect();
-            assert!(lines.len() <= LINES, "{}: {} lines\n{text}", path.display(), lines.len());
-            assert!(lines.iter().all(|line| line.len() <= 80), "{}\n{text}", path.display());
+            assert!(lines.len() <= LINES, "{name}: {} lines\n{text}", lines.len());
+            assert!(lines.iter().all(|line| line.len() <= 80), "{name}\n{text}");
             for what in ["trust", "records  linerate-results/", "--full"] {
-                assert!(text.contains(what), "{}: no {what}\n{text}", path.display());
+                assert!(text.contains(what), "{name}: no {what}\n{text}");
             }
         }
     }
