@@ -52,7 +52,7 @@ fn close(value: &Value, wanted: f64) {
 #[test]
 #[ignore = "needs root and nft"]
 fn half_of_the_frames_dropped_is_no_slower_dut() {
-    half_of_the_frames_dropped(6);
+    half_of_the_frames_dropped(10);
 }
 
 /// How long the DUT needs for a frame, which the machine must have for itself.
