@@ -142,7 +142,7 @@ pub fn print_json(record: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Prints a campaign, the same for all verbs: [`linerate_report::printed::schema`] describes its JSON. As text, it is the first page unless
+/// Prints a campaign, the same for all verbs: [`linerate_report::printed::SCHEMA`] describes its JSON. As text, it is the first page unless
 /// the `full` one is wanted.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use crate::common::schema::faults;
 use crate::common::{Scratch, linerate, linerate_line};
+use linerate_report::printed::{SCHEMA, schema::of_types};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -52,14 +53,18 @@ const V1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/records/v1
 #[test]
 fn records_of_version_1_are_read() {
     let page = fs::read_to_string(format!("{V1}/show.txt")).unwrap();
-    let shown = linerate(["show", "--trials", V1]).run().ok().stdout;
-    assert_eq!(shown.replace(&format!("Records: {V1}\n"), ""), page);
-    let shown = linerate(["show", "--json", V1]).run().ok().json();
-    assert_eq!(shown["campaign"]["version"], 2);
-    assert_eq!(shown["campaign"]["slots"][0]["traffic"]["mix"]["lengths_fcs"], json!([64]));
-    assert_eq!(shown["campaign"]["planned"]["source"], Value::Null);
+    // Without the line that names the folder.
+    let shown = |folder: &str| {
+        let shown = linerate(["show", "--trials", folder]).run().ok().stdout;
+        shown.replace(&format!("Records: {folder}\n"), "")
+    };
+    assert_eq!(shown(V1), page);
+    let json = linerate(["show", "--json", V1]).run().ok().json();
+    assert_eq!(json["campaign"]["version"], 2);
+    assert_eq!(json["campaign"]["slots"][0]["traffic"]["mix"]["lengths_fcs"], json!([64]));
+    assert_eq!(json["campaign"]["planned"]["source"], Value::Null);
     let schema = linerate(["show", "--schema"]).run().ok().json();
-    assert_eq!(faults(&schema, &shown), Vec::<String>::new());
+    assert_eq!(faults(&schema, &json), Vec::<String>::new());
     // Older ones lack some fields.
     let scratch = Scratch::new();
     for file in ["campaign.json", "host.json", "trials.jsonl", "summary.json"] {
@@ -71,7 +76,7 @@ fn records_of_version_1_are_read() {
         explanation.as_object_mut().unwrap().remove("balance");
     }
     fs::write(scratch.file("summary.json"), summary.to_string()).unwrap();
-    assert_eq!(linerate(["show", "--trials", &scratch.file("")]).run().ok().stdout, page);
+    assert_eq!(shown(&scratch.file("")), page);
 }
 
 /// A frame's length stands once in a slot, and its cell repeats nothing of it.
@@ -186,9 +191,17 @@ fn section(name: &str, root: &Value) -> String {
     out
 }
 
-/// docs/record-fields.md is made of the schema, which comes from the types. To write it again: LINERATE_WRITE_DOCUMENTS=1.
+/// The variable that makes the test write the schema and the document instead of only comparing them.
+const WRITE: &str = "LINERATE_WRITE_DOCUMENTS";
+
+/// docs/record-fields.md is made of the schema, which comes from the types.
 #[test]
 fn the_document_of_all_fields_is_that_of_the_schema() {
+    let types = of_types();
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../report/src/printed.schema.json"), &types).unwrap();
+    }
+    assert!(SCHEMA == types, "printed.schema.json is not that of the types: {WRITE}=1 writes it");
     let root = linerate_line("show --schema").run().ok().json();
     let files = ["Campaign", "HostFacts", "TrialRecord", "SlotFacts", "Summary"];
     let mut names = files.to_vec();
@@ -201,12 +214,12 @@ fn the_document_of_all_fields_is_that_of_the_schema() {
     let all: String = names.iter().filter(with_fields).map(|name| section(name, &root)).collect();
     let (file, made) =
         (concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record-fields.md"), format!("{beginning}{all}"));
-    if std::env::var_os("LINERATE_WRITE_DOCUMENTS").is_some() {
+    if std::env::var_os(WRITE).is_some() {
         fs::write(file, &made).unwrap();
     }
     assert!(
         fs::read_to_string(file).unwrap() == made,
-        "docs/record-fields.md is not that of the schema: LINERATE_WRITE_DOCUMENTS=1 writes it"
+        "docs/record-fields.md is not that of the schema: {WRITE}=1 writes it"
     );
     // The guide names no field that is not there.
     let guide = fs::read_to_string(file.replace("record-fields", "records")).unwrap();

@@ -4,7 +4,6 @@
 use crate::counters::PortCounters;
 use crate::record::{Connections, Direction, States};
 use crate::trial::{Part, Rates, Shape};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Largest relative difference between the offered load and the requested one.
@@ -26,7 +25,8 @@ const LOOP_SHARE: u64 = 100;
 const NO_FAULT: &str = "no fault";
 
 /// Frames that were lost at a known place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Loss {
     /// Where and why: `DUT in: receive ring full`.
     pub place: String,
@@ -39,7 +39,8 @@ pub struct Loss {
 }
 
 /// Why frames were lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The queue there was full: nothing was done with them.
@@ -54,7 +55,8 @@ pub enum Cause {
 }
 
 /// Whose loss or limit it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The generator or the receiver: it says nothing about the DUT.
@@ -64,7 +66,8 @@ pub enum Side {
 }
 
 /// A second count of the same frames, taken elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SecondCount {
     /// Who counted: `generator interface`, `DUT in`, …
     pub place: String,
@@ -111,7 +114,8 @@ pub struct Evidence {
 }
 
 /// One check of an audit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// Name of the check.
     pub name: String,
@@ -122,7 +126,8 @@ pub struct Check {
 }
 
 /// The outcome: valid if every check held.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Audit {
     /// Whether every check held.
     pub valid: bool,

@@ -23,7 +23,6 @@ pub use goal::{Goal, GoalError, PER_BILLION};
 pub use interval::interval;
 pub use mlr::Mlr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A trial that a search requests.
@@ -64,7 +63,8 @@ pub trait Search {
 }
 
 /// The range of loads of a search.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
     /// Frames/s, above 0.
     pub min: f64,

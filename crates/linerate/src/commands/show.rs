@@ -45,7 +45,7 @@ pub struct Show {
 /// The directory is no record.
 pub fn run(args: &Show) -> Result<ExitCode> {
     if args.schema {
-        return all_of(&format!("{:#}\n", linerate_report::printed::schema()));
+        return all_of(linerate_report::printed::SCHEMA);
     }
     let directory = &args.directory.clone().map_or_else(handle::newest, Ok).map_err(usage)?;
     if args.printed.format().name() == "html" && tune::read(directory)?.is_none() {

@@ -1,12 +1,12 @@
 //! Why a slot forwards no more frames: findings with their evidence.
 
 use linerate_stats::Estimate;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Why a slot forwards no more frames, as far as its records tell.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -23,7 +23,8 @@ pub struct Explanation {
 }
 
 /// A place that takes a share of the frames.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Balance {
     /// Kind of the place.
     pub place: Place,
@@ -34,7 +35,8 @@ pub struct Balance {
 }
 
 /// A kind of places for received frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
     /// A receive queue of the inside interface.
@@ -44,7 +46,8 @@ pub enum Place {
 }
 
 /// A cause that was not looked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotExamined {
     /// The cause.
     pub cause: String,
@@ -53,7 +56,8 @@ pub struct NotExamined {
 }
 
 /// A part of a frame's way through the DUT.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stage {
     /// Name of the stage: `route lookup`.
     pub name: String,
@@ -64,7 +68,8 @@ pub struct Stage {
 }
 
 /// A cause that holds the rate down, or may do so.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The rule that found it: `linear-rules`.
     pub cause: String,
@@ -84,7 +89,7 @@ pub struct Finding {
     pub weight: f64,
     /// The change as keys of a plan's variant (docs/plans.md), merged into those of the slot as `from` does it; `null` removes a
     /// key. `None` where a plan cannot make it.
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
     pub patch: Option<Value>,
     /// Why a plan cannot make it; `None` with a patch.
     pub untried: Option<String>,
@@ -93,7 +98,8 @@ pub struct Finding {
 }
 
 /// The answer of an experiment that measures a DUT with a change beside the DUT without it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
     /// The answer.
     pub verdict: Verdict,
@@ -106,7 +112,8 @@ pub struct Proof {
 }
 
 /// Whether a change makes a DUT faster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The whole interval of the ratio is above 1.
@@ -151,7 +158,8 @@ impl Proof {
 }
 
 /// How a cause is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {
     /// The DUT is set up so, and others lost rate by it: nothing measured here shows it.
@@ -164,7 +172,8 @@ pub enum Strength {
 }
 
 /// How to change a setting, and how to undo that.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The system: `Linux`.
     pub system: String,

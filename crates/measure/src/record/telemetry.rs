@@ -3,12 +3,12 @@
 use crate::collector::Counters;
 use linerate_profile::Function;
 use linerate_stats::histogram::Histogram;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The profile of a slot, and what else was looked at.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlotProfile {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -50,7 +50,8 @@ impl SlotProfile {
 }
 
 /// Times of frames in the stack, with the rate of their trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Staged {
     /// Received frames/s of this trial.
     pub received: Option<f64>,
@@ -59,7 +60,8 @@ pub struct Staged {
 }
 
 /// Times of frames that were followed through the stack of a kernel.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackTimes {
     /// Frames that were followed. Some are dropped, or delivered, and never sent.
     pub followed: u64,
@@ -79,7 +81,8 @@ impl StackTimes {
 }
 
 /// A step on the way of frames.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// The tracepoint where it begins; `entry` is the one at which frames come in.
     pub from: String,
@@ -90,7 +93,8 @@ pub struct Step {
 }
 
 /// Events in a kernel, with the rate of their trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Events {
     /// Received frames/s of this trial.
     pub received: Option<f64>,
@@ -103,7 +107,8 @@ pub struct Events {
 }
 
 /// Waits for locks.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waits {
     /// Nanoseconds of all of them together.
     pub ns: u64,
