@@ -7,6 +7,7 @@ use linerate_measure::experiment::System;
 use linerate_plan::campaign::{Campaign, Lab};
 use linerate_plan::diagnostic::meant;
 use linerate_plan::names::Named;
+use linerate_plan::rules::own::recognised;
 use linerate_plan::{Diagnostic, MOST_BYTES, Plan, Source};
 use std::path::Path;
 
@@ -34,7 +35,14 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
             .map_or("`linerate plan list` has the names".into(), |near| format!("did you mean '{near}'?"));
         bail_usage!("there is no file '{name}', and linerate comes with no plan of that name: {help}");
     }
-    input::read(file, MOST_BYTES, ["plan", ""])
+    let bytes = input::read(file, MOST_BYTES, ["plan", ""])?;
+    let text = std::str::from_utf8(&bytes).ok().filter(|_| file.extension().is_none_or(|end| end != "toml"));
+    if text.is_some_and(|text| recognised(text).is_ok()) {
+        bail_usage!(
+            "{name} is a rule file, and no plan: sudo linerate bench --rules {name} measures what it costs"
+        );
+    }
+    Ok(bytes)
 }
 
 /// Takes a plan apart that was read from here: rule files that it names are beside it.

@@ -141,6 +141,11 @@ impl<V: Verb> Keys<V> {
         source.with_options(keyed.collect())
     }
 
+    /// Whether no option was given.
+    pub fn is_empty(&self) -> bool {
+        self.given.is_empty()
+    }
+
     /// Sets the keys of the options that were given.
     pub fn set(&self, source: &mut Source) {
         for (opt, values) in &self.given {

@@ -12,7 +12,7 @@ use linerate_measure::experiment::System;
 use linerate_measure::record::States;
 use linerate_plan::campaign::Campaign;
 use linerate_plan::rules::Families;
-use linerate_plan::rules::own::Meaning;
+use linerate_plan::rules::own::{Meaning, recognised};
 use linerate_plan::{BuiltIn, Keyed, Plan, Source, parse_cpus};
 use linerate_runner::input;
 use linerate_runner::session::{Session, told};
@@ -264,6 +264,11 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
         let file = path.display().to_string();
         let name = variant(plan, "--rules", file.rsplit('/').next().unwrap_or_default(), "forwarding");
         let text = input::rules(path).unwrap_or_default();
+        if let Some(firewall) = recognised(&text).ok().filter(|firewall| !firewall.is_linux()) {
+            bail_usage!(
+                "{file} has rules of {firewall}, and this machine has nftables and iptables: measure it on a router with {firewall}, by a plan whose rules.file names it (docs/rules.md), with --lab"
+            );
+        }
         plan.set("--rules", &["variants", &name, "rules", "file"], file);
         // With several files, each takes the entries of the map whose names it contains.
         let there = |(name, _): &(String, Meaning)| args.rules.len() == 1 || text.contains(name.as_str());

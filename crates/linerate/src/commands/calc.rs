@@ -215,12 +215,15 @@ A router's rate counts the frames that it forwards in both directions together."
     Rss(RssArgs),
     /// Bandwidth-delay product: of link, round-trip time and window, two give the third
     #[command(after_help = "Examples:
-  linerate calc bdp --link 10G --rtt 80ms             the window that fills the link
+  linerate calc bdp 10G --rtt 80ms                    the window that fills the link
   linerate calc bdp --window 64KiB --rtt 80ms         the rate that a window allows
   linerate calc bdp --window 16MiB --link 10G         the longest way that it fills")]
     Bdp {
         /// Speed of the link: 10G
-        #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+        #[arg(value_name = "SPEED", value_parser = parse_link_speed)]
+        speed: Option<f64>,
+        /// The same as an option
+        #[arg(long, value_name = "SPEED", value_parser = parse_link_speed, conflicts_with = "speed")]
         link: Option<f64>,
         /// Round-trip time: 80ms
         #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -385,7 +388,7 @@ fn calculate(what: What) -> Result<Calculation, CalcError> {
             queues(Card { cores, most, slots, wanted: rate.zip(each) })
         }
         What::Rss(card) => card.calculate(),
-        What::Bdp { link, rtt, window } => bdp(link, rtt.map(nanoseconds), window),
+        What::Bdp { speed, link, rtt, window } => bdp(speed.or(link), rtt.map(nanoseconds), window),
         What::Trials { difference, trials: number, deviation, confidence } => {
             let asked = match difference {
                 Some(difference) => trials::Asked::Difference(difference.0),

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use linerate_profile::{Folded, Picture, Profile, Source, differences, differential, flame_graph, fold};
 use linerate_report::pages;
-use linerate_runner::input;
+use linerate_runner::{handle, input};
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ perf script, tables of lockstat, and folded stacks. docs/profiles.md explains th
 
 Exit status: 0 printed; 1 a file cannot be read or has no stacks; 2 bad arguments.")]
 pub struct Flame {
-    /// Output of a profiler; - is standard input
-    #[arg(value_name = "FILE")]
+    /// Output of a profiler; - is standard input. Or a campaign with a profile: a folder, last, last-1, a name of `linerate list`
+    #[arg(value_name = "FILE", default_value = "last", value_parser = stacks)]
     pub file: PathBuf,
 
     /// A second profile, to compare with the first
-    #[arg(value_name = "AFTER", conflicts_with = "folded")]
+    #[arg(value_name = "AFTER", value_parser = stacks, conflicts_with = "folded")]
     pub after: Option<PathBuf>,
 
     /// Print folded stacks instead of a picture
@@ -54,6 +54,31 @@ pub struct Flame {
 
     #[command(flatten)]
     pub printed: Printed,
+}
+
+/// The file of a profile: of a campaign, the one that it has.
+fn stacks(what: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(what);
+    if input::is_stdin(&path) || path.is_file() || what.contains('/') && !path.is_dir() {
+        return Ok(path);
+    }
+    let folder = handle::folder(what)?;
+    let files =
+        fs::read_dir(folder.join("profiles")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_profile = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.strip_suffix(".stack").is_some_and(|cell| cell.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let mut found: Vec<PathBuf> = files.filter(is_profile).collect();
+    found.sort();
+    match &found[..] {
+        [] => Err(format!("{} has no profile: measure with --profile", folder.display())),
+        [only] => Ok(only.clone()),
+        several => {
+            let names: Vec<String> = several.iter().map(|path| path.display().to_string()).collect();
+            Err(format!("{} has several profiles: choose one of {}", folder.display(), names.join(", ")))
+        }
+    }
 }
 
 /// Runs the verb.

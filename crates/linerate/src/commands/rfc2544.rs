@@ -57,6 +57,7 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
+  sudo linerate rfc2544 --full                       all of it, some 20 hours
   sudo linerate rfc2544 --quick                      two frame sizes in trials of 1 s: below 3 minutes, not RFC 2544
   sudo linerate rfc2544 --test throughput            one test, seven frame sizes
   sudo linerate rfc2544 --test latency --sizes 64 --sizes 1518
@@ -140,6 +141,13 @@ fn event(text: &str) -> Result<(Befalls, Option<u64>), String> {
 /// The reason why it could not measure.
 pub fn run(args: &Rfc2544) -> Result<ExitCode> {
     run::begin(&args.campaign);
+    let chooses = !args.keys.is_empty() || !args.size.is_empty() || !args.variants.is_empty();
+    let is_bare = args.plan.is_none() && !chooses && args.campaign.simulate.is_none();
+    if is_bare && !(args.which.quick || args.campaign.full || args.estimate) {
+        bail_usage!(
+            "all tests with all frame sizes take some 20 hours: --quick for a look in below 3 minutes, --full for all of them, --test and --sizes to choose, --estimate for the times"
+        );
+    }
     let (choice, offline) = (args.which.choice(), args.campaign.simulate.is_some() || args.estimate);
     let (plan, site) = match &args.plan {
         Some(file) => chosen(&choice, file, offline, |plan| {

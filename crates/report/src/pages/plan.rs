@@ -63,6 +63,7 @@ pub fn plan_line(file: &str, plan: &Plan) -> String {
 pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
     let width = plans.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut page = Document::default();
+    page.item(&format!("{:width$}  {:>11}  {:>5}  ", "plan", "takes", "quick"), "question", Tone::Note);
     for (name, plan) in plans {
         let [full, quick] = [false, true].map(|quick| takes(plan, quick).unwrap_or("-".into()));
         let systems = plan.systems.iter().map(|s| s.name()).joined(", ");

@@ -400,7 +400,10 @@ fn first_words(text: &str) -> Vec<&str> {
 }
 
 /// Whose rules a text is.
-fn recognised(text: &str) -> Result<Firewall, Diagnostic> {
+///
+/// # Errors
+/// It is none that linerate knows.
+pub fn recognised(text: &str) -> Result<Firewall, Diagnostic> {
     let shebang = text.lines().next().filter(|l| l.starts_with("#!")).unwrap_or_default();
     if shebang.contains("nft") {
         return Ok(Firewall::Nftables);
