@@ -36,7 +36,9 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
         bail_usage!("there is no file '{name}', and linerate comes with no plan of that name: {help}");
     }
     let bytes = input::read(file, MOST_BYTES, ["plan", ""])?;
-    let text = std::str::from_utf8(&bytes).ok().filter(|_| file.extension().is_none_or(|end| end != "toml"));
+    let is_of_rules =
+        file.extension().is_some_and(|end| ["nft", "conf", "rules", "iptables"].iter().any(|of| end == *of));
+    let text = std::str::from_utf8(&bytes).ok().filter(|_| is_of_rules);
     if text.is_some_and(|text| recognised(text).is_ok()) {
         bail_usage!(
             "{name} is a rule file, and no plan: sudo linerate bench --rules {name} measures what it costs"

@@ -266,7 +266,7 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
         let text = input::rules(path).unwrap_or_default();
         if let Some(firewall) = recognised(&text).ok().filter(|firewall| !firewall.is_linux()) {
             bail_usage!(
-                "{file} has rules of {firewall}, and this machine has nftables and iptables: measure it on a router with {firewall}, by a plan whose rules.file names it (docs/rules.md), with --lab"
+                "{file} is a rule file of {firewall}, and this machine has nftables and iptables: measure it on a router with {firewall}, by a plan whose rules.file names it, with --lab (docs/rules.md)"
             );
         }
         plan.set("--rules", &["variants", &name, "rules", "file"], file);
