@@ -57,11 +57,11 @@ peers: build
 install: build
 	rm -rf $(TARGET)/documents
 	$(TARGET)/release/linerate documents $(TARGET)/documents
-	install -Dm755 $(TARGET)/release/linerate $(DESTDIR)$(PREFIX)/bin/linerate
-	for page in $(TARGET)/documents/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page); done
-	install -Dm644 $(TARGET)/documents/linerate.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/linerate
-	install -Dm644 $(TARGET)/documents/_linerate $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linerate
-	install -Dm644 $(TARGET)/documents/linerate.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linerate.fish
+	$(SUDO) install -Dm755 $(TARGET)/release/linerate $(DESTDIR)$(PREFIX)/bin/linerate
+	for page in $(TARGET)/documents/*.1; do $(SUDO) install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page); done
+	$(SUDO) install -Dm644 $(TARGET)/documents/linerate.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/linerate
+	$(SUDO) install -Dm644 $(TARGET)/documents/_linerate $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linerate
+	$(SUDO) install -Dm644 $(TARGET)/documents/linerate.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linerate.fish
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/linerate $(DESTDIR)$(PREFIX)/share/man/man1/linerate*.1

@@ -170,7 +170,7 @@ pub struct CampaignArgs {
     #[command(flatten)]
     pub printed: Printed,
 
-    /// Print the whole page, and not the first 24 lines of it: all cells, counters, latency, how it was measured
+    /// Print the whole page, not one screen: all cells, counters, latency, how it was measured
     #[arg(long)]
     pub full: bool,
 
@@ -178,9 +178,9 @@ pub struct CampaignArgs {
     #[arg(short, long, conflicts_with_all = ["json", "format", "full"])]
     pub quiet: bool,
 
-    /// Simulate the DUT in memory instead of building a lab: ok, or a list such as rate=10kpps,queue=512 of loss=N (every N-th frame),
-    /// duplication=N, delay=T, rate=R, queue=N and outage=T@T (length, and time from the begin of the load). Needs no privileges, and
-    /// says nothing about this machine
+    /// Simulate the DUT in memory: ok, or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame), duplication=N,
+    /// delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts). Needs no privileges; says nothing about this
+    /// machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,
 }

@@ -210,7 +210,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 /// The definition of the command line.
 pub fn definition() -> clap::Command {
     let command = Cli::command();
-    let mut help = "linerate: how many packets does this router or firewall forward, why not more?
+    let mut help = "linerate: how many packets does this router (the DUT) forward? Why not more?
 Begin with `sudo linerate bench`. `linerate VERB --help` teaches by example.\n"
         .to_string();
     for (heading, verbs) in GROUPS {

@@ -101,7 +101,7 @@ continues a campaign that was stopped.
 
 Exit status: 0 measured; 1 an error, or a variant without a result: it could not be measured here, none of its trials
 was valid, or it dropped every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 everything is
-skipped; 130 interrupted (the results so far are recorded and shown).")]
+skipped; 5 --fail-if-slower is undecided; 130 interrupted (the results so far are recorded and shown).")]
 pub struct Bench {
     /// Variant of the DUT (see below); may be repeated. The same variant twice compares it with itself
     #[arg(long = "variant", value_name = "VARIANT")]

@@ -23,7 +23,7 @@ pub struct Show {
     /// The campaign: its folder, last, last-1, or a name that `linerate list` shows [default: last]
     #[arg(value_name = "DIR", value_parser = handle::folder)]
     pub directory: Option<PathBuf>,
-    /// Print the whole page, and not the first 24 lines of it
+    /// Print the whole page, not one screen
     #[arg(long)]
     pub full: bool,
     /// Print the whole page, and a line for each trial

@@ -6,7 +6,7 @@ use super::{Shown, benchmarks, end_hosts, has_rate, searches};
 use crate::format::Style;
 use crate::prelude::*;
 use linerate_measure::experiment::Judgement;
-use linerate_measure::record::{Figures, LabKind, Limit, Row};
+use linerate_measure::record::{Benchmarked, Figures, LabKind, Limit, Row, Stopped};
 
 /// Lines of the first page at most, on a terminal of 80 columns.
 pub const LINES: usize = 24;
@@ -98,7 +98,9 @@ fn warnings(shown: &Shown<'_>) -> Vec<String> {
         let without = of.tests.iter().filter_map(|tested| Some((tested.test, tested.why?)));
         without.map(|(test, why)| format!("{}, {}: {}", shown.name(of.slot), test.title(), why.words(test)))
     });
-    tests.chain(super::skips(shown)).chain(super::warned(shown)).collect()
+    let broken = [Stopped::Interrupted, Stopped::Failed].contains(&shown.summary.stopped);
+    let broken = broken.then(|| format!("the campaign is not whole: {}", shown.summary.ended()));
+    broken.into_iter().chain(tests).chain(super::skips(shown)).chain(super::warned(shown)).collect()
 }
 
 /// A text of one or two lines: the whole page has the rest of it.
@@ -191,12 +193,13 @@ fn goals(page: &mut Document, shown: &Shown<'_>, most: usize) {
 
 /// The results of RFC 2544's tests, a row for each frame length.
 fn tests(page: &mut Document, shown: &Shown<'_>, most: usize) {
-    let all = &shown.summary.benchmarks;
+    let with_figures = |of: &&Benchmarked| of.tests.iter().any(|tested| tested.figures != Figures::None);
+    let all: Vec<&Benchmarked> = shown.summary.benchmarks.iter().filter(with_figures).collect();
     let unit = RateUnit::of(all.iter().filter_map(|of| Some(of.maximum?.fps)));
-    let figure = |of: &linerate_measure::record::Benchmarked, wanted: &dyn Fn(&Figures) -> Option<Cell>| {
+    let figure = |of: &Benchmarked, wanted: &dyn Fn(&Figures) -> Option<Cell>| {
         of.tests.iter().find_map(|tested| wanted(&tested.figures))
     };
-    let table = Table::of(all)
+    let table = Table::of(all.iter().copied())
         .column("", "", |of| shown.name(of.slot))
         .if_any("throughput", unit.name, |of| {
             figure(of, &|f| {
