@@ -59,7 +59,8 @@ pub struct Flame {
 /// The file of a profile: of a campaign, the one that it has.
 fn stacks(what: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(what);
-    if input::is_stdin(&path) || path.is_file() || what.contains('/') && !path.is_dir() {
+    let is_path = what.contains(['/', '.']) && !path.is_dir();
+    if is_path || input::is_stdin(&path) || path.exists() && !path.is_dir() {
         return Ok(path);
     }
     let folder = handle::folder(what)?;

@@ -102,7 +102,7 @@ fn a_stateful_router_has_seen_both_directions_of_each_connection() {
     let plan = plan.replace("[traffic]\n", "[traffic]\nstamps = \"hardware\"\nstamp-every = 8\n");
     let sockets = std::fs::read_to_string(lab.scratch.file("LAB.toml")).unwrap();
     lab.write("LAB.toml", &sockets.replace("tool = \"linerate\"", "tool = \"af-packet\""));
-    let ended = lab.run(&plan, &[]);
+    let ended = lab.run(&plan, &["--full"]);
     let software = ["g0", "r0"].map(|card| format!("{card}: this card stamps in software only"));
     for trial in lab.trials() {
         let stamped = &trial["stamped"];
