@@ -146,7 +146,8 @@ fn root_without_all_powers_measures_by_sockets_and_is_told() {
 /// A copy of linerate that every user can run.
 fn copy_for_all(scratch: &Scratch) -> String {
     let copy = scratch.file("linerate");
-    std::fs::copy(crate::common::LINERATE, &copy).unwrap();
+    // By another process: a child of another test could hold the file open for writing, and it could not be run.
+    Program::new("cp").args([crate::common::LINERATE, &copy]).run().ok();
     std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o777)).unwrap();
     copy

@@ -220,8 +220,11 @@ fn all_arrive(factor: &str, levels: &str, more: &str) -> (Experiment, Vec<(Value
     for (slot, trial) in &trials {
         assert!(only_late(trial), "{slot:#} {trial:#}");
         assert_eq!(trial["loss_ratio"], 0.0, "{slot:#} {trial:#}");
-        assert!(trial["generator"]["frames"].as_u64() > Some(500), "{trial:#}");
+        // A stall of this machine lets fewer frames leave.
+        let is_valid = trial["audit"]["valid"] == true;
+        assert!(!is_valid || trial["generator"]["frames"].as_u64() > Some(500), "{trial:#}");
     }
+    assert!(trials.iter().any(|(_, trial)| trial["audit"]["valid"] == true), "every trial stalled");
     (experiment, trials)
 }
 
