@@ -136,7 +136,7 @@ fn idle_and_many_connections_do_not_shut_others_out() {
         let _ = stream.write_all(b"GET / HT");
         assert_eq!(status(&answer(stream)), "408");
     }
-    // Those that were answered are counted until their threads end.
+    // Answered connections are counted until their threads end.
     let until = Instant::now() + Duration::from_secs(10);
     while status(&get(&at, "/")) != "200" {
         assert!(Instant::now() < until, "connections that were answered still count");

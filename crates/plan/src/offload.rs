@@ -10,17 +10,17 @@ use linerate_measure::experiment::System;
 pub struct Offload {
     /// The feature of plans that it is a part of; `None`: plans have none.
     pub feature: Option<Feature>,
-    /// Its name in the facts of hosts: the one that `ethtool -k` shows, else ifconfig(8).
+    /// Name in the facts of hosts: the one that `ethtool -k` shows, else ifconfig(8).
     pub name: &'static str,
-    /// Its word for `ethtool -K`; empty where Linux has no switch for it.
+    /// Word for `ethtool -K`; empty where Linux has no switch for it.
     pub ethtool: &'static str,
     /// The names of its parts in Linux' kernel.
     pub parts: &'static [&'static str],
-    /// Its key in systemd.link(5); empty if it has none.
+    /// Key in systemd.link(5); empty without one.
     pub link: &'static str,
     /// How ifconfig(8) of FreeBSD shows it, and is given it; empty if it does not.
     pub freebsd: Flag,
-    /// The same pair for OpenBSD.
+    /// This pair for OpenBSD.
     pub openbsd: Flag,
 }
 

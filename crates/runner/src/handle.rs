@@ -37,7 +37,7 @@ fn begun(path: &Path) -> String {
 /// The folder that a user means: a path, or a name in [`RESULTS`].
 ///
 /// # Errors
-/// There is no campaign of that name, or several.
+/// No campaign has that name, or several have it.
 pub fn folder(what: &str) -> Result<PathBuf, String> {
     let is_path = what.contains('/') || Path::new(what).exists();
     if is_path { Ok(what.into()) } else { among(what, &all(Path::new(RESULTS))) }

@@ -222,7 +222,7 @@ A router's rate counts the frames that it forwards in both directions together."
         /// Speed of the link: 10G
         #[arg(value_name = "SPEED", value_parser = parse_link_speed)]
         speed: Option<f64>,
-        /// The same as an option
+        /// Speed of the link, as an option
         #[arg(long, value_name = "SPEED", value_parser = parse_link_speed, conflicts_with = "speed")]
         link: Option<f64>,
         /// Round-trip time: 80ms

@@ -402,7 +402,7 @@ fn first_words(text: &str) -> Vec<&str> {
 /// Whose rules a text is.
 ///
 /// # Errors
-/// It is none that linerate knows.
+/// The text is of no tool that linerate knows.
 pub fn recognised(text: &str) -> Result<Firewall, Diagnostic> {
     let shebang = text.lines().next().filter(|l| l.starts_with("#!")).unwrap_or_default();
     if shebang.contains("nft") {

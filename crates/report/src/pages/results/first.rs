@@ -92,7 +92,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     page
 }
 
-/// What limits the results: tests and cells without a figure, then warnings.
+/// Limits of the results: tests and cells without a figure, then warnings.
 fn warnings(shown: &Shown<'_>) -> Vec<String> {
     let tests = shown.summary.benchmarks.iter().flat_map(|of| {
         let without = of.tests.iter().filter_map(|tested| Some((tested.test, tested.why?)));
@@ -235,7 +235,7 @@ fn more(page: &mut Document, all: usize, most: usize) {
     }
 }
 
-/// What limits the rates, with the cells where these differ.
+/// Limits of the rates, with the cells where these differ.
 fn limits(shown: &Shown<'_>) -> String {
     let rows = shown.with_dut().filter(|row| has_rate(row));
     let told = together(rows.map(|row| (row.limit, row)));
