@@ -2,7 +2,7 @@
 
 use crate::common::schema::faults;
 use crate::common::{Scratch, linerate, linerate_line};
-use linerate_report::printed::{SCHEMA, schema::of_types};
+use linerate_report::printed::{SCHEMA, schema_of_types};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -197,7 +197,7 @@ const WRITE: &str = "LINERATE_WRITE_DOCUMENTS";
 /// docs/record-fields.md is made of the schema, which comes from the types.
 #[test]
 fn the_document_of_all_fields_is_that_of_the_schema() {
-    let types = of_types();
+    let types = schema_of_types();
     if std::env::var_os(WRITE).is_some() {
         fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../report/src/printed.schema.json"), &types).unwrap();
     }

@@ -4,6 +4,7 @@
 use crate::counters::PortCounters;
 use crate::record::{Connections, Direction, States};
 use crate::trial::{Part, Rates, Shape};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Largest relative difference between the offered load and the requested one.
@@ -25,8 +26,7 @@ const LOOP_SHARE: u64 = 100;
 const NO_FAULT: &str = "no fault";
 
 /// Frames that were lost at a known place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
     /// Where and why: `DUT in: receive ring full`.
     pub place: String,
@@ -39,8 +39,7 @@ pub struct Loss {
 }
 
 /// Why frames were lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The queue there was full: nothing was done with them.
@@ -55,8 +54,7 @@ pub enum Cause {
 }
 
 /// Whose loss or limit it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The generator or the receiver: it says nothing about the DUT.
@@ -66,8 +64,7 @@ pub enum Side {
 }
 
 /// A second count of the same frames, taken elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecondCount {
     /// Who counted: `generator interface`, `DUT in`, …
     pub place: String,
@@ -114,8 +111,7 @@ pub struct Evidence {
 }
 
 /// One check of an audit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Name of the check.
     pub name: String,
@@ -126,8 +122,7 @@ pub struct Check {
 }
 
 /// The outcome: valid if every check held.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Audit {
     /// Whether every check held.
     pub valid: bool,

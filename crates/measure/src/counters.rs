@@ -2,12 +2,12 @@
 
 use linerate_stats::histogram::Histogram;
 use linerate_wire::{Observed, SequenceWindow};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Everything that a generator or receiver has counted since it was started.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PortCounters {
     /// Test frames sent or received, every copy counted.
     pub frames: u64,
@@ -61,8 +61,7 @@ fn is_zero(ns: &u64) -> bool {
 }
 
 /// A time in which no frame of a stream arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outage {
     /// Stream id as the frames carry it.
     pub stream: u16,
@@ -74,8 +73,7 @@ pub struct Outage {
 }
 
 /// Delays of the stamped frames of a trial, in nanoseconds (RFC 8219, section 7).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delays {
     /// Frames.
     pub frames: u64,
@@ -94,8 +92,7 @@ pub struct Delays {
 }
 
 /// Test frames of one queue on one CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueCounters {
     /// The CPU that did the work.
     pub cpu: u32,
@@ -106,8 +103,7 @@ pub struct QueueCounters {
 }
 
 /// One stream: the frames of one generator thread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamCounters {
     /// Stream id as the frames carry it.
     pub stream: u16,

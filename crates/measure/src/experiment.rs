@@ -3,13 +3,13 @@
 //! Slots are referred to by their numbers in the record, which are those of the plan's cells.
 
 use linerate_stats::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// An experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     pub title: String,
     /// The question that it answers.
@@ -82,8 +82,9 @@ impl Experiment {
 }
 
 /// An operating system (or a distribution of one) that a device under test may run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum System {
     /// Linux.
@@ -126,8 +127,7 @@ impl fmt::Display for System {
 }
 
 /// Something that is varied.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Factor {
     /// Name in the plan.
     pub name: String,
@@ -157,8 +157,7 @@ impl Factor {
 }
 
 /// A ratio of interest: the rate of `of` divided by the rate of `than`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Numerator, a cell.
     pub of: usize,
@@ -171,8 +170,7 @@ pub struct Comparison {
 }
 
 /// Why a ratio is of interest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interest {
     /// A variant with the baseline variant.
@@ -186,8 +184,7 @@ pub enum Interest {
 }
 
 /// An expectation of the author, which makes a plan a test as well.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
     /// In words: `nft-stateful is slower than forwarding`.
     pub words: String,
@@ -202,8 +199,7 @@ pub struct Expectation {
 }
 
 /// A claim about the ratio of two rates, or about a rate. Shares are of 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claim {
     /// Slower, by at least this share.
@@ -221,8 +217,7 @@ pub enum Claim {
 }
 
 /// The judgement of an estimate about a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
     /// The estimate is as claimed.
@@ -257,8 +252,7 @@ impl Claim {
 }
 
 /// How trials are run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Trials {
     /// The measured window of one trial, in nanoseconds.
@@ -316,8 +310,7 @@ pub const SEARCH_WIDTH: f64 = 0.005;
 pub const CURVE_STEP: f64 = 0.1;
 
 /// A test of RFC 2544 or a later RFC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Benchmark {
     /// RFC 2544, section 26.1.
@@ -438,8 +431,7 @@ impl Trials {
 }
 
 /// The figure that a campaign measures of each cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// The forwarding rate at the load of its traffic.
@@ -454,8 +446,7 @@ pub enum Measure {
 }
 
 /// The search method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// MLRsearch (RFC 9971).
@@ -466,8 +457,7 @@ pub enum Method {
 }
 
 /// A goal of a search.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WantedGoal {
     /// As it was asked for: `ndr`, `0.5%:1s:21s:0.5`.
     pub name: String,
@@ -482,8 +472,7 @@ pub struct WantedGoal {
 
 /// The strategy that chooses the order of trials. Records with another one are refused: their trials would be shown as those of
 /// the wrong strategy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     #[default]
@@ -520,8 +509,7 @@ impl Default for Trials {
 }
 
 /// When the device under test is rebooted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reboot {
     /// Never.

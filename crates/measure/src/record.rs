@@ -36,6 +36,7 @@ use crate::experiment::{Benchmark, Experiment, Levels};
 use crate::trial::{Rates, Sample, Shape, Timing};
 use linerate_stats::histogram::Histogram;
 use linerate_wire::Traffic;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,8 +45,7 @@ use std::fmt;
 pub const VERSION: u32 = 2;
 
 /// `campaign.json`: the request and the set-up.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Campaign {
     /// Format version: 2.
     pub version: u32,
@@ -61,7 +61,7 @@ pub struct Campaign {
     pub roles: Roles,
     /// The slots that alternate.
     #[serde(with = "once")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<Slot>"))]
+    #[schemars(with = "Vec<Slot>")]
     pub slots: Vec<Slot>,
     /// Findings before the first trial, for people: the batch size, say.
     pub notes: Vec<String>,
@@ -106,8 +106,7 @@ impl Campaign {
 }
 
 /// The plan of a campaign.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
     /// The plan's file, as it was named; none where `linerate bench` made it of its arguments.
     pub file: Option<String>,
@@ -116,15 +115,14 @@ pub struct Planned {
     /// Questions of the plan.
     pub experiment: Experiment,
     /// The rest of the expanded plan, for `linerate run --resume`. Slots have the names and levels of its cells.
-    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub plan: serde_json::Value,
     /// Cells that are not measured, because something is lacking.
     pub skipped: Vec<Skipped>,
 }
 
 /// A cell that is not measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
     /// Number of the cell.
     pub cell: usize,
@@ -143,8 +141,7 @@ impl Planned {
 }
 
 /// The user's request, with defaults filled in.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
     /// The command line.
     pub command: Vec<String>,
@@ -171,8 +168,7 @@ pub struct Asked {
 }
 
 /// How generation, forwarding and reception share the CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Closed loop: all on the generator's CPU, so that the DUT sets the offered load. Cost per frame, precisely.
@@ -194,8 +190,7 @@ impl fmt::Display for Mode {
 }
 
 /// Where the trials of a campaign ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabKind {
     /// The embedded lab of this machine.
@@ -216,8 +211,7 @@ impl fmt::Display for LabKind {
 }
 
 /// CPUs by role.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Roles {
     /// Generator threads.
     pub generator: Vec<u32>,
@@ -230,8 +224,7 @@ pub struct Roles {
 }
 
 /// Which way frames go through the DUT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// From its inside to its outside.
@@ -261,8 +254,7 @@ impl fmt::Display for Direction {
 }
 
 /// One thing that is measured: a variant with its traffic.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slot {
     /// Index in [`Campaign::slots`].
     pub id: usize,
@@ -317,7 +309,7 @@ pub struct Slot {
     /// All of its frames, without the Ethernet addresses that the testbed fills in: headers, lengths, flows and their order. Absent
     /// where TCP is measured, and in imported and older slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub traffic: Option<Box<Traffic>>,
     /// Whether its DUT has a known answer, and may drop every frame.
     pub known_answer: bool,
@@ -345,8 +337,7 @@ impl Slot {
 }
 
 /// One line of `trials.jsonl`: a trial with everything that was counted.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRecord {
     /// Format version: 2.
     pub version: u32,
@@ -433,8 +424,7 @@ fn is_zero(ns: &u64) -> bool {
 }
 
 /// The comparison of the generators' clocks with the receiver's, before the load and after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Clocks {
     /// Nanoseconds that are added to each value of the receiver's `latency`, so that none is below 0.
     pub shift_ns: u64,
@@ -443,8 +433,7 @@ pub struct Clocks {
 }
 
 /// The stamps that latencies were taken by.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stamped {
     /// Frames that cards or drivers stamped at both ends; 0: latency is by the stamps of the generator's program.
     pub frames: u64,
@@ -468,8 +457,7 @@ impl Stamped {
 }
 
 /// The frames of one direction in a trial with both.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionCounts {
     pub direction: Direction,
     pub sent: u64,
@@ -499,8 +487,7 @@ impl TrialRecord {
 }
 
 /// A rule with its counter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleCount {
     /// Where it is, and the rule as its tool lists it.
     pub rule: String,
@@ -509,8 +496,7 @@ pub struct RuleCount {
 }
 
 /// How far the connections of the test traffic are when a trial begins, on a device that keeps states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum States {
     /// Each flow has been seen in both directions.
@@ -529,8 +515,7 @@ impl fmt::Display for States {
 }
 
 /// The connections of the test traffic in a DUT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Connections {
     /// State of the connections when the trial began. `one-way` also if they could not be answered.
     pub states: States,
@@ -541,8 +526,7 @@ pub struct Connections {
 }
 
 /// Cost of a collector.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectorCost {
     /// The plan's name for it.
     pub name: String,
@@ -551,8 +535,7 @@ pub struct CollectorCost {
 }
 
 /// Output of a command after a trial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Collected {
     /// The command.
     pub command: String,
@@ -562,8 +545,7 @@ pub struct Collected {
 
 /// One line of `facts.jsonl`: how a slot's DUT was configured before its first trial, in its own words. Readers parse them, so that
 /// a later linerate can find more in them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlotFacts {
     /// Format version: 2.
     pub version: u32,
@@ -578,8 +560,7 @@ pub struct SlotFacts {
 }
 
 /// How busy a CPU was during a trial, as shares of the time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuShare {
     /// CPU number.
     pub cpu: u32,

@@ -1,10 +1,10 @@
 //! One trial as a pure state machine: warm up, run, drain, settle. The effects live in the system crate.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The times of a trial, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timing {
     /// Load that is offered, but not part of the measured window.
     pub warm_up_ns: u64,
@@ -101,8 +101,7 @@ const WARM_UP_SAMPLES: u64 = 5;
 const LEAST_INTERVAL_NS: u64 = 2_000_000;
 
 /// How the load of a trial changes over its time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// One rate throughout.
@@ -123,8 +122,7 @@ impl Shape {
 }
 
 /// Counters at one moment of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Nanoseconds since the load began.
     pub t_ns: u64,
@@ -253,8 +251,7 @@ impl Machine {
 }
 
 /// Rates over the window of samples, in frames/s.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Frames sent a second: the offered load as measured.
     pub offered: f64,

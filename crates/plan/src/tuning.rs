@@ -80,7 +80,7 @@ impl Tuning {
                 .map(Json::Object)
                 .ok_or_else(|| {
                     fault(
-                        format!("'{name}' takes something away from '{from}', and is no change of it"),
+                        format!("'{name}' lacks a setting of '{from}': a change adds settings, or gives them other values"),
                         "write it with from",
                     )
                 })?;

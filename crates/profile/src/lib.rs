@@ -17,6 +17,7 @@ pub use flame::{Picture, differential, differential_part, flame_graph, flame_gra
 pub use fold::{Fault, Folded, Observed, Source, fold, observed};
 pub use lockstat::LockEvent;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -112,8 +113,7 @@ pub fn works_on_frames(stack: &str) -> bool {
 }
 
 /// A function of a profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Function {
     pub name: String,
     /// Samples in the function itself.

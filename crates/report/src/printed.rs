@@ -1,18 +1,22 @@
 //! A campaign as JSON, and the JSON Schema of that and of the files of a record: both come from the types.
 
 use linerate_hosts::configuration::Configuration;
-use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary};
+use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary, TrialRecord};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// The schema of [`Printed`], draft 2020-12. Its definitions also have the lines of trials.jsonl and facts.jsonl. A test of `linerate` holds
-/// it against the types (`schema::of_types`).
+/// it against the types.
 pub const SCHEMA: &str = include_str!("printed.schema.json");
 
 /// A campaign as linerate's bench, run and show print it with --json. Rates are frames a second, times nanoseconds (_ns), lengths bytes
 /// with FCS (_fcs), shares 0 to 1. Slots are referred to by number.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(title = "A campaign as JSON"))]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "A campaign as JSON")]
 pub struct Printed<'a> {
     /// Where the records are.
     pub directory: &'a Path,
@@ -27,8 +31,7 @@ pub struct Printed<'a> {
 }
 
 /// How the DUT of a slot was configured.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Configured {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -43,32 +46,20 @@ impl Configured {
     }
 }
 
-/// The schema by the types.
-#[cfg(feature = "schema")]
-pub mod schema {
-    use super::Printed;
-    use linerate_measure::record::{SlotFacts, TrialRecord};
-    use schemars::Schema;
-    use schemars::generate::SchemaSettings;
-    use schemars::transform::RecursiveTransform;
-    use serde_json::{Value, json};
-
-    /// The text of [`super::SCHEMA`].
-    pub fn of_types() -> String {
-        let transform = RecursiveTransform(|schema: &mut Schema| {
-            schema.remove("default");
-            if schema.get("properties").is_some() {
-                schema.insert("additionalProperties".into(), json!(false));
-            }
-            if let Some(Value::String(words)) = schema.get_mut("description") {
-                *words =
-                    words.replace("[`", "`").replace("`]", "`").replace("`None`", "null").replace('\n', " ");
-            }
-        });
-        let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(transform);
-        let mut generator = settings.into_generator();
-        generator.subschema_for::<TrialRecord>();
-        generator.subschema_for::<SlotFacts>();
-        format!("{:#}\n", generator.into_root_schema_for::<Printed<'_>>().to_value())
-    }
+/// The text of [`SCHEMA`], by the types. No verb calls this: the code of all schemas is not in the program.
+pub fn schema_of_types() -> String {
+    let transform = RecursiveTransform(|schema: &mut Schema| {
+        schema.remove("default");
+        if schema.get("properties").is_some() {
+            schema.insert("additionalProperties".into(), json!(false));
+        }
+        if let Some(Value::String(words)) = schema.get_mut("description") {
+            *words = words.replace("[`", "`").replace("`]", "`").replace("`None`", "null").replace('\n', " ");
+        }
+    });
+    let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(transform);
+    let mut generator = settings.into_generator();
+    generator.subschema_for::<TrialRecord>();
+    generator.subschema_for::<SlotFacts>();
+    format!("{:#}\n", generator.into_root_schema_for::<Printed<'_>>().to_value())
 }

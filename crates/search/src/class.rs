@@ -2,6 +2,7 @@
 
 use crate::goal::{Goal, PER_BILLION};
 use crate::{Limits, Trial};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,8 +19,7 @@ pub enum Class {
 }
 
 /// Why a result is irregular: it lacks bounds within the goal's width.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Irregular {
     /// The highest load of the search meets the goal.
@@ -31,8 +31,7 @@ pub enum Irregular {
 }
 
 /// The result of a search for one goal.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// The relevant lower bound, in frames/s: the highest lower bound below the upper bound.
     pub lower: Option<f64>,

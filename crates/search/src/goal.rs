@@ -1,5 +1,6 @@
 //! Goals of searches (RFC 9971, section 4.6).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The exceed ratio 1: exceed ratios are whole billionths.
@@ -8,8 +9,7 @@ pub const PER_BILLION: u32 = 1_000_000_000;
 const MOST_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 
 /// A goal: at most the share `exceed` of the trials' time may be in trials that lose more than the share `loss` of their frames.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Goal {
     /// The highest loss ratio of a good trial, from 0 to below 1.
     pub loss: f64,

@@ -23,6 +23,7 @@ pub use goal::{Goal, GoalError, PER_BILLION};
 pub use interval::interval;
 pub use mlr::Mlr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A trial that a search requests.
@@ -63,8 +64,7 @@ pub trait Search {
 }
 
 /// The range of loads of a search.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// Frames/s, above 0.
     pub min: f64,

@@ -2,14 +2,14 @@
 //!
 //! eBPF programs fill the same buckets (`time_bucket` in `linerate.h`).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Number of buckets: values below 32 ns exactly, then 32 for each power of two up to 2^43 ns (2.4 hours).
 pub const BUCKETS: usize = 1280;
 
 /// Counts of nanosecond values in log-linear buckets, kept sparsely.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Histogram {
     /// (bucket index, count), ascending, counts never 0.
     buckets: Vec<(u16, u64)>,

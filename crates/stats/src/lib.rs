@@ -21,13 +21,13 @@ pub mod sequential;
 pub mod trend;
 
 use linerate_wire::SplitMix64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::function::gamma::ln_gamma;
 use std::cmp::Ordering;
 
 /// An estimate with its interval. By default it is that of nothing: 0 of no values.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The median of values, or of their differences or ratios.
     pub median: f64,

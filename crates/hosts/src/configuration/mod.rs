@@ -27,6 +27,7 @@ use crate::systems::text::{lines, sections, shown};
 use crate::systems::{Interface, Kernel, Pause};
 use linerate_measure::record::{Collected, SlotFacts};
 use linerate_plan::lab::HostAddress;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,8 +39,7 @@ pub const MOST_BYTES: usize = 256 * 1024;
 pub const CUT: &str = "[linerate: the rest is left out]";
 
 /// The settings of a host. A field is empty where its question has no answer, and then `unanswered` has the reason.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Configuration {
     /// Version of this format, [`VERSION`].
@@ -71,8 +71,7 @@ pub struct Configuration {
 }
 
 /// The system that runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Release {
     /// `linux`, `freebsd`, `openbsd`, `netbsd`.
@@ -84,8 +83,7 @@ pub struct Release {
 }
 
 /// A question without an answer.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Unanswered {
     /// The command, as [`label`] has it; in a group of commands, the one that failed.
@@ -95,8 +93,7 @@ pub struct Unanswered {
 }
 
 /// The machine, its CPUs and its firmware.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Machine {
     /// The CPU's model.
@@ -119,8 +116,7 @@ pub struct Machine {
 }
 
 /// A CPU.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Cpu {
     pub cpu: u32,
@@ -141,8 +137,7 @@ pub struct Cpu {
 }
 
 /// A value with its limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Bounded {
     pub now: Option<u32>,
@@ -151,8 +146,7 @@ pub struct Bounded {
 }
 
 /// An interface.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Card {
     pub name: String,
@@ -169,7 +163,7 @@ pub struct Card {
     /// MTU in bytes.
     pub mtu: Option<u32>,
     /// IP addresses with the lengths of their networks.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[schemars(with = "Vec<String>")]
     pub addresses: Vec<HostAddress>,
     pub pause: Pause,
     /// Descriptors of a receive ring.
@@ -217,8 +211,7 @@ pub struct Card {
 }
 
 /// How a card is connected.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Pci {
     /// `0000:01:00.0`.
@@ -236,8 +229,7 @@ pub struct Pci {
 }
 
 /// How packets of a receive queue are steered to other CPUs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ReceiveQueue {
     /// CPUs that packets are steered to by their hash (RPS); empty: none.
@@ -247,8 +239,7 @@ pub struct ReceiveQueue {
 }
 
 /// An interrupt of a card.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Interrupt {
     pub number: u32,
@@ -261,8 +252,7 @@ pub struct Interrupt {
 }
 
 /// A queueing discipline.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Qdisc {
     pub kind: String,
@@ -271,8 +261,7 @@ pub struct Qdisc {
 }
 
 /// An XDP program.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Xdp {
     /// `driver`, `generic` or `hardware`.
@@ -281,8 +270,7 @@ pub struct Xdp {
 }
 
 /// An interface above or beside cards.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Link {
     pub name: String,
@@ -297,8 +285,7 @@ pub struct Link {
 }
 
 /// The table of tracked connections: states of pf, dynamic rules of ipfw.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ConnectionTable {
     pub entries: Option<u64>,

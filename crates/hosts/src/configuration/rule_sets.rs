@@ -1,6 +1,7 @@
 //! The rules of packet filters, counted: `nft list ruleset`, `iptables-save`, `pfctl -sr`, `ipfw list`.
 
 use crate::systems::text::{sections, shown};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -10,8 +11,7 @@ const MOST: usize = 20_000;
 const FORWARDING: [&str; 5] = ["ingress", "prerouting", "forward", "postrouting", "egress"];
 
 /// The rules of a packet filter.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RuleSet {
     /// `nftables`, `iptables`, `pf`, `ipfw`, `ipf`.
@@ -24,8 +24,7 @@ pub struct RuleSet {
 }
 
 /// A list of rules that are tried one after the other.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Chain {
     /// `ip`, `ip6`, `inet`, `bridge`, `netdev`; empty where the filter knows none.

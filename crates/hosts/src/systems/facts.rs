@@ -4,6 +4,7 @@ use super::detect::{Kernel, System};
 use linerate_measure::collector::Counters;
 use linerate_plan::lab::{HostAddress, OperatingSystem};
 use linerate_wire::MacAddr;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -34,8 +35,7 @@ impl Clock {
 }
 
 /// Pause frames (IEEE 802.3 annex 31B): whether they are obeyed and sent; `None` where the system does not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Pause {
     /// Whether pause frames that arrive stop the transmitter.

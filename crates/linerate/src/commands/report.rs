@@ -1,7 +1,7 @@
 //! `linerate report`: campaigns as one page for a browser.
 
 use crate::args::named;
-use crate::output::{self, all_of, tell, usage};
+use crate::output::{self, all_of, tell};
 use anyhow::{Context, Result};
 use clap::Args;
 use linerate_linux::files;
@@ -31,7 +31,7 @@ has the answer, the table and the method first, with the lab drawn; then picture
 audit, conformance, the plan, and the facts of all hosts. docs/report.md describes them.")]
 pub struct Report {
     /// The campaigns: folders, last, last-1, or names that `linerate list` shows [default: last]
-    #[arg(value_name = "DIR", value_parser = handle::folder)]
+    #[arg(value_name = "DIR", default_value = "last", value_parser = handle::folder)]
     pub directories: Vec<PathBuf>,
     /// The page's file [default: standard output]
     #[arg(short, long, alias = "output", value_name = "FILE")]
@@ -43,9 +43,7 @@ pub struct Report {
 /// # Errors
 /// A directory is no record, or the page cannot be written.
 pub fn run(args: &Report) -> Result<ExitCode> {
-    let newest = args.directories.is_empty().then(handle::newest).transpose().map_err(usage)?;
-    let all: Vec<PathBuf> = args.directories.iter().cloned().chain(newest).collect();
-    of(&all, args.out.as_deref())
+    of(&args.directories, args.out.as_deref())
 }
 
 /// Writes the page of campaigns.

@@ -4,11 +4,11 @@
 use super::DutEvent;
 use super::verdict::SILENT;
 use crate::experiment::Benchmark;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The tests of a slot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Benchmarked {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -18,8 +18,7 @@ pub struct Benchmarked {
 }
 
 /// The load that is 100 %.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Maximum {
     pub fps: f64,
     /// Whether it is the theoretical rate of a medium. Otherwise it is the highest load that the tester keeps, because virtual links have
@@ -37,8 +36,7 @@ impl Maximum {
 }
 
 /// A test of a slot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tested {
     pub test: Benchmark,
     /// Why it was not run, or is not complete; `None`: it is complete.
@@ -50,8 +48,7 @@ pub struct Tested {
 }
 
 /// Why a test was not run, or is not complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// The campaign ended before it.
@@ -98,8 +95,7 @@ impl Why {
 }
 
 /// The results of a test.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figures {
     #[default]
@@ -115,8 +111,7 @@ pub enum Figures {
 }
 
 /// Section 26.1. The search with its bounds is in [`super::Searched`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Throughput {
     /// The highest load without loss.
     pub fps: f64,
@@ -131,8 +126,7 @@ pub struct Throughput {
 }
 
 /// Section 26.2, and RFC 8219, section 7.2.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     pub load: f64,
     pub runs: Vec<LatencyRun>,
@@ -143,8 +137,7 @@ pub struct Latency {
     pub worst_ns: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyRun {
     /// Frames that were tagged in the second half, and the latency of the first.
     pub tags: usize,
@@ -155,8 +148,7 @@ pub struct LatencyRun {
 }
 
 /// RFC 8219, section 7.3: packet delay variation, and inter-packet delay variation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DelayVariation {
     pub load: f64,
     pub runs: Vec<VariationRun>,
@@ -166,8 +158,7 @@ pub struct DelayVariation {
     pub ipdv_ns: [f64; 3],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariationRun {
     pub frames: u64,
     /// 99.9th percentile less the least.
@@ -179,8 +170,7 @@ pub struct VariationRun {
 }
 
 /// The loss and the forwarding rate at a load.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtLoad {
     /// As asked for, and as a share of the maximum.
     pub load: f64,
@@ -193,8 +183,7 @@ pub struct AtLoad {
 }
 
 /// Section 26.4, and RFC 9004.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BackToBack {
     /// The longest burst without loss, in frames, of each search.
     pub bursts: Vec<u64>,
@@ -215,8 +204,7 @@ pub struct BackToBack {
 }
 
 /// Section 26.5.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recovery {
     pub throughput: f64,
     /// The load before the rate falls, and after it.
@@ -227,8 +215,7 @@ pub struct Recovery {
     pub mean_ns: Option<f64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecoveryRun {
     /// Lost frames of the whole trial.
     pub lost: u64,
@@ -237,8 +224,7 @@ pub struct RecoveryRun {
 }
 
 /// Section 26.6, and RFC 6201.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reset {
     /// The event of the first run.
     pub event: DutEvent,
@@ -249,8 +235,7 @@ pub struct Reset {
     pub by_stamps_ns: Option<f64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResetRun {
     pub lost: u64,
     /// Lost frames divided by the offered rate.
@@ -262,8 +247,7 @@ pub struct ResetRun {
 }
 
 /// RFC 2889, section 5.1 (terms of RFC 2285).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForwardingRate {
     /// The forwarding rate at the maximum offered load, and that load.
     pub frmol: f64,

@@ -1,11 +1,11 @@
 //! TCP between end hosts: the path, and what was seen of it. Vocabulary of RFC 6349.
 
 use linerate_stats::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The path of a slot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathOf {
     /// Round-trip time without load, in nanoseconds: half of it in each direction.
     pub rtt_ns: u64,
@@ -38,8 +38,7 @@ impl PathOf {
 }
 
 /// One direction of a path, over a whole trial. A super-frame counts as its segments; with netem, whose kernel passes it on whole, as one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathCounts {
     /// Frames that came in…
     pub frames_in: u64,
@@ -64,8 +63,7 @@ pub struct PathCounts {
 }
 
 /// TCP in one trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpTrial {
     /// Round-trip times of handshakes before the load, in nanoseconds.
     pub idle_ns: Vec<u64>,
@@ -90,8 +88,7 @@ pub struct TcpTrial {
 }
 
 /// TCP of a slot, over its valid trials.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Goodput {
     /// Bit/s of payload that the receiving program read (layer 4).
     pub bits: Estimate,

@@ -1,10 +1,10 @@
 //! Events that interrupt the DUT while a load runs.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An event, as it was carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DutEvent {
     /// Kind, as plans call it.
     pub what: String,
@@ -21,8 +21,7 @@ pub struct DutEvent {
 pub const POWER_OFF_NS: u64 = 15_000_000_000;
 
 /// The class of an event by RFC 6201. The last two are not resets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventClass {
     /// Section 4.2.1.

@@ -1,12 +1,12 @@
 //! Why a slot forwards no more frames: findings with their evidence.
 
 use linerate_stats::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Why a slot forwards no more frames, as far as its records tell.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -23,8 +23,7 @@ pub struct Explanation {
 }
 
 /// A place that takes a share of the frames.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Balance {
     /// Kind of the place.
     pub place: Place,
@@ -35,8 +34,7 @@ pub struct Balance {
 }
 
 /// A kind of places for received frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
     /// A receive queue of the inside interface.
@@ -46,8 +44,7 @@ pub enum Place {
 }
 
 /// A cause that was not looked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotExamined {
     /// The cause.
     pub cause: String,
@@ -56,8 +53,7 @@ pub struct NotExamined {
 }
 
 /// A part of a frame's way through the DUT.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// Name of the stage: `route lookup`.
     pub name: String,
@@ -68,8 +64,7 @@ pub struct Stage {
 }
 
 /// A cause that holds the rate down, or may do so.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The rule that found it: `linear-rules`.
     pub cause: String,
@@ -89,7 +84,7 @@ pub struct Finding {
     pub weight: f64,
     /// The change as keys of a plan's variant (docs/plans.md), merged into those of the slot as `from` does it; `null` removes a
     /// key. `None` where a plan cannot make it.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub patch: Option<Value>,
     /// Why a plan cannot make it; `None` with a patch.
     pub untried: Option<String>,
@@ -98,8 +93,7 @@ pub struct Finding {
 }
 
 /// The answer of an experiment that measures a DUT with a change beside the DUT without it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
     /// The answer.
     pub verdict: Verdict,
@@ -112,8 +106,7 @@ pub struct Proof {
 }
 
 /// Whether a change makes a DUT faster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The whole interval of the ratio is above 1.
@@ -158,8 +151,7 @@ impl Proof {
 }
 
 /// How a cause is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {
     /// The DUT is set up so, and others lost rate by it: nothing measured here shows it.
@@ -172,8 +164,7 @@ pub enum Strength {
 }
 
 /// How to change a setting, and how to undo that.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// The system: `Linux`.
     pub system: String,

@@ -2,12 +2,12 @@
 //!
 //! All of it is optional in the records, and absent in those of linerate's own campaigns.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Of a campaign: one results folder.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// Whose results: `netbenches`.
     pub source: String,
@@ -32,8 +32,7 @@ pub struct Imported {
 }
 
 /// Of a slot: one set of runs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedSlot {
     /// The set, as its owner names it.
     pub set: String,
@@ -55,8 +54,7 @@ pub struct ImportedSlot {
 }
 
 /// Of a trial: one run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedTrial {
     /// The log, or without a log the file of published medians.
     pub file: String,
@@ -76,10 +74,9 @@ pub struct ImportedTrial {
 }
 
 /// The middle of an even number of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "schema", schemars(rename = "MiddleRule"))]
+#[schemars(rename = "MiddleRule")]
 pub enum Rule {
     /// Mean of the two middle points: ministat since late 2015.
     Mean,
@@ -88,8 +85,7 @@ pub enum Rule {
 }
 
 /// A file of medians, one a line.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// Path of the file, relative to the folder that was read.
     pub file: String,
@@ -101,9 +97,8 @@ pub struct Published {
 }
 
 /// A table over sets: `gnuplot.data` and the like.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ImportedSeries"))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ImportedSeries")]
 pub struct Series {
     /// Path of the file, relative to the folder that was read.
     pub file: String,
@@ -115,8 +110,7 @@ pub struct Series {
 }
 
 /// A row of such a table.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRow {
     /// Line in the file, from 1.
     pub line: usize,
@@ -133,8 +127,7 @@ pub struct SeriesRow {
 }
 
 /// Searches for the greatest rate without loss, of one configuration (Mb/s, Ethernet).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Equilibrium {
     /// Name of the set.
     pub name: String,
@@ -153,8 +146,7 @@ pub struct Equilibrium {
 }
 
 /// One search.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EquilibriumRun {
     /// Path of the log, relative to the folder that was read.
     pub log: String,
@@ -168,8 +160,7 @@ pub struct EquilibriumRun {
 }
 
 /// One step of a search, in Mb/s.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EquilibriumStep {
     /// Offered load.
     pub offered: f64,
@@ -178,8 +169,7 @@ pub struct EquilibriumStep {
 }
 
 /// Throughput of one configuration, as a tool printed it: of TCP connections, mostly.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PrintedThroughput {
     /// Name of the set.
     pub name: String,
@@ -202,8 +192,7 @@ pub struct PrintedThroughput {
 }
 
 /// A line of a configuration file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Setting {
     /// Name of the setting; empty for a rule.
     pub name: String,

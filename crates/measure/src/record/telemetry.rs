@@ -3,12 +3,12 @@
 use crate::collector::Counters;
 use linerate_profile::Function;
 use linerate_stats::histogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The profile of a slot, and what else was looked at.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlotProfile {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -50,8 +50,7 @@ impl SlotProfile {
 }
 
 /// Times of frames in the stack, with the rate of their trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Staged {
     /// Received frames/s of this trial.
     pub received: Option<f64>,
@@ -60,8 +59,7 @@ pub struct Staged {
 }
 
 /// Times of frames that were followed through the stack of a kernel.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackTimes {
     /// Frames that were followed. Some are dropped, or delivered, and never sent.
     pub followed: u64,
@@ -81,8 +79,7 @@ impl StackTimes {
 }
 
 /// A step on the way of frames.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// The tracepoint where it begins; `entry` is the one at which frames come in.
     pub from: String,
@@ -93,8 +90,7 @@ pub struct Step {
 }
 
 /// Events in a kernel, with the rate of their trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Events {
     /// Received frames/s of this trial.
     pub received: Option<f64>,
@@ -107,8 +103,7 @@ pub struct Events {
 }
 
 /// Waits for locks.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Waits {
     /// Nanoseconds of all of them together.
     pub ns: u64,

@@ -5,12 +5,12 @@ use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
 use linerate_search::{Goal, Limits, Outcome};
 use linerate_stats::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// `summary.json`: the verdict.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Format version: 2.
     pub version: u32,
@@ -49,8 +49,7 @@ pub struct Summary {
 }
 
 /// The search for the rate of a slot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Searched {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -100,8 +99,7 @@ impl Searched {
 }
 
 /// The result of a search for one goal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchedGoal {
     /// As it was asked for.
     pub name: String,
@@ -113,8 +111,7 @@ pub struct SearchedGoal {
 }
 
 /// The trials of a search at one load.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchedLoad {
     /// Frames/s.
     pub load: f64,
@@ -127,8 +124,7 @@ pub struct SearchedLoad {
 }
 
 /// How a search ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// All goals are known.
@@ -148,8 +144,7 @@ pub(super) const SILENT: &str =
     "frames passed at first, and then none in three successive trials: the DUT or a link went down";
 
 /// A limit of the results, or of one figure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// The slot that it is about; none where it is about all of them.
     pub slot: Option<usize>,
@@ -161,8 +156,7 @@ pub struct Warning {
 }
 
 /// The result of a slot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// Slot, an index into the campaign's.
     pub slot: usize,
@@ -230,8 +224,7 @@ pub struct Row {
 }
 
 /// The result of one direction of a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionRow {
     pub direction: Direction,
     /// Median offered load in frames/s.
@@ -243,8 +236,7 @@ pub struct DirectionRow {
 }
 
 /// The limit of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// The tester itself: this is the ceiling that the others are compared with.
@@ -267,8 +259,7 @@ pub enum Limit {
 }
 
 /// A slot that could not be measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unmeasured {
     /// Number of the slot.
     pub slot: usize,
@@ -279,8 +270,7 @@ pub struct Unmeasured {
 }
 
 /// A rate divided by another slot's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Against {
     /// The other slot.
     pub than: usize,
@@ -305,8 +295,7 @@ pub fn longer_ns(than_ns: f64, ratio: Estimate) -> Option<Estimate> {
 }
 
 /// A ratio of interest.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
     /// Numerator.
     pub of: usize,
@@ -322,8 +311,7 @@ pub struct Compared {
 }
 
 /// ministat's verdict, at 95 % confidence, in the arithmetic of today's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ministat {
     /// Whether it is proven.
     pub proven: bool,
@@ -334,8 +322,7 @@ pub struct Ministat {
 }
 
 /// How ministat and paired ratios disagree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Disagreement {
     /// Pairs prove a difference that ministat does not see.
@@ -347,8 +334,7 @@ pub enum Disagreement {
 }
 
 /// A variant over the levels of a factor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// The factor's index.
     pub factor: usize,
@@ -359,8 +345,7 @@ pub struct Series {
 }
 
 /// A point of a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Cell of the point.
     pub cell: usize,
@@ -373,8 +358,7 @@ pub struct Point {
 }
 
 /// The result of an expectation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expected {
     /// In words.
     pub words: String,
@@ -393,8 +377,7 @@ pub struct Expected {
 }
 
 /// The result of an expectation, for two cells, or one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgedPair {
     /// The cell.
     pub of: usize,
@@ -422,8 +405,7 @@ impl Summary {
 }
 
 /// Why a campaign ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
     /// All intervals are narrow enough.
