@@ -123,7 +123,7 @@ pub enum Command {
     ///
     /// Checks each requirement against the records of a campaign and gives the evidence. The result decides what each test may claim.
     Conformance(conformance::Conformance),
-    /// Show the configuration of a host, as far as forwarding depends on it
+    /// Show how a host is configured, as far as forwarding depends on it
     ///
     /// Asks this machine, a network namespace or a host over ssh about CPUs, cards, queues, interrupts, offloads, sysctls, packet filters,
     /// tables and the settings of the next boot, or reads a saved directory. Nothing is changed. Passwords and keys are not asked for.

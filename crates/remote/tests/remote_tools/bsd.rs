@@ -24,6 +24,8 @@ pub const TIMING: Timing = Timing {
     settle_ns: 0,
     least_drain_ns: 0,
 };
+/// How long a load may go on that cannot be reached: it would last for a minute.
+pub const LOAD: Duration = Duration::from_secs(30);
 /// No trial here takes as long, whatever happens in it: their load would last for a minute.
 pub const BOUND: Duration = Duration::from_secs(55);
 
@@ -71,6 +73,12 @@ impl Bsd {
     /// How many loads are there.
     pub fn loads(&self) -> usize {
         self.lab.hosts.iter().map(|host| host.running("pkt-gen")).sum()
+    }
+
+    /// Waits until no load is left: the children of a tool that is over may not have run yet.
+    #[track_caller]
+    pub fn no_load(&self) {
+        wait_until("the end of the loads", LOAD, || self.loads() == 0);
     }
 
     /// One trial from these generators to the receiver; how long it took.

@@ -1,6 +1,6 @@
 //! Tools and hosts that break down: the trial ends soon, no load is left, and the message names a remedy.
 
-use crate::bsd::{Bsd, TIMING, task};
+use crate::bsd::{Bsd, LOAD, TIMING, task};
 use crate::sshd::{SILENCE, wait_until};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
@@ -12,8 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a load may go on that cannot be reached: it would last for a minute.
-const LOAD: Duration = Duration::from_secs(30);
 /// How long it does where nothing else takes the CPUs, with some room.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -31,11 +29,6 @@ fn disturbed(bsd: &Bsd, stop: &AtomicBool, what: impl FnOnce() + Send) -> Result
         });
         bsd.fly(&["gen", "gen2"], Some(100_000.0), stop).0
     })
-}
-
-#[track_caller]
-fn no_load(bsd: &Bsd) {
-    wait_until("the end of the loads", LOAD, || bsd.loads() == 0);
 }
 
 /// A tool's own words, as a fault of a trial in which frames were sent.
@@ -57,7 +50,7 @@ fn a_generator_that_crashes_ends_the_trial() {
         bsd.set("gen", "fault-after", "15");
         let flown = bsd.trial(&["gen", "gen2"], None).unwrap();
         told(&flown, "gen: pkt-gen (sending on igb1): ", words);
-        assert_eq!(bsd.loads(), 0);
+        bsd.no_load();
         assert!(flown.received[0].frames > 0);
     }
 }
@@ -72,7 +65,7 @@ fn a_receiver_that_crashes_ends_the_trial() {
     let flown = bsd.trial(&["gen"], None).unwrap();
     // By its last words or by its totals, whatever is here first.
     told(&flown, "rec: pkt-gen (receiving on igb1): ", "run it again; if it repeats");
-    assert_eq!(bsd.loads(), 0);
+    bsd.no_load();
 }
 
 #[test]
@@ -86,7 +79,7 @@ fn what_keeps_a_tool_from_beginning_is_an_error() {
         bsd.set(host, "fault", fault);
         let error = bsd.trial(&["gen"], None).unwrap_err().to_string();
         assert!(error.starts_with(beginning) && error.contains(words), "{error}");
-        assert_eq!(bsd.loads(), 0);
+        bsd.no_load();
     }
     let bsd = Bsd::new();
     bsd.lab.hosts[0].stand_in("timeout", "#!/bin/sh\necho 'sh: pkt-gen: not found' >&2\nexit 127\n");
@@ -104,7 +97,7 @@ fn a_tool_that_does_nothing_is_not_waited_for() {
     let error = bsd.trial(&["gen"], None).unwrap_err().to_string();
     assert!(error.starts_with("gen: pkt-gen did nothing for 13 s while sending on igb1; "), "{error}");
     assert!(error.contains("by hand: timeout --foreground -s INT"), "{error}");
-    assert_eq!(bsd.loads(), 0);
+    bsd.no_load();
 }
 
 #[test]
@@ -118,7 +111,7 @@ fn a_tool_that_falls_silent_is_ended() {
         "gen: pkt-gen (sending on igb1): ",
         "printed nothing for 5 s, and was ended; see on that host",
     );
-    assert_eq!(bsd.loads(), 0);
+    bsd.no_load();
 }
 
 #[test]
@@ -146,7 +139,8 @@ fn a_flood_of_output_is_cut_off() {
 fn ctrl_c_ends_the_loads_and_shows_what_was_counted() {
     let (bsd, stop) = (long(), AtomicBool::new(false));
     let flown = disturbed(&bsd, &stop, || stop.store(true, Ordering::Relaxed)).unwrap();
-    assert_eq!((bsd.loads(), &flown.outcome.faults[..]), (0, &[][..]));
+    bsd.no_load();
+    assert!(flown.outcome.faults.is_empty(), "{flown:?}");
     assert!(flown.sent[0].frames > 0 && flown.received[0].frames == flown.sent[0].frames, "{flown:?}");
 }
 
@@ -165,7 +159,8 @@ fn ctrl_c_before_there_is_a_load_is_no_error() {
             });
             bsd.fly(&["gen"], None, &stop).0.unwrap()
         });
-        assert_eq!((bsd.loads(), &flown.outcome.faults[..]), (0, &[][..]));
+        bsd.no_load();
+        assert!(flown.outcome.faults.is_empty(), "{flown:?}");
         assert_eq!((flown.sent[0].frames, flown.outcome.samples.len()), (0, 0));
     }
 }
@@ -205,7 +200,7 @@ fn hosts_are_lost(within: Duration) {
         let error = disturbed(&bsd, &AtomicBool::new(false), lost).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{host}: {words}")), "{error}");
         assert!(error.contains("look at its power, console and management link"), "{error}");
-        no_load(&bsd);
+        bsd.no_load();
     }
 }
 
@@ -223,7 +218,7 @@ fn kill_9_leaves_no_load() {
     assert!(bsd.loads() > 0);
     child.kill().unwrap();
     child.wait().unwrap();
-    no_load(&bsd);
+    bsd.no_load();
 }
 
 /// Part of the test above; by itself it has nothing to do.
