@@ -59,15 +59,11 @@ fn broadcast_frames_count_apart_and_256_networks_have_routes() {
 
 /// One pair of addresses lies in the networks of the DUT's links, for which RFC 2544 requires no routing updates.
 #[test]
-#[ignore = "needs root"]
-fn destinations_of_one_network_are_directly_connected() {
-    destinations_of_one_network("4");
-}
-
-#[test]
 #[ignore = "needs root: run by make test-long as root"]
-fn takes_minutes_destinations_of_one_network_are_directly_connected_by_both_families() {
-    destinations_of_one_network("both");
+fn takes_minutes_destinations_of_one_network_are_directly_connected() {
+    for family in ["4", "both"] {
+        destinations_of_one_network(family);
+    }
 }
 
 fn destinations_of_one_network(family: &str) {

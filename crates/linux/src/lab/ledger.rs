@@ -67,13 +67,25 @@ impl Account {
     }
 }
 
-/// Reads all counters of a lane.
+/// Times that the counters of a lane are read while its ends' change meanwhile.
+const READS: usize = 8;
+
+/// Reads all counters of a lane, between two equal readings of its ends: a frame of the kernel's own, such as a report of multicast
+/// groups, that passed in the midst would be counted at one interface and not at the next.
 ///
 /// # Errors
 /// The kernel does not answer.
 pub fn snapshot(lane: &Lane) -> Result<Snapshot, Error> {
-    let (generator, receiver) = (lane.generator.link()?.stats, lane.receiver.link()?.stats);
-    Ok(Snapshot { generator, receiver, dut: lane.dut.as_ref().map(dut_snapshot).transpose()? })
+    let ends = || Ok::<_, Error>((lane.generator.link()?.stats, lane.receiver.link()?.stats));
+    let mut reads = 0;
+    loop {
+        let (generator, receiver) = ends()?;
+        let dut = lane.dut.as_ref().map(dut_snapshot).transpose()?;
+        reads += 1;
+        if ends()? == (generator, receiver) || reads == READS {
+            return Ok(Snapshot { generator, receiver, dut });
+        }
+    }
 }
 
 fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
