@@ -174,6 +174,14 @@ impl Fault {
                 "the host takes no more sessions",
                 "raise MaxSessions in its sshd_config (ssh needs 2 at least), or run fewer steps in the background",
             ),
+            of_use => of_use.texts_of_use(),
+        }
+    }
+
+    /// Those of a host that is connected.
+    fn texts_of_use(self) -> (&'static str, &'static str) {
+        use Fault::*;
+        match self {
             Command => ("this command cannot be sent", "put it into a file on the host"),
             System => ("ssh cannot be run", "see what the system says"),
             Busy => {
@@ -200,7 +208,7 @@ impl Fault {
             ),
             AnotherMachine => ("", "put that machine back, or delete the file if it is gone"),
             Interrupted => ("interrupted while it was being set up", ""),
-            Journal | Here | Failed | Unended | Unread | Untaken | Later | Gone | Tester => ("", ""),
+            _ => ("", ""),
         }
     }
 

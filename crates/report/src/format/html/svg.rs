@@ -311,26 +311,34 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
             context.draw_series(dots)?;
         }
         let path: Vec<(f64, f64)> = points().map(|spot| at(spot.x, spot.y)).collect();
-        match series.look {
-            Look::Line => {
-                context.draw_series([PathElement::new(path.clone(), color.stroke_width(2))])?;
-            }
-            // Neighbouring limits differ in their strokes.
-            Look::Limit if number % 2 == 1 => {
-                let dashes = DashedPathElement::new(path.clone(), 6, 4, INK.stroke_width(1));
-                context.draw_series([dashes])?;
-            }
-            Look::Limit => {
-                context.draw_series([PathElement::new(path.clone(), INK.stroke_width(1))])?;
-            }
-            Look::Marks | Look::Bars | Look::Span | Look::Cells => {}
-        }
-        if matches!(series.look, Look::Line | Look::Marks) {
-            marks(&mut context, &path, number, color)?;
-        }
+        stroke(&mut context, series.look, &path, number, color)?;
     }
     area.present()?;
     Ok(())
+}
+
+/// The line, limit or marks of series number `number`.
+fn stroke<B: DrawingBackend>(
+    context: &mut ChartContext<'_, B, Cartesian2d<Extent, Extent>>,
+    look: Look,
+    path: &[(f64, f64)],
+    number: usize,
+    color: RGBColor,
+) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    match look {
+        Look::Line => {
+            context.draw_series([PathElement::new(path, color.stroke_width(2))])?;
+        }
+        // Neighbouring limits differ in their strokes.
+        Look::Limit if number % 2 == 1 => {
+            context.draw_series([DashedPathElement::new(path.to_vec(), 6, 4, INK.stroke_width(1))])?;
+        }
+        Look::Limit => {
+            context.draw_series([PathElement::new(path, INK.stroke_width(1))])?;
+        }
+        Look::Marks | Look::Bars | Look::Span | Look::Cells => {}
+    }
+    if matches!(look, Look::Line | Look::Marks) { marks(context, path, number, color) } else { Ok(()) }
 }
 
 /// Marks of series number `number`.

@@ -153,153 +153,159 @@ fn searched(shown: &Shown<'_>, result: &Result<'_>) -> Option<String> {
     })
 }
 
-fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Result<'_>]) {
-    let name = |result: &&Result<'_>| shown.numbered(result.slot.id);
-    let rows = || {
-        Table::of(found.iter().filter(|result| result.tested.figures != Figures::None))
-            .column("cell", "", name)
+/// A figure of a result of this kind, as a column of its table.
+macro_rules! figure {
+    ($kind:ident, $f:ident, $cell:expr) => {
+        |result: &&Result<'_>| match &result.tested.figures {
+            Figures::$kind($f) => Some($cell),
+            _ => None,
+        }
     };
-    macro_rules! figure {
-        ($kind:ident, $f:ident, $cell:expr) => {
-            |result: &&Result<'_>| match &result.tested.figures {
-                Figures::$kind($f) => Some($cell),
-                _ => None,
-            }
-        };
-    }
+}
+
+fn rows<'a>(shown: &Shown<'_>, found: &'a [Result<'a>]) -> Rows<&'a Result<'a>> {
+    Table::of(found.iter().filter(|result| result.tested.figures != Figures::None)).column(
+        "cell",
+        "",
+        |result| shown.numbered(result.slot.id),
+    )
+}
+
+fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Result<'_>]) {
     let unit = RateUnit::of(found.iter().filter_map(|result| Some(result.maximum?.fps)));
-    let medium = found.iter().all(|result| result.maximum.is_some_and(|maximum| maximum.medium));
-    let limited = if medium { "theoretical limit" } else { "reference rate" };
     match test {
-        Benchmark::Throughput => {
-            let table = rows()
-                .rate("throughput", unit, figure!(Throughput, f, f.fps))
-                .rate("upper bound", unit, figure!(Throughput, f, f.upper?))
-                .column("frames", "sent", figure!(Throughput, f, count(f.frames)))
-                .column("trial", "", figure!(Throughput, f, seconds(f.seconds)))
-                .rate(limited, unit, |result| Some(result.maximum?.fps))
-                .column("% of", "that", |result| {
-                    let Figures::Throughput(found) = &result.tested.figures else { return None };
-                    Some(share(found.fps / result.maximum?.fps))
-                })
-                .optional("", "of it", |result| match (&result.tested.figures, result.maximum) {
-                    (Figures::Throughput(found), Some(maximum)) => {
-                        Cell::Bar { share: found.fps / maximum.fps }
-                    }
-                    _ => Cell::Nothing,
-                });
-            page.table(table);
-            if let Some(goal) = shown.summary.searches.iter().find_map(|search| search.goals.first()) {
-                page.note(format!(
-                    "Throughput is the highest load without loss, the upper bound the lowest with loss; {}.",
-                    searches::terms(&goal.goal, &shown.planned.experiment.trials)
-                ));
-            }
-            bursts(page, shown, found, unit);
-            throughput_graph(page, shown, found, medium);
-        }
-        Benchmark::Latency => {
-            let table = rows()
-                .rate("load", unit, figure!(Latency, f, f.load))
-                .column("runs", "", figure!(Latency, f, f.runs.len()))
-                .column(
-                    "tags",
-                    "a run",
-                    figure!(Latency, f, f.runs.iter().map(|run| run.tags).min().unwrap_or(0)),
-                )
-                .column("latency", "mean", figure!(Latency, f, span(f.mean_ns)))
-                .column("TL", "median", figure!(Latency, f, span(f.typical_ns)))
-                .column("WCL", "p99.9", figure!(Latency, f, span(f.worst_ns)));
-            page.table(table);
-            page.note("latency: mean over the runs of the first tagged frame's latency (RFC 2544). TL and WCL: medians over the runs of the median and of the 99.9th percentile (RFC 8219). Software stamps frames before the generator's link and on arrival: nearest to RFC 1242's store-and-forward.");
-        }
-        Benchmark::DelayVariation => {
-            let table = rows()
-                .rate("load", unit, figure!(DelayVariation, f, f.load))
-                .column("runs", "", figure!(DelayVariation, f, f.runs.len()))
-                .column("PDV", "", figure!(DelayVariation, f, span(f.pdv_ns)))
-                .column("IPDV", "least", figure!(DelayVariation, f, signed(f.ipdv_ns[0])))
-                .column("IPDV", "median", figure!(DelayVariation, f, signed(f.ipdv_ns[1])))
-                .column("IPDV", "largest", figure!(DelayVariation, f, signed(f.ipdv_ns[2])));
-            page.table(table);
-            page.note("PDV: 99.9th percentile of the delays less the least delay; delays are counted in steps of 3 %, so PDV can be too large by 3 % of the delay. IPDV: differences between the delays of successive frames, without pairs that have a lost frame between them. All are medians over the runs.");
-        }
-        Benchmark::FrameLoss => {
-            let most = found.iter().filter(|result| result.tested.figures != Figures::None);
-            for result in most.take(MOST) {
-                let Figures::FrameLoss(loads) = &result.tested.figures else { continue };
-                page.table(at_loads(&shown.numbered(result.slot.id), loads, unit));
-            }
-            loss_graph(page, shown, found, medium);
-        }
-        Benchmark::BackToBack => {
-            let table = rows()
-                .column("N", "", figure!(BackToBack, f, f.bursts.len()))
-                .column("burst", "mean", figure!(BackToBack, f, number(f.mean, 4)))
-                .column("frames", "least", figure!(BackToBack, f, count(f.least)))
-                .column("", "most", figure!(BackToBack, f, count(f.most)))
-                .column("", "stddev", figure!(BackToBack, f, f.deviation.map(|d| number(d, 3))))
-                .column("implied", "buffer", figure!(BackToBack, f, span(1e9 * f.implied_s)))
-                .column("corrected", "buffer", figure!(BackToBack, f, span(1e9 * f.corrected_s)))
-                .if_any("actual", "buffer", |result| match &result.tested.figures {
-                    Figures::BackToBack(f) => f.actual_s.map(|s| span(1e9 * s)),
-                    _ => None,
-                })
-                .column("limit", "frames", figure!(BackToBack, f, count(f.limit)))
-                .column("step", "frames", figure!(BackToBack, f, count(f.step)));
-            page.table(table);
-            let verify = shown.planned.experiment.trials.verify;
-            page.note(format!("N binary searches{}. implied = mean / maximum rate; corrected = implied x (1 - throughput / maximum rate); actual = corrected x maximum rate / measured rate of the bursts.", if verify > 0 { format!(" with loss verification ({verify} further trials)") } else { String::new() }));
-        }
-        Benchmark::Recovery => {
-            let table = rows()
-                .rate("throughput", unit, figure!(Recovery, f, f.throughput))
-                .column("overload", "", figure!(Recovery, f, rate(f.overload, unit.scale, 4)))
-                .column("then", "", figure!(Recovery, f, rate(f.reduced, unit.scale, 4)))
-                .column("runs", "", figure!(Recovery, f, f.runs.len()))
-                .column(
-                    "recovered",
-                    "",
-                    figure!(Recovery, f, f.runs.iter().filter(|run| run.ns.is_some()).count()),
-                )
-                .column(
-                    "lost",
-                    "least",
-                    figure!(Recovery, f, f.runs.iter().map(|run| run.lost).min().map(count)),
-                )
-                .column("recovery", "mean", figure!(Recovery, f, f.mean_ns.map(time)));
-            page.table(table);
-            page.note(
-                "From the fall of the rate to the last lost frame; 0 if no frame was lost after the fall.",
-            );
-        }
-        Benchmark::Reset => {
-            let table = rows()
-                .column("event", "", figure!(Reset, f, f.event.what.clone()))
-                .column("class", "", figure!(Reset, f, class(f.event.class)))
-                .rate("load", unit, figure!(Reset, f, f.load))
-                .column("runs", "", figure!(Reset, f, f.runs.len()))
-                .column("back", "", figure!(Reset, f, f.runs.iter().filter(|run| run.back).count()))
-                .column("lost", "most", figure!(Reset, f, f.runs.iter().map(|run| run.lost).max().map(count)))
-                .column("frame-loss", "method", figure!(Reset, f, f.by_loss_ns.map(time)))
-                .column("time-stamp", "method", figure!(Reset, f, f.by_stamps_ns.map(time)));
-            page.table(table);
-            page.note("Frame-loss method: lost frames divided by the offered rate. Time-stamp method: from the last frame before the longest outage to the first frame after it. Means over the runs in which frames passed again.");
-        }
-        Benchmark::ForwardingRate => {
-            let table = rows()
-                .rate("FRMOL", unit, figure!(ForwardingRate, f, f.frmol))
-                .column(
-                    "at offered",
-                    "load",
-                    figure!(ForwardingRate, f, rate(f.frmol_offered, unit.scale, 4)),
-                )
-                .rate("MFR", unit, figure!(ForwardingRate, f, f.mfr))
-                .column("at offered", "load", figure!(ForwardingRate, f, rate(f.mfr_offered, unit.scale, 4)));
-            page.table(table);
-            page.note("FRMOL: forwarding rate at the maximum offered load. MFR: the highest forwarding rate at any load. An MFR clearly above the FRMOL shows a collapse under overload (livelock).");
-        }
+        Benchmark::Throughput => throughput(page, shown, found, unit),
+        Benchmark::Latency => latency(page, shown, found, unit),
+        Benchmark::DelayVariation => delay_variation(page, shown, found, unit),
+        Benchmark::FrameLoss => frame_loss(page, shown, found, unit),
+        Benchmark::BackToBack => back_to_back(page, shown, found),
+        Benchmark::Recovery => recovery(page, shown, found, unit),
+        Benchmark::Reset => reset(page, shown, found, unit),
+        Benchmark::ForwardingRate => forwarding_rate(page, shown, found, unit),
     }
+}
+
+fn throughput(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
+    let medium = by_medium(found);
+    let limited = if medium { "theoretical limit" } else { "reference rate" };
+    let table = rows(shown, found)
+        .rate("throughput", unit, figure!(Throughput, f, f.fps))
+        .rate("upper bound", unit, figure!(Throughput, f, f.upper?))
+        .column("frames", "sent", figure!(Throughput, f, count(f.frames)))
+        .column("trial", "", figure!(Throughput, f, seconds(f.seconds)))
+        .rate(limited, unit, |result| Some(result.maximum?.fps))
+        .column("% of", "that", |result| {
+            let Figures::Throughput(found) = &result.tested.figures else { return None };
+            Some(share(found.fps / result.maximum?.fps))
+        })
+        .optional("", "of it", |result| match (&result.tested.figures, result.maximum) {
+            (Figures::Throughput(found), Some(maximum)) => Cell::Bar { share: found.fps / maximum.fps },
+            _ => Cell::Nothing,
+        });
+    page.table(table);
+    if let Some(goal) = shown.summary.searches.iter().find_map(|search| search.goals.first()) {
+        page.note(format!(
+            "Throughput is the highest load without loss, the upper bound the lowest with loss; {}.",
+            searches::terms(&goal.goal, &shown.planned.experiment.trials)
+        ));
+    }
+    bursts(page, shown, found, unit);
+    throughput_graph(page, shown, found, medium);
+}
+
+fn latency(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
+    let table = rows(shown, found)
+        .rate("load", unit, figure!(Latency, f, f.load))
+        .column("runs", "", figure!(Latency, f, f.runs.len()))
+        .column("tags", "a run", figure!(Latency, f, f.runs.iter().map(|run| run.tags).min().unwrap_or(0)))
+        .column("latency", "mean", figure!(Latency, f, span(f.mean_ns)))
+        .column("TL", "median", figure!(Latency, f, span(f.typical_ns)))
+        .column("WCL", "p99.9", figure!(Latency, f, span(f.worst_ns)));
+    page.table(table);
+    page.note("latency: mean over the runs of the first tagged frame's latency (RFC 2544). TL and WCL: medians over the runs of the median and of the 99.9th percentile (RFC 8219). Software stamps frames before the generator's link and on arrival: nearest to RFC 1242's store-and-forward.");
+}
+
+fn delay_variation(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
+    let table = rows(shown, found)
+        .rate("load", unit, figure!(DelayVariation, f, f.load))
+        .column("runs", "", figure!(DelayVariation, f, f.runs.len()))
+        .column("PDV", "", figure!(DelayVariation, f, span(f.pdv_ns)))
+        .column("IPDV", "least", figure!(DelayVariation, f, signed(f.ipdv_ns[0])))
+        .column("IPDV", "median", figure!(DelayVariation, f, signed(f.ipdv_ns[1])))
+        .column("IPDV", "largest", figure!(DelayVariation, f, signed(f.ipdv_ns[2])));
+    page.table(table);
+    page.note("PDV: 99.9th percentile of the delays less the least delay; delays are counted in steps of 3 %, so PDV can be too large by 3 % of the delay. IPDV: differences between the delays of successive frames, without pairs that have a lost frame between them. All are medians over the runs.");
+}
+
+fn frame_loss(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
+    let most = found.iter().filter(|result| result.tested.figures != Figures::None);
+    for result in most.take(MOST) {
+        let Figures::FrameLoss(loads) = &result.tested.figures else { continue };
+        page.table(at_loads(&shown.numbered(result.slot.id), loads, unit));
+    }
+    loss_graph(page, shown, found, by_medium(found));
+}
+
+fn back_to_back(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>]) {
+    let table = rows(shown, found)
+        .column("N", "", figure!(BackToBack, f, f.bursts.len()))
+        .column("burst", "mean", figure!(BackToBack, f, number(f.mean, 4)))
+        .column("frames", "least", figure!(BackToBack, f, count(f.least)))
+        .column("", "most", figure!(BackToBack, f, count(f.most)))
+        .column("", "stddev", figure!(BackToBack, f, f.deviation.map(|d| number(d, 3))))
+        .column("implied", "buffer", figure!(BackToBack, f, span(1e9 * f.implied_s)))
+        .column("corrected", "buffer", figure!(BackToBack, f, span(1e9 * f.corrected_s)))
+        .if_any("actual", "buffer", |result| match &result.tested.figures {
+            Figures::BackToBack(f) => f.actual_s.map(|s| span(1e9 * s)),
+            _ => None,
+        })
+        .column("limit", "frames", figure!(BackToBack, f, count(f.limit)))
+        .column("step", "frames", figure!(BackToBack, f, count(f.step)));
+    page.table(table);
+    let verify = shown.planned.experiment.trials.verify;
+    page.note(format!("N binary searches{}. implied = mean / maximum rate; corrected = implied x (1 - throughput / maximum rate); actual = corrected x maximum rate / measured rate of the bursts.", if verify > 0 { format!(" with loss verification ({verify} further trials)") } else { String::new() }));
+}
+
+fn recovery(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
+    let table = rows(shown, found)
+        .rate("throughput", unit, figure!(Recovery, f, f.throughput))
+        .column("overload", "", figure!(Recovery, f, rate(f.overload, unit.scale, 4)))
+        .column("then", "", figure!(Recovery, f, rate(f.reduced, unit.scale, 4)))
+        .column("runs", "", figure!(Recovery, f, f.runs.len()))
+        .column("recovered", "", figure!(Recovery, f, f.runs.iter().filter(|run| run.ns.is_some()).count()))
+        .column("lost", "least", figure!(Recovery, f, f.runs.iter().map(|run| run.lost).min().map(count)))
+        .column("recovery", "mean", figure!(Recovery, f, f.mean_ns.map(time)));
+    page.table(table);
+    page.note("From the fall of the rate to the last lost frame; 0 if no frame was lost after the fall.");
+}
+
+fn reset(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
+    let table = rows(shown, found)
+        .column("event", "", figure!(Reset, f, f.event.what.clone()))
+        .column("class", "", figure!(Reset, f, class(f.event.class)))
+        .rate("load", unit, figure!(Reset, f, f.load))
+        .column("runs", "", figure!(Reset, f, f.runs.len()))
+        .column("back", "", figure!(Reset, f, f.runs.iter().filter(|run| run.back).count()))
+        .column("lost", "most", figure!(Reset, f, f.runs.iter().map(|run| run.lost).max().map(count)))
+        .column("frame-loss", "method", figure!(Reset, f, f.by_loss_ns.map(time)))
+        .column("time-stamp", "method", figure!(Reset, f, f.by_stamps_ns.map(time)));
+    page.table(table);
+    page.note("Frame-loss method: lost frames divided by the offered rate. Time-stamp method: from the last frame before the longest outage to the first frame after it. Means over the runs in which frames passed again.");
+}
+
+fn forwarding_rate(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
+    let table = rows(shown, found)
+        .rate("FRMOL", unit, figure!(ForwardingRate, f, f.frmol))
+        .column("at offered", "load", figure!(ForwardingRate, f, rate(f.frmol_offered, unit.scale, 4)))
+        .rate("MFR", unit, figure!(ForwardingRate, f, f.mfr))
+        .column("at offered", "load", figure!(ForwardingRate, f, rate(f.mfr_offered, unit.scale, 4)));
+    page.table(table);
+    page.note("FRMOL: forwarding rate at the maximum offered load. MFR: the highest forwarding rate at any load. An MFR clearly above the FRMOL shows a collapse under overload (livelock).");
+}
+
+/// Whether each result is compared with the rate of its medium.
+fn by_medium(found: &[Result<'_>]) -> bool {
+    found.iter().all(|result| result.maximum.is_some_and(|maximum| maximum.medium))
 }
 
 /// A time with its sign.
