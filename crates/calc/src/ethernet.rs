@@ -202,7 +202,7 @@ pub fn objective(link: f64) -> f64 {
 pub struct Processors {
     /// How many cores.
     pub cores: u32,
-    /// Their clock in Hz.
+    /// Clock of the cores in Hz.
     pub hertz: f64,
     /// Nanoseconds that a miss of all caches costs.
     pub miss_ns: f64,

@@ -27,10 +27,10 @@ impl Probe {
     }
 }
 
-/// Their clock as seen from ours.
+/// A host's clock as seen from ours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offset {
-    /// Their clock minus ours, in nanoseconds.
+    /// The host's clock minus ours, in nanoseconds.
     pub ns: i128,
     /// The true value is not further away than this, in nanoseconds.
     pub within_ns: u64,

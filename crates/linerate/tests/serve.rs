@@ -127,7 +127,7 @@ fn idle_and_many_connections_do_not_shut_others_out() {
     let scratch = campaigns();
     let (server, at) = serve(scratch.path());
     let idle: Vec<TcpStream> = (0..32).map(|_| connect(&at)).collect();
-    // They are counted one by one: until then a request is answered.
+    // Connections are counted one by one: until then a request is answered.
     let until = Instant::now() + Duration::from_secs(4);
     while status(&get(&at, "/")) != "503" {
         assert!(Instant::now() < until, "never too many connections");

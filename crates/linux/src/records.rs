@@ -242,7 +242,7 @@ pub struct TrialLog {
     path: PathBuf,
     /// Length of the whole lines.
     bytes: u64,
-    /// Their number.
+    /// Number of whole lines, each a trial.
     trials: u64,
     /// How many of them the disk has confirmed.
     safe: u64,

@@ -44,12 +44,12 @@ pub struct Loss {
 pub enum Cause {
     /// The queue there was full: nothing was done with them.
     QueueFull,
-    /// They were handled and then dropped, or got lost on the way.
+    /// Frames were handled and then dropped, or got lost on the way.
     #[default]
     Dropped,
     /// Lost inside the DUT, without a counter of the reason.
     Unexplained,
-    /// They were no test frames, and no router forwards them: broadcast frames.
+    /// Frames were no test frames, and no router forwards them: broadcast frames.
     NotForwarded,
 }
 

@@ -155,7 +155,7 @@ pub struct Asked {
     pub receiver: String,
     /// Flows.
     pub flows: u64,
-    /// Their order.
+    /// Order of the flows.
     pub order: String,
     /// The rate asked for, as text.
     pub rate: String,

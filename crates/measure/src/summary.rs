@@ -263,7 +263,7 @@ fn losses_by_place(trials: &[&TrialRecord]) -> Vec<Loss> {
 const HOTTEST: usize = 10;
 
 fn hottest_rules(trials: &[&TrialRecord], sent: u64) -> Vec<(String, f64)> {
-    // Their order where they met as many frames is that of the file.
+    // The order of rules that met as many frames is that of the file.
     let mut rules: Vec<(&str, u64)> = Vec::new();
     for count in trials.iter().flat_map(|t| &t.rules) {
         match rules.iter_mut().find(|(rule, _)| *rule == count.rule) {

@@ -90,7 +90,7 @@ pub struct Lane {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kind {
-    /// Their lengths, with FCS.
+    /// Lengths of the frames, with FCS.
     pub size: FrameMix,
     /// The requested length, if it is too short for the tester's signature.
     pub asked: Option<String>,
@@ -112,7 +112,7 @@ pub struct Kind {
     /// The ports of the flows.
     #[serde(with = "text_form")]
     pub ports: Selection,
-    /// Their addresses.
+    /// Addresses of the flows.
     #[serde(with = "text_form")]
     pub addresses: Selection,
     /// Whether the UDP checksum is computed; other checksums always are.

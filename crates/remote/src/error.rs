@@ -178,7 +178,7 @@ impl Fault {
         }
     }
 
-    /// Those of a host that is connected.
+    /// Texts of faults that a connected host has.
     fn texts_of_use(self) -> (&'static str, &'static str) {
         use Fault::*;
         match self {

@@ -184,7 +184,7 @@ fn put(
 
 fn enter(facts: &mut Facts, question: &Question, argv: &[String], answer: Answer) {
     let why = match answer.status {
-        // That sudo is not there is an answer.
+        // "There is no sudo" is an answer.
         Some(Status::Exit(126 | 127)) if *question != Question::Sudo => Some(Silence::Missing),
         None if answer.was_slow => Some(Silence::TooSlow),
         _ => None,

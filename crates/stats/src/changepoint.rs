@@ -7,7 +7,7 @@
 //! (Fearnhead & Rigaill, "Changepoint detection in the presence of outliers", J. Am. Stat. Assoc. 114 (2019), show that a bounded
 //! cost is needed for that, and that absolute deviations or Huber's cost will not do).
 //!
-//! Their penalty, a multiple of ln n, rests on normal noise. Here it is calibrated on the series itself ([`Calibrated`]), in two
+//! The penalty of that paper, a multiple of ln n, rests on normal noise. Here it is calibrated on the series itself ([`Calibrated`]), in two
 //! steps. First, is there a change at all? Without changes, all orders of the points are equally likely: the series stays whole
 //! unless it gains more by cuts than all but 2 % of random orders do, with any number of cuts anywhere. That holds for heavy
 //! tails and two modes as well as for normal noise. Second, how many? Now the order of the residuals around the levels is

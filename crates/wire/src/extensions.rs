@@ -40,12 +40,12 @@ const NAMES: [(Extensions, &str, &[u8]); 6] = [
 ];
 
 impl Extensions {
-    /// Their protocol numbers, in order.
+    /// Protocol numbers of the headers, in order.
     pub fn headers(self) -> &'static [u8] {
         NAMES.iter().find(|(of, ..)| *of == self).map_or(&[], |(.., headers)| headers)
     }
 
-    /// Their length in bytes.
+    /// Length of the headers in bytes.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(self) -> usize {
         self.headers().iter().map(|header| length(*header)).sum()

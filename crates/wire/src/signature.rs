@@ -1,6 +1,6 @@
 //! The 18 bytes that mark and identify a test frame.
 //!
-//! They stand at the first byte of the UDP, TCP or ICMP payload, all fields big-endian:
+//! The signature stands at the first byte of the UDP, TCP or ICMP payload, all fields big-endian:
 //!
 //! | bytes | field |
 //! |---|---|

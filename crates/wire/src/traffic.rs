@@ -58,7 +58,7 @@ pub struct Traffic {
 /// IPv6 frames, spread evenly among IPv4 frames, with their own stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Second {
-    /// Their share of all frames, in millionths.
+    /// Share of the IPv6 frames in all frames, in millionths.
     pub millionths: u32,
     /// As many flows as the IPv4 frames have.
     pub flows: FlowSpace,

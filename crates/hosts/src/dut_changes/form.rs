@@ -24,7 +24,7 @@ pub enum Form {
     /// The first word behind the last line that begins with this and a colon: `rx-usecs` of ethtool. Behind a second name on that
     /// line if there is one after a slash: `Adaptive RX/TX`.
     Line(String),
-    /// Such words, each behind the name by which it is set: `rx off tx off` of `RX` and `TX`.
+    /// Words of several lines, each behind the name by which it is set: `rx off tx off` of `RX` and `TX`.
     Lines(&'static [(&'static str, &'static str)]),
     /// The contents of lines that name a file and its content.
     Values,
@@ -33,7 +33,7 @@ pub enum Form {
     /// The interrupts of the queues of this interface of Linux, each as the queue's rank, its number, the CPU that takes it, and those
     /// that may.
     Interrupts(String),
-    /// Such lines for all interrupts of the card.
+    /// Lines of this kind for all interrupts of the card.
     AllInterrupts(String),
     /// The CPUs that take those of the queues, a line for each queue.
     InterruptCpus(String),

@@ -19,7 +19,7 @@ pub type At = (String, String);
 pub struct Probe {
     /// The interface that they leave.
     pub from: At,
-    /// Their address.
+    /// Address that the frames come from.
     pub source: IpAddr,
     /// Where they are sent to.
     pub to: IpAddr,

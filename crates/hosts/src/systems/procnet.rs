@@ -10,9 +10,9 @@ pub type Read = fn(&str) -> Counters;
 /// Counters of IP, in both versions, that mean a lost packet.
 const IP_DROPS: &str = "InHdrErrors InTooBigErrors InNoRoutes InAddrErrors InUnknownProtos InTruncatedPkts InDiscards \
                         OutDiscards OutNoRoutes ReasmFails FragFails";
-/// Such counters of connection tracking. `invalid` is a packet that it did not accept: lost if the rule set drops such packets.
+/// Counters of lost packets of connection tracking. `invalid` is a packet that it did not accept: lost if the rule set drops such packets.
 const CONNTRACK_DROPS: [&str; 4] = ["drop", "early_drop", "insert_failed", "invalid"];
-/// Such counters of a link.
+/// Counters of lost packets of a link.
 const LINK_DROPS: [&str; 5] = ["rx_dropped", "tx_dropped", "rx_errors", "tx_errors", "rx_missed"];
 
 /// Whether a counter means a lost packet: `Ip.InDiscards`, `Conntrack.drop`, `g0.rx_dropped`, `g0.ethtool.rx_queue_0_drops`. One loss

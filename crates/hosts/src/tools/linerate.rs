@@ -90,7 +90,7 @@ impl Parse for Linerate {
                 Totals { packets: Some(packets), bytes, seconds: Some(seconds), ..Totals::default() };
             report.says(totals);
         } else if let Some(refused) = refused(text) {
-            // They never left the host.
+            // Refused frames never left the host.
             let sent = report.totals.packets.map(|packets| packets.saturating_sub(refused));
             report.totals.packets = sent;
         } else if text.starts_with("linerate: ") && !text.starts_with("linerate: warning: ")

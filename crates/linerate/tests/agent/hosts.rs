@@ -111,7 +111,7 @@ pub fn serve(namespace: &str) -> Command {
     command
 }
 
-/// That command with a CLOCK_MONOTONIC that is so many seconds ahead of this machine's, in a time namespace.
+/// The command of an agent whose CLOCK_MONOTONIC is so many seconds ahead of this machine's, in a time namespace.
 pub fn serve_ahead(namespace: &str, seconds: u64) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace, "unshare", "--fork", "--time", "--monotonic"]);

@@ -17,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Their addresses: the tester's range (RFC 2544, C.2.2).
+/// Addresses of the end hosts: the tester's range (RFC 2544, C.2.2).
 pub const SENDER: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1));
 pub const RECEIVER: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2));
 const PREFIX: u8 = 24;

@@ -160,7 +160,7 @@ fn threads_share_each_burst() {
     let mut sent = Vec::new();
     for thread in 0..3 {
         let mut pacer = Pacer::new(&load, thread, 3).in_bursts(&load, &traffic, 1, (thread, 3));
-        // They begin apart, and their bursts still begin together.
+        // The threads begin apart, and their bursts still begin together.
         let mut now = 1000 + thread as u64 * 7000;
         loop {
             match pacer.due(now, 64) {

@@ -143,7 +143,7 @@ fn text(path: &Path) -> Result<Option<String>, Error> {
 fn why_not(directory: &Path) -> String {
     let Ok(entries) = fs::read_dir(directory) else { return "it is not a folder".into() };
     let paths = entries.flatten().map(|e| e.path());
-    // Their names begin with the time, so that the greatest is the newest.
+    // Names of campaigns begin with the time, so that the greatest is the newest.
     let newest: Option<PathBuf> = paths.filter(|p| p.join(CAMPAIGN).exists()).max();
     match newest {
         Some(record) => {

@@ -67,7 +67,7 @@ pub struct Interface {
 pub struct Side {
     /// Frames.
     pub packets: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of the frames, without FCS.
     pub bytes: u64,
     /// Frames dropped, `overruns` included.
     pub drops: u64,

@@ -1,6 +1,6 @@
 //! Lab files: the hosts of a real lab, with their roles, addresses and cables.
 //!
-//! They share the reader of plans: [`keys`] lists every key once, types are made of the tree, and [`checks`] finds
+//! Lab files share the reader of plans: [`keys`] lists every key once, types are made of the tree, and [`checks`] finds
 //! impossible labs. Nothing here reaches a host: later steps ask the hosts for facts that the file leaves out. docs/lab-file.md
 //! has the format.
 

@@ -44,7 +44,7 @@ pub struct Frames {
     pub direction: Direction,
     /// Whether they are addressed to the receiver, through a bridge, and not to the device.
     pub bridged: bool,
-    /// Their 802.1Q tags at the generator and at the receiver.
+    /// 802.1Q tags of the frames at the generator and at the receiver.
     pub tags: Option<[u16; 2]>,
 }
 

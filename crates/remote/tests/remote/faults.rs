@@ -20,7 +20,7 @@ fn broken(lab: &SshLab, what: &mut (dyn FnMut() + Send)) -> Seen {
     broken_for_a_while(lab, what, &mut || ())
 }
 
-/// Such a campaign; `then` runs when the loss is reported.
+/// A campaign whose connection is broken for a while; `then` runs when the loss is reported.
 fn broken_for_a_while(
     lab: &SshLab,
     what: &mut (dyn FnMut() + Send),

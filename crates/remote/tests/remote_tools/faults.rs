@@ -20,7 +20,7 @@ fn long() -> Bsd {
     Bsd { timing: Timing { run_ns: 60_000_000_000, ..TIMING }, ..Bsd::new() }
 }
 
-/// Such a trial, in which something happens while frames are sent.
+/// A trial of a minute, in which something happens while frames are sent.
 fn disturbed(bsd: &Bsd, stop: &AtomicBool, what: impl FnOnce() + Send) -> Result<Flown, RemoteError> {
     std::thread::scope(|scope| {
         scope.spawn(|| {

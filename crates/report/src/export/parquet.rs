@@ -45,7 +45,7 @@ pub struct Archive<W: Write + Send> {
     rows: Rows,
     columns: Vec<&'static Figure>,
     waiting: Vec<Waiting>,
-    /// Their rows.
+    /// Rows of the campaigns that wait.
     held: usize,
 }
 

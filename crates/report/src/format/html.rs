@@ -160,7 +160,7 @@ fn is_name(mark: &str) -> bool {
 
 fn block_of(block: &Block) -> Markup {
     match block {
-        // They begin a section.
+        // Headings begin a section.
         Block::Heading { .. } | Block::Part { .. } => html! {},
         Block::Text { text, tone: Tone::Strong } => html! { p.answer { strong { (rich(text)) } } },
         Block::Text { text, tone } => html! { p class=(tone.name()) { (rich(text)) } },

@@ -208,7 +208,7 @@ fn of_unit(title: &str, topic: &str, entries: &[&Entry], unit: Unit) -> Vec<Char
         2 * sets::drawn(std::slice::from_ref(chart)) >= all || campaigns.len() > FEW_CAMPAIGNS
     }) {
         Some(chart) => vec![chart],
-        // They have too little in common.
+        // The campaigns have too little in common.
         None => {
             let own = campaigns.iter().take(FEW_CAMPAIGNS);
             own.filter_map(|(name, sets)| sets::picture(name, topic, sets)).collect()

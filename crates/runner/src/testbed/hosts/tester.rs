@@ -63,9 +63,9 @@ pub struct Tester {
 }
 
 enum Hosts {
-    /// They have linerate.
+    /// Hosts that have linerate.
     Agents(Box<RealLab>),
-    /// They have tools.
+    /// Hosts that have tools.
     Tools(Tools),
 }
 
@@ -487,7 +487,7 @@ pub fn task(
 ) -> Result<Task> {
     tool.check(&kind.traffic)?;
     let mut traffic = kind.traffic.addressed(MacAddr::default(), to);
-    // These go through the hosts' own stacks: their addresses are the hosts'.
+    // Frames of these tools go through the hosts' own stacks: their addresses are the hosts'.
     if tool.uses_host_stack() {
         if traffic.flows.len() > 1 {
             bail!("{tool} sends one flow, not {}", traffic.flows.len());
