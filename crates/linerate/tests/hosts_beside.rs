@@ -1,6 +1,8 @@
 //! `linerate run` on labs of hosts, with so few frames that these tests may run side by side: lost hosts, killed campaigns, changes and their
 //! undoing, rights.
 
+#[path = "hosts/black_box.rs"]
+mod black_box;
 #[path = "hosts/both.rs"]
 mod both;
 #[path = "hosts/campaigns.rs"]

@@ -2,7 +2,7 @@
 //!
 //! Nothing here sends: [`plan`] chooses the frames, and [`judge()`] evaluates their counts.
 
-use super::{Plug, Station, cables, is_link_local, ports, stations};
+use super::{Plug, Station, cables, cabling, is_link_local, ports, stations};
 use crate::systems::Facts;
 use crate::systems::ping::{FRAMES, Replies};
 use linerate_plan::lab::{HostAddress, Lab, Role};
@@ -25,7 +25,7 @@ pub struct Probe {
     pub to: IpAddr,
     /// The host of that address.
     pub whose: String,
-    /// The interfaces that they arrive at, in that order.
+    /// The interfaces that they arrive at, in that order; none at a black box, whose counters nobody can read.
     pub arrives: Vec<At>,
 }
 
@@ -114,6 +114,7 @@ pub fn plan(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Plan {
         let (from, to) = if is_dut { (b, a) } else { (a, b) };
         plan.over(from, to);
     }
+    plan.beside_black_box(lab, &stations);
     if lab.dut().is_some() {
         plan.through(lab, &stations);
     }
@@ -133,29 +134,51 @@ impl Plan {
 
     fn over(&mut self, from: &Plug<'_>, to: &Plug<'_>) {
         let what = format!("{} to {}", shown(from), shown(to));
-        if let Some(why) = obstacle(from, to, &[from, to]) {
+        if let Some(why) = obstacle(from, Some(to), &[from, to]) {
             return self.skip(what, why);
         }
-        let mut pairs = Vec::new();
-        for six in [false, true] {
-            let of = |plug: &Plug<'_>| {
-                plug.found.addresses.iter().filter(|a| usable(a, six)).copied().collect::<Vec<_>>()
+        self.pings(what, from, &to.found.addresses, &to.station.host.name, &[at(to)]);
+    }
+
+    /// From each host beside a black box to the addresses that the lab file gives it.
+    fn beside_black_box(&mut self, lab: &Lab, stations: &[Station<'_>]) {
+        let Some(black_box) = &lab.black_box else { return };
+        for [a, b] in cabling(lab) {
+            let (near, far) = if a.0.name == black_box.name { (b, a) } else { (a, b) };
+            let Some(station) = stations.iter().find(|station| station.host.name == near.0.name) else {
+                continue;
             };
-            let (near, far) = (of(from), of(to));
+            let port =
+                ports(lab, near.0).into_iter().find(|port| port.key == near.1 && *port.wanted == *near.2);
+            let Some(found) = port.and_then(|port| port.found(station.facts).ok()) else { continue };
+            let plug = Plug { key: near.1, station, wanted: near.2, found };
+            let what = format!("{} to {}", shown(&plug), black_box.name);
+            match obstacle(&plug, None, &[&plug]) {
+                Some(why) => self.skip(what, why),
+                None => self.pings(what, &plug, &far.2.addresses, &black_box.name, &[]),
+            }
+        }
+    }
+
+    /// Frames of each version of IP in which both ends of a cable have addresses of one network.
+    fn pings(&mut self, what: String, from: &Plug<'_>, far: &[HostAddress], whose: &str, arrives: &[At]) {
+        let before = self.probes.len();
+        for six in [false, true] {
+            let of = |all: &[HostAddress]| all.iter().filter(|a| usable(a, six)).copied().collect::<Vec<_>>();
+            let (near, far) = (of(&from.found.addresses), of(far));
             let reach = |a: &HostAddress, b: &HostAddress| a.reaches(b.address) == Some(true);
             let pair = near.iter().find_map(|a| Some((*a, *far.iter().find(|b| reach(a, b))?)));
-            pairs.extend(pair.map(|(a, b)| (a.address, b.address)));
+            self.probes.extend(pair.map(|(source, to)| Probe {
+                from: at(from),
+                source: source.address,
+                to: to.address,
+                whose: whose.into(),
+                arrives: arrives.to_vec(),
+            }));
         }
-        if pairs.is_empty() {
+        if self.probes.len() == before {
             self.skip(what, "the interfaces have no addresses of one network");
         }
-        self.probes.extend(pairs.into_iter().map(|(source, to_address)| Probe {
-            from: at(from),
-            source,
-            to: to_address,
-            whose: to.station.host.name.clone(),
-            arrives: vec![at(to)],
-        }));
     }
 
     /// From each generator through the DUT to the receiver, where the generator's system knows that way.
@@ -170,7 +193,7 @@ impl Plan {
                 format!("{} through {} to {}", shown(sending), inside.station.host.name, shown(receiving));
             let others = ends.iter().filter(|ends| ends[0].key != "send").flatten();
             let passed: Vec<&Plug<'_>> = [sending, inside].into_iter().chain(others).collect();
-            if let Some(why) = obstacle(sending, receiving, &passed) {
+            if let Some(why) = obstacle(sending, Some(receiving), &passed) {
                 self.skip(what, why);
                 continue;
             }
@@ -214,10 +237,10 @@ fn usable(address: &HostAddress, six: bool) -> bool {
     address.address.is_ipv6() == six && !is_link_local(address.address)
 }
 
-/// Why frames cannot go from one interface to another, past these.
-fn obstacle(from: &Plug<'_>, to: &Plug<'_>, passed: &[&Plug<'_>]) -> Option<String> {
+/// Why frames cannot go from one interface to another, past these. `to`: `None` for a black box.
+fn obstacle(from: &Plug<'_>, to: Option<&Plug<'_>>, passed: &[&Plug<'_>]) -> Option<String> {
     let host = from.station.host;
-    if host.name == to.station.host.name {
+    if to.is_some_and(|to| host.name == to.station.host.name) {
         return Some("they are one host, which sends nothing to itself over cables".into());
     }
     if let Some(dark) = passed.iter().find(|plug| !plug.found.up || plug.found.link == Some(false)) {
@@ -244,8 +267,9 @@ pub fn judge(tried: &[Tried]) -> Vec<Diagnostic> {
 /// The port at the other end of a cable whose counters did not move, nor those of another port, although its host answered.
 fn still(tried: &Tried) -> Option<&(String, String)> {
     let answered = tried.replies.count.is_some_and(|(_, answered)| answered > 0);
-    let unmoved = !tried.probe.is_forwarded() && tried.arrived[0] == Some(0) && tried.elsewhere.is_empty();
-    (answered && unmoved).then_some(&tried.probe.arrives[0])
+    let unmoved =
+        !tried.probe.is_forwarded() && tried.arrived.first() == Some(&Some(0)) && tried.elsewhere.is_empty();
+    tried.probe.arrives.first().filter(|_| answered && unmoved)
 }
 
 /// The problem that the frames of a probe show, if any: its host, and the remedy.
@@ -259,8 +283,12 @@ fn problem<'a>(
     let enough = |count: &Option<u64>| count.is_some_and(|n| n >= u64::from(FRAMES));
     let (from, to, whose) = (&probe.from.0, probe.to, &probe.whose);
     let from_to = format!("what it sends from {} to {to} of {whose}", probe.source);
+    let Some((first_host, first_port)) = probe.arrives.first() else {
+        let remedy = "nothing is wrong if that device answers no ping; otherwise see cable, switch and VLAN in between";
+        return (answered == 0)
+            .then(|| (Warning, from.as_str(), format!("{from_to} is not answered"), remedy));
+    };
     let last = probe.arrives.len() - 1;
-    let (first_host, first_port) = &probe.arrives[0];
     if enough(&arrived[last]) && answered == 0 {
         let remedy = "nothing is wrong where frames go one way only; otherwise see for a firewall there, and for its way back";
         Some((Warning, from, format!("{from_to} arrives, and is not answered"), remedy))

@@ -201,7 +201,7 @@ pub fn ports<'a>(lab: &'a Lab, host: &'a Host) -> Vec<Port<'a>> {
 pub(super) type LabEnd<'a> = (&'a Host, &'static str, &'a LabInterface);
 
 /// The lab's cables, as its file has them: from each sending interface to the DUT, from the DUT by way of the reference to the receiver;
-/// without a DUT from generator to receiver.
+/// without a DUT from generator to receiver. A DUT may be a black box, which has no facts.
 pub(super) fn cabling(lab: &Lab) -> Vec<[LabEnd<'_>; 2]> {
     fn end(host: Option<&Host>, end: End) -> Option<LabEnd<'_>> {
         let key = if end == End::In { "in" } else { "out" };
@@ -209,7 +209,7 @@ pub(super) fn cabling(lab: &Lab) -> Vec<[LabEnd<'_>; 2]> {
     }
     let receiver = lab.receiver();
     let receiving = receiver.receive.iter().map(|i| (receiver, "receive", i)).next();
-    let (dut, reference) = (lab.dut(), lab.reference());
+    let (dut, reference) = (lab.device(), lab.reference());
     let first = if dut.is_some() { end(dut, End::In) } else { receiving };
     let sending = lab.generators().flat_map(|host| host.send.iter().map(move |i| (host, "send", i)));
     let mut all: Vec<_> = sending.map(|send| (Some(send), first)).collect();

@@ -198,7 +198,7 @@ fn reaches(
 /// The command that makes the route: over the DUT's interface at the same cable.
 fn over_the_dut(lab: &Lab, from: &Station<'_>, key: &str, to: IpAddr, dev: &str) -> String {
     let near =
-        lab.dut().and_then(|dut| if key == "send" { dut.inside.as_ref() } else { dut.outside.as_ref() });
+        lab.device().and_then(|dut| if key == "send" { dut.inside.as_ref() } else { dut.outside.as_ref() });
     let hop = near.and_then(|i| i.addresses.iter().map(|a| a.address).find(|a| alike(*a, to)));
     add(from, &to.to_string(), hop, dev)
 }

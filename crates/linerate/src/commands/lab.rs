@@ -35,6 +35,7 @@ use std::process::ExitCode;
   linerate lab example > LAB.toml                 a lab of real hosts, to begin with
   linerate lab example three-hosts > LAB.toml     generator, DUT and receiver apart
   linerate lab example namespaces > LAB.toml      the same in namespaces of this machine, without ssh
+  linerate lab example black-box > LAB.toml       a DUT that nobody can log in to
   linerate lab check LAB.toml                     find everything that would spoil a campaign
   linerate lab restore LAB.toml                   undo changes that a killed linerate left on the DUT
   linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
@@ -157,6 +158,8 @@ pub enum LabExample {
     ThreeHosts,
     /// An example in network namespaces of this machine
     Namespaces,
+    /// A DUT that nobody can log in to
+    BlackBox,
 }
 
 fn lab_name(text: &str) -> Result<String, String> {
@@ -183,6 +186,7 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
             LabExample::TwoHosts => linerate_plan::lab::EXAMPLE,
             LabExample::ThreeHosts => linerate_plan::lab::EXAMPLE_THREE_HOSTS,
             LabExample::Namespaces => linerate_plan::lab::EXAMPLE_NAMESPACES,
+            LabExample::BlackBox => linerate_plan::lab::EXAMPLE_BLACK_BOX,
         }),
         LabAction::Schema => all_of(&format!("{:#}\n", linerate_plan::lab::schema())),
     }
@@ -261,7 +265,7 @@ fn restore(args: &LabRestore) -> Result<ExitCode> {
     let lab = read(&args.lab)?;
     let Some(dut) = lab.dut().map(|dut| dut.name.clone()) else {
         let file = args.lab.display();
-        bail_usage!("{file} has no DUT: linerate changes nothing on other hosts");
+        bail_usage!("{file} has no DUT that linerate can change, and linerate changes no other hosts");
     };
     interrupt::install();
     let progress = Progress::of_steps();

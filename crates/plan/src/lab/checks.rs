@@ -1,6 +1,6 @@
 //! Faults that remain in a lab of correct form: missing roles, cables that lead nowhere, duplicate addresses.
 
-use super::{HostAddress, Interface, OperatingSystem, Role, roles_of, typed};
+use super::{HostAddress, Interface, OperatingSystem, Role, is_black_box, roles_of, typed};
 use crate::backend::Backend;
 use crate::diagnostic::{Diagnostic, Problems, Span, listed, suggestion};
 use crate::names::Named;
@@ -90,6 +90,7 @@ const INTERFACES: [(&str, &[Role]); 4] = [
 ];
 
 fn one_host(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
+    black_box(host, all, problems);
     reach(host, problems);
     if !host.roles.is_empty() {
         interfaces(host, problems);
@@ -105,11 +106,57 @@ fn one_host(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagno
     }
 }
 
+/// Keys that are for a host that somebody can log in to.
+const OF_LOGINS: [&str; 10] = [
+    "ssh",
+    "namespace",
+    "system",
+    "tool",
+    "sudo",
+    "boot",
+    "power-cycle",
+    "console",
+    "silence",
+    "config-save",
+];
+
+/// A device that nobody can log in to: frames are addressed to it, and nothing else is done with it.
+fn black_box(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
+    let Some(entry) = host.tree.entry("black-box").filter(|_| is_black_box(host.tree)) else { return };
+    if host.roles != [Role::Dut] {
+        let help = "leave it out: linerate runs on the hosts that send and count";
+        problems.fault(entry.key_span, "only a dut can be a black box", help);
+    }
+    for entry in OF_LOGINS.iter().filter_map(|key| host.tree.entry(key)) {
+        let message = format!("{} is a black box, which has no {}", host.name, entry.key);
+        problems.fault(entry.key_span, message, "leave it out, or leave black-box out");
+    }
+    for reference in all.iter().filter(|host| host.is(Role::Reference)) {
+        let help = "leave it out: tunnels are set up on the DUT, and nobody can log in to it";
+        problems.fault(reference.span, "a black box has no far end of tunnels", help);
+    }
+    if let Some((_, span, tree)) =
+        host.interfaces().find(|(key, _, tree)| *key == "in" && mac(tree).is_none())
+    {
+        let node = tree.get("mac").map_or(span, |node| node.span);
+        let help = "write mac = \"...\": the generator shows it with `ip neigh` after a ping of the DUT";
+        problems.fault(node, format!("nobody can ask {} for the Ethernet address of [in]", host.name), help);
+    }
+}
+
 /// Exactly one way leads to a host.
 fn reach(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
+    if is_black_box(host.tree) {
+        return;
+    }
     match (host.tree.entry("ssh"), host.tree.entry("namespace")) {
         (None, None) => {
-            let help = "add ssh = \"user@host\", or namespace = \"NAME\" for a namespace of this machine";
+            let help = match host.is(Role::Dut) {
+                true => {
+                    "add ssh = \"user@host\", namespace = \"NAME\" for a namespace of this machine, or black-box = true if nobody can log in"
+                }
+                false => "add ssh = \"user@host\", or namespace = \"NAME\" for a namespace of this machine",
+            };
             problems.fault(host.span, format!("nothing says how to reach {}", host.name), help);
         }
         (Some(_), Some(entry)) => {

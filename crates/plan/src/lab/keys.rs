@@ -26,11 +26,15 @@ static HOST: Table = Table {
         required("role", Kind::OneOrMore(&Kind::Choice(&ROLES))).about("Its role, or a list of roles."),
         key("ssh", Kind::Form(&SSH)).about(
             "Where the system's ssh client connects to: [user@]host[:port], or a name that its \
-                configuration knows. Every host has this key or namespace.",
+                configuration knows. Every host has this key, namespace or black-box.",
         ),
         key("namespace", Kind::Form(&NAMESPACE)).about(
             "A network namespace of this machine instead of a host that ssh reaches: a name of ip \
                 netns. It needs root.",
+        ),
+        key("black-box", Kind::Flag).about(
+            "dut: whether nobody can log in to it. linerate asks it nothing and changes nothing; [in] needs its mac. \
+                Default: false.",
         ),
         key("system", Kind::Choice(&SYSTEMS)).about("Its operating system. Default: linerate asks the host."),
         key("tool", Kind::Choice(OF_HOSTS)).about(

@@ -34,6 +34,9 @@ pub const EXAMPLE_THREE_HOSTS: &str = include_str!("example-three-hosts.toml");
 /// A lab file with network namespaces of this machine, and the commands that make them.
 pub const EXAMPLE_NAMESPACES: &str = include_str!("example-namespaces.toml");
 
+/// A lab file whose DUT nobody can log in to.
+pub const EXAMPLE_BLACK_BOX: &str = include_str!("example-black-box.toml");
+
 /// Default networks of the frames' addresses on the side of the generator: the lower half of the ranges that RFC 2544 (section
 /// C.2.2) and RFC 5180 (section 8) set aside for benchmarks.
 pub const SOURCE_NETWORKS: [&str; 2] = ["198.18.0.0/16", "2001:2::/49"];
@@ -48,8 +51,10 @@ pub struct Lab {
     pub isolated: bool,
     /// Speed in bit/s that is 100 % of line rate, unless an interface has its own.
     pub link_speed: Option<f64>,
-    /// The hosts, in the order of the file.
+    /// The hosts that are reached, in the order of the file.
     pub hosts: Vec<Host>,
+    /// A device under test that nobody can log in to.
+    pub black_box: Option<Host>,
     /// Remarks: facts that are no faults.
     pub remarks: Vec<Diagnostic>,
 }
@@ -76,9 +81,15 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The device under test; `None` in a lab whose generator and receiver are connected to each other.
+    /// The device under test that is asked and set up; `None` where it is a black box, or where generator and receiver are connected
+    /// to each other.
     pub fn dut(&self) -> Option<&Host> {
         self.having(Role::Dut).next()
+    }
+
+    /// The device that frames pass, whether anybody can log in to it or not.
+    pub fn device(&self) -> Option<&Host> {
+        self.dut().or(self.black_box.as_ref())
     }
 
     /// The generators, at least one.
@@ -108,7 +119,7 @@ impl Lab {
 
     /// The networks of the frames' addresses on one side of the DUT.
     pub fn networks(&self, end: End) -> Vec<&str> {
-        let interface = self.dut().and_then(|dut| dut.end(end));
+        let interface = self.device().and_then(|dut| dut.end(end));
         let said = interface.map(|i| i.networks.as_slice()).unwrap_or_default();
         let default = match end {
             End::In => SOURCE_NETWORKS,
@@ -140,11 +151,15 @@ impl Lab {
 
 /// The lab of a tree that has no faults.
 fn lab(tree: &Tree) -> Lab {
+    let is_black_box = |entry: &&Entry| entry.node.table().is_some_and(is_black_box);
+    let (black_boxes, hosts): (Vec<&Entry>, Vec<&Entry>) =
+        tree.within("hosts").iter().partition(is_black_box);
     Lab {
         title: tree.read("title"),
         isolated: tree.read("isolated") == Some(true),
         link_speed: tree.read("link-speed"),
-        hosts: tree.within("hosts").iter().filter_map(host).collect(),
+        hosts: hosts.into_iter().filter_map(host).collect(),
+        black_box: black_boxes.into_iter().find_map(host),
         remarks: Vec::new(),
     }
 }
@@ -154,13 +169,19 @@ fn host(entry: &Entry) -> Option<Host> {
     let mut host: Host = typed(tree)?;
     host.name.clone_from(&entry.key);
     host.roles = roles_of(tree);
-    host.reach = match tree.text("namespace") {
-        Some(name) => Reach::Namespace(name.into()),
-        None => Reach::Ssh(tree.text("ssh")?.parse().ok()?),
+    host.reach = match (tree.text("namespace"), tree.text("ssh")) {
+        (Some(name), _) => Reach::Namespace(name.into()),
+        (None, Some(ssh)) => Reach::Ssh(ssh.parse().ok()?),
+        (None, None) => Reach::default(),
     };
     let save = host.system.and_then(OperatingSystem::config_save);
     host.config_save = host.config_save.or_else(|| save.map(String::from));
     Some(host)
+}
+
+/// Whether nobody can log in to the host of this tree.
+fn is_black_box(host: &Tree) -> bool {
+    host.read("black-box") == Some(true)
 }
 
 /// The roles of a host's tree, each once.

@@ -123,6 +123,25 @@ fn a_lab_without_dut_is_two_ends_of_a_cable() {
 }
 
 #[test]
+fn a_black_box_is_a_device_that_is_no_host() {
+    let example = read(EXAMPLE_BLACK_BOX);
+    assert!(example.isolated && example.remarks.is_empty() && example.hosts.len() == 1);
+    let mac = "in.mac = \"02:00:00:00:00:02\"";
+    let text = LEAST
+        .replace("ssh = \"root@d\"", &format!("black-box = true\nin.addresses = [\"198.18.0.1/24\"]\n{mac}"));
+    let lab = read(&text);
+    assert!(lab.dut().is_none() && lab.placeholders().is_none() && lab.hosts.len() == 2);
+    assert_eq!(lab.device().and_then(|d| d.inside.as_ref()?.mac).unwrap().to_string(), "02:00:00:00:00:02");
+    one("ssh = \"root@d\"", "black-box = true", "nobody can ask d for the Ethernet address of [in]");
+    one("ssh = \"root@d\"", "black-box = false", "nothing says how to reach d");
+    let also = format!("ssh = \"root@d\"\nblack-box = true\n{mac}");
+    one("ssh = \"root@d\"", &also, "d is a black box, which has no ssh");
+    let boots = format!("black-box = true\nboot.timeout = \"5 s\"\n{mac}");
+    one("ssh = \"root@d\"", &boots, "d is a black box, which has no boot");
+    one("ssh = \"r\"", "black-box = true", "only a dut can be a black box");
+}
+
+#[test]
 fn faults_of_roles_and_interfaces() {
     one("role = \"receiver\"", "role = \"reciever\"", "did you mean \"receiver\"");
     one("isolated = true", "", "a lab file needs isolated");
@@ -224,7 +243,7 @@ fn schema_and_reader_know_the_same_keys() {
     }
     let (root, mut seen) = (schema(), 0);
     compare(&root, &root, &keys::LAB, &mut seen);
-    assert_eq!(seen, 4 + 17 + 5 * 8 + 3);
+    assert_eq!(seen, 4 + 18 + 5 * 8 + 3);
     assert!(
         root["$defs"]["a-host"]["properties"]["role"]["description"]
             .as_str()

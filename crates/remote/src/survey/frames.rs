@@ -134,8 +134,10 @@ impl Wire<'_> {
 
     /// Other interfaces of the lab that counted as many frames as were sent.
     fn elsewhere(&self, probe: &Probe, rose: impl Fn(&frames::At) -> Option<u64>) -> Vec<String> {
-        let host = &probe.arrives[0].0;
-        let Some(facts) = self.facts.get(host) else { return Vec::new() };
+        let first = probe.arrives.first();
+        let Some((host, facts)) = first.and_then(|(host, _)| Some((host, self.facts.get(host)?))) else {
+            return Vec::new();
+        };
         let others = frames::interfaces(self.lab, host, facts).into_iter();
         let others = others.filter(|name| probe.arrives.iter().all(|(_, port)| port != name));
         others

@@ -36,6 +36,7 @@ impl LabCheck<'_> {
             "lab": self.file,
             "title": self.lab.title,
             "isolated": self.lab.isolated,
+            "black_box": self.lab.black_box.as_ref().map(|host| &host.name),
             "faults": self.count(Severity::Fault),
             "warnings": self.count(Severity::Warning),
             "hosts": self.lab.hosts.iter().map(|host| self.host(host)).collect::<Vec<_>>(),
@@ -112,6 +113,12 @@ pub fn lab_check(check: &LabCheck<'_>) -> Document {
         problems(&mut page, &format!("{} ({})", host.name, host.reach), check, Some(&host.name));
     }
     page.table(hosts_table(check));
+    if let Some(black_box) = &check.lab.black_box {
+        page.note(format!(
+            "{} is a black box: linerate asks it nothing. Its forwarding, routes, rules, counters and CPUs are not known.",
+            black_box.name
+        ));
+    }
     sent(&mut page, check);
     page.append(super::diagnostics(check.file, &check.lab.remarks));
     page

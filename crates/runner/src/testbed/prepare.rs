@@ -88,7 +88,7 @@ pub struct Source {
 /// # Errors
 /// A network has no room for that.
 pub fn origins(lab: &RealLab) -> Result<Origins> {
-    let ends = lab.hosts.iter().flat_map(|host| {
+    let ends = lab.hosts.iter().chain(&lab.black_box).flat_map(|host| {
         host.send.iter().chain(&host.receive).chain(host.end(End::In)).chain(host.end(End::Out))
     });
     let links: Vec<IpAddr> = ends.flat_map(|end| &end.addresses).map(network).collect();

@@ -139,8 +139,9 @@ impl HostSlot {
 /// Hosts, ready for trials.
 pub struct Hosts {
     tester: Tester,
-    /// None where the tester's cards are connected to each other.
+    /// None where the tester's cards are connected to each other, or by a black box.
     device: Option<Device>,
+    is_black_box: bool,
     slots: Vec<HostSlot>,
     /// The lane that the device is set up for.
     standing: Option<usize>,
@@ -165,6 +166,7 @@ impl Hosts {
         let networks: Vec<String> = networks.map(String::from).collect();
         Ok(Hosts {
             device: site.lab.dut().map(|dut| Device::new(site, dut, plan)).transpose()?,
+            is_black_box: site.lab.black_box.is_some(),
             tester: site.tester(prepared)?,
             slots: (0..plan.cells.len()).map(|cell| HostSlot::new(prepared, cell, &networks)).collect(),
             standing: None,
@@ -289,7 +291,8 @@ impl Hosts {
         }
         let after = look(&mut self.device)?;
         let accounts = match event.filter(|event| event.boots() || event.what == Befalls::LinkDown) {
-            Some(_) => accounts_of_silence(&flown),
+            Some(_) => accounts_of_silence(&flown, "DUT: down, or its link", Cause::Dropped),
+            None if self.is_black_box => accounts_of_silence(&flown, IN_BLACK_BOX, Cause::Unexplained),
             None => accounts(&self.device, &flown, before.as_ref().zip(after.as_ref())),
         };
         let from = flown.outcome.began_ns;
@@ -401,12 +404,15 @@ fn look(device: &mut Option<Device>) -> Result<Option<Seen>, RemoteError> {
     device.as_mut().map(|device| device.dut.look()).transpose()
 }
 
-/// A device that was down, or its link, has counted no frames meanwhile, or has forgotten their number: all that are missing are its.
-fn accounts_of_silence(flown: &Flown) -> Vec<Account> {
+/// Place of the frames that a black box did not forward.
+const IN_BLACK_BOX: &str = "in the DUT or on its cables (a black box: no counters)";
+
+/// A device that was down, or its link, has counted no frames meanwhile, or has forgotten their number, and nobody can ask a black box:
+/// all frames that are missing are the device's.
+fn accounts_of_silence(flown: &Flown, place: &str, cause: Cause) -> Vec<Account> {
     let of_way = |(sent, received): (&PortCounters, &PortCounters)| {
         let frames = sent.frames.saturating_sub(received.unique());
-        let place = "DUT: down, or its link".into();
-        let loss = Loss { place, frames, side: Side::Dut, cause: Cause::Dropped };
+        let loss = Loss { place: place.into(), frames, side: Side::Dut, cause };
         Account {
             losses: Some(loss).filter(|loss| loss.frames > 0).into_iter().collect(),
             ..Account::default()

@@ -90,6 +90,12 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
             shared.join(", ")
         ));
     }
+    if let Some(black_box) = &site.lab.black_box {
+        prepared.notes.push(format!(
+            "{}: a black box. Where it loses frames, how busy it is and how it is set up are not known",
+            black_box.name
+        ));
+    }
     let mut of_lanes = Vec::new();
     for (lane, steps) in plan.lanes.iter().zip(site.steps(plan)?) {
         of_lanes.push([site.unmet(&lane.requirements)?, steps.err().unwrap_or_default()].concat());

@@ -94,7 +94,7 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     let tools: Vec<Option<Backend>> =
         sending.iter().map(|(host, _)| host.tool).chain([receiver.tool]).collect();
     let agents = tools.iter().all(|tool| tool.is_none_or(Backend::is_own));
-    let to = match lab.dut() {
+    let to = match lab.device() {
         Some(dut) => dut.inside.as_ref(),
         None => receiver.receive.as_ref(),
     };

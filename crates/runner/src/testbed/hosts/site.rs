@@ -15,7 +15,7 @@ use linerate_measure::trial::Timing;
 use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES, Reach};
 use linerate_plan::names::Named;
-use linerate_plan::settings::{Befalls, Dut, End};
+use linerate_plan::settings::{Befalls, Dut, End, Settings};
 use linerate_plan::{Backend, Diagnostic};
 use linerate_remote::dut::{Known, RemoteDut, mark};
 use linerate_remote::survey::{self, Approach, Frames};
@@ -284,6 +284,13 @@ impl Site {
 
     /// The facts of the DUT for records; without a DUT, those of the receiver.
     pub fn host_facts(&self) -> HostFacts {
+        if let Some(black_box) = &self.lab.black_box {
+            return HostFacts {
+                version: VERSION,
+                os: format!("a black box ({})", black_box.name),
+                ..HostFacts::default()
+            };
+        }
         let facts = self.of(self.lab.dut().unwrap_or(self.lab.receiver()));
         let medium = |i: &Interface| {
             let speed = i.speed.map(|bits| format!("{} Mbit/s", bits / 1e6));
@@ -317,9 +324,11 @@ impl Site {
             parts.extend(ports(&self.lab, host).iter().filter_map(end));
             (format!("{} ({})", host.name, roles.join(", ")), parts.join(", "))
         };
-        let statement = self.lab.dut().and_then(|dut| dut.statement.clone());
+        let statement = self.lab.device().and_then(|dut| dut.statement.clone());
         let said = statement.map(|said| (linerate_standards::STATEMENT.to_string(), said));
-        self.lab.hosts.iter().map(one).chain(said).collect()
+        let unasked =
+            |host: &Host| (format!("{} (dut)", host.name), "a black box, which was not asked".to_string());
+        self.lab.hosts.iter().map(one).chain(self.lab.black_box.as_ref().map(unasked)).chain(said).collect()
     }
 
     /// Speed of the slower link, in bit/s: as the lab file says, or else as the hosts do, if they do for both.
@@ -340,6 +349,7 @@ impl Site {
         let target = self.lab.dut().map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
         let of_lane = |lane: usize| match &target {
             Some(target) => lane_steps(plan, lane, target, &self.folder),
+            None if self.lab.black_box.is_some() => as_it_is(&plan.lanes[lane].settings),
             None if plan.lanes[lane].settings.dut == Dut::TesterBaseline => Ok(Steps::default()),
             None => {
                 Err(vec!["there is no device under test in this lab: it would be a tester baseline".into()])
@@ -469,14 +479,32 @@ pub fn lane_steps(
     if let Some(image) = &mut settings.image {
         image.file = folder.join(&image.file).display().to_string();
     }
-    if settings.dut == Dut::TesterBaseline {
-        return Err(vec![
-            "there is a device under test in this lab: name another lab file for the tester baseline".into(),
-        ]);
-    }
+    not_a_baseline(&settings)?;
     let outside = dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
     let rules = plan.rule_set(lane, Some(&outside));
     dut_changes::steps(&settings, rules.as_ref(), target)
+}
+
+fn not_a_baseline(settings: &Settings) -> Result<(), Vec<String>> {
+    match settings.dut {
+        Dut::TesterBaseline => Err(vec![
+            "there is a device under test in this lab: name another lab file for the tester baseline".into(),
+        ]),
+        _ => Ok(()),
+    }
+}
+
+/// The steps of a lane on a black box: there are none.
+fn as_it_is(settings: &Settings) -> Result<Steps, Vec<String>> {
+    not_a_baseline(settings)?;
+    let nothing = Settings { dut: settings.dut, states: settings.states, ..Settings::default() };
+    match *settings == nothing {
+        true => Ok(Steps::default()),
+        false => Err(vec![
+            "the DUT is a black box, on which nobody makes these settings: measure it as it is, in a variant that sets nothing"
+                .into(),
+        ]),
+    }
 }
 
 /// The system that a plan for these systems is carried out for: the one that was asked for, or the DUT's.

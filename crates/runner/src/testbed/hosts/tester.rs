@@ -10,7 +10,7 @@ use linerate_hosts::tools::{self, Task};
 use linerate_measure::record::Direction;
 use linerate_plan::Backend;
 use linerate_plan::lab::{Host, Interface};
-use linerate_plan::settings::Dut;
+use linerate_plan::settings::{Dut, End};
 use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::lab::{Cabling, Card, Frames, RealLab, Sender, Shown, Way};
 use linerate_remote::agents::{Agent, Flown, Link};
@@ -233,6 +233,9 @@ impl Site {
 
     /// The Ethernet address that frames are sent to.
     fn destination(&self) -> Result<MacAddr> {
+        if let Some(black_box) = &self.lab.black_box {
+            return beside(black_box, End::In);
+        }
         let (host, found) = self.far_end()?;
         found.mac.with_context(|| format!("{}: {} has no Ethernet address", host.name, found.name))
     }
@@ -380,14 +383,18 @@ impl Site {
     /// one of the generators' cards.
     fn back(&self, forward: &Way, sending: &[Sending<'_>], agents: &[Agent]) -> Result<Way> {
         let Way { senders, receivers } = forward;
-        let outside = self.lab.dut().map(|dut| self.interface(dut, "out", 0)).transpose()?;
+        let outside = match (self.lab.dut(), &self.lab.black_box) {
+            (Some(dut), _) => Some(self.interface(dut, "out", 0)?.mac),
+            (None, Some(black_box)) => Some(Some(beside(black_box, End::Out)?)),
+            (None, None) => None,
+        };
         let from = &receivers[0];
         let cpus = agents[from.agent].cpus();
         let own = |sender: &&Sender| sender.card.agent == from.agent;
         let mut taken: Vec<u32> = senders.iter().filter(own).flat_map(|s| working(&s.card, cpus)).collect();
         let mut back = Vec::new();
         for (sender, one) in senders.iter().zip(sending) {
-            let to = outside.map_or(one.own, |end| end.mac);
+            let to = outside.unwrap_or(one.own);
             let to = to
                 .with_context(|| format!("an interface beside {} has no Ethernet address", from.interface))?;
             let cpus = further(cpus, &taken, sender.card.cpus.len().max(1));
@@ -433,6 +440,14 @@ impl Site {
             tasks,
         })
     }
+}
+
+/// The Ethernet address of a black box, as the lab file has it.
+fn beside(black_box: &Host, end: End) -> Result<MacAddr> {
+    let (name, key) = (&black_box.name, if end == End::In { "in" } else { "out" });
+    black_box.end(end).and_then(|interface| interface.mac).with_context(|| {
+        format!("nobody can ask {name} for the Ethernet address of [{key}]: write mac = \"...\" there in the lab file")
+    })
 }
 
 /// The CPUs that a sending card is worked from: the agent takes the last one where none are named.
