@@ -155,7 +155,7 @@ pub struct CampaignArgs {
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 
-    /// Write a page for a browser at the end, beside the records (`linerate report`)
+    /// Write a page for a browser at the end, beside the records (as `linerate show --format html` does)
     #[arg(long)]
     pub report: bool,
 

@@ -133,6 +133,9 @@ fn hosts_are_watched_over_ssh_by_one_session() {
         mgmt["tx"]["pps"].as_f64().unwrap() > 0.0 && !rates["cpus"].as_array().unwrap().is_empty(),
         "{seen}"
     );
+    let by_name = watch("root@linux lo --interval 50ms --count 1 --json").ok().stdout;
+    assert!(by_name.contains("\"lo\""), "{by_name}");
+    watch("root@linux --replay x.jsonl").fails(2, &["one place is watched at a time"]);
     watch("nic9 --host linux --count 1").fails(1, &["linux has no interface nic9; it has lo, mgmt"]);
     for name in ["bsd", "linux"] {
         let host = lab.host(name);

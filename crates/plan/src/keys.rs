@@ -65,7 +65,7 @@ pub(super) static LAB: Table = Table {
         ),
         key("statement", Kind::Line).about(
             "Your statement that the embedded lab's DUT is set up as its instructions say (RFC 2544, \
-                section 7). Lab files have it at the DUT.",
+                section 7). In a lab of hosts, the lab file has it, at the DUT.",
         ),
     ]],
 };
@@ -238,7 +238,7 @@ pub(super) static TRIALS: Table = Table {
         key("step", Kind::Form(&SHARE))
             .about("loss-curve, rfc2544: step between loads, as a share of the highest. Default: 10 %."),
         key("width", Kind::Form(&SHARE)).about(
-            "search, rfc2544: largest distance of the two bounds at the end, relative to the upper bound. Default: 0.5 %.",
+            "search, rfc2544: the search ends when its bounds differ by at most this share of the upper one. Default: 0.5 %.",
         ),
         key("min-load", Kind::Form(&FRAMES)).about("search, rfc2544: the lowest load. Default: 1 kpps."),
         key("max-load", Kind::Form(&FRAMES)).about(
@@ -247,7 +247,7 @@ pub(super) static TRIALS: Table = Table {
         TESTS,
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
-            "rfc2544, search: further trials with loss before a burst counts as too long or, in a bisection, a load as too high. Default: 0.",
+            "rfc2544, search: after a trial with loss, how many further trials must lose frames too before the burst counts as too long or, in a bisection, the load as too high. Default: 0.",
         ),
         DRAIN,
         SETTLE,
@@ -255,7 +255,7 @@ pub(super) static TRIALS: Table = Table {
 };
 
 const TESTS: Key = key("tests", Kind::List(&BENCHMARK))
-    .about("rfc2544: the tests. Default: throughput, latency, frame-loss, back-to-back (unless the frames come in bursts) and recovery, and reset where a variant has an event.");
+    .about("rfc2544: the tests. Default: throughput, latency, frame-loss, recovery; back-to-back, unless the frames come in bursts; reset, if a variant has an event.");
 const REPEATS: Key = key("repeats", Kind::count(1, 10_000)).about(
     "rfc2544: runs of each repeated test. Default: latency and delay-variation 20, back-to-back 50, recovery and reset 5.",
 );
@@ -276,7 +276,7 @@ static BENCHMARKS: [(&str, &str); 8] = [
     ("reset", "how long the plan's event stops forwarding (section 26.6, and RFC 6201)"),
     (
         "forwarding-rate",
-        "FRMOL and MFR: at the highest load, and the highest at any load (RFC 2889, section 5.1)",
+        "forwarding rate at the maximum offered load (FRMOL), and the highest at any load (MFR): RFC 2889, section 5.1",
     ),
 ];
 

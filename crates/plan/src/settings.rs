@@ -57,7 +57,10 @@ pub(crate) const DUTS: [(&str, &str); 16] = [
     ("tester-baseline", "nothing: the tester alone"),
     ("forwarding", "the kernel's routing"),
     ("bridge", "a bridge between the two ends instead of a router"),
-    ("routed-bridge", "a router whose inside interface is the only member of a bridge that has the address"),
+    (
+        "routed-bridge",
+        "a router; its inside interface is the only port of a bridge, and the bridge has the address",
+    ),
     ("macvlan", "a router whose interfaces are macvlan on top of the two ends"),
     ("vxlan", "a router that puts frames into a VXLAN tunnel towards the receiver"),
     ("nested", "a router in a network stack of its own: a vnet jail, a nested network namespace"),
@@ -71,13 +74,10 @@ pub(crate) const DUTS: [(&str, &str); 16] = [
     ("known-duplication=N", "sends exactly every N-th frame twice"),
     ("known-delay=T", "delays every frame by T, up to 200us"),
     ("known-delays=T/T", "delays frames by the first and the second time in turn, up to 200us"),
+    ("known-queue=N@R", "on each CPU a queue of N frames, emptied at R frames/s; it drops what does not fit"),
     (
-        "known-queue=N@N",
-        "a queue of N frames on each CPU, drained at N frames/s, that drops the frames for which it has no room",
-    ),
-    (
-        "known-outage=T@T",
-        "drops every frame for the first time, from the second time after the first frame of each load",
+        "known-outage=T@S",
+        "drops every frame for the time T, from the time S after the first frame of each load",
     ),
 ];
 

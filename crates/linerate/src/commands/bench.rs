@@ -79,7 +79,7 @@ Variants:
   nft-stateful         nftables filter with connection tracking; its first rule passes established connections
   nat                  nftables masquerade
   bridge               a bridge instead of a router
-  routed-bridge        a router whose inside interface is the only member of a bridge that has the address
+  routed-bridge        a router; its inside interface is the only port of a bridge, and the bridge has the address
   macvlan, vlan        a router whose interfaces are macvlan, or 802.1Q VLANs, on top of the two ends
   vxlan                a router that puts frames into a VXLAN tunnel towards the receiver
   nested               a router in a network stack of its own: a nested network namespace
@@ -89,8 +89,8 @@ Variants:
   known-duplication=N  sends exactly every N-th frame twice
   known-delay=T        delays every frame by T, up to 200us
   known-delays=T/T     delays frames by the first and the second time in turn
-  known-queue=N@N      a queue (frames@frames/s) on each CPU that drops the frames for which it has no room
-  known-outage=T@T     drops every frame for the first time, from the second time after the first frame of each load
+  known-queue=N@R      on each CPU a queue of N frames, emptied at R frames/s; it drops what does not fit
+  known-outage=T@S     drops every frame for the time T, from the time S after the first frame of each load
 
 A rule file is input of nft or output of iptables-save. linerate loads it in the lab's namespace, never on this host,
 and replaces its interfaces and networks with the lab's: `in` is the generator's side, `out` the receiver's. Without
@@ -99,9 +99,9 @@ and replaces its interfaces and networks with the lab's: `in` is the generator's
 These arguments are a plan: --print-plan prints it, `linerate run` carries it out, and `linerate run --resume DIR`
 continues a campaign that was stopped.
 
-Exit status: 0 measured; 1 an error, or a variant without a result: it could not be measured here, none of its trials
-was valid, or it dropped every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 everything is
-skipped; 5 --fail-if-slower is undecided; 130 interrupted (the results so far are recorded and shown).")]
+Exit status: 0 measured; 1 an error, or some variant has no result: it could not be measured here, none of its trials
+was valid, or it dropped every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 no variant
+can be measured here; 5 --fail-if-slower is undecided; 130 interrupted (the results so far are recorded and shown).")]
 pub struct Bench {
     /// Variant of the DUT (see below); may be repeated. The same variant twice compares it with itself
     #[arg(long = "variant", value_name = "VARIANT")]

@@ -27,14 +27,14 @@ use std::time::Duration;
   sudo linerate explain linerate-results/X --prove      run the experiments that prove the findings
   linerate explain linerate-results/X --write-plans F   write them as plans for `linerate run`
 
-Rules look for known causes in the rates, counters, CPU shares and profiles of the records. A
+Checks look for known causes in the rates, counters, CPU shares and profiles of the records. A
 finding says how it is known: observed (its cost was measured here), inferred (counters or
-settings imply it) or possible. Most rules need the stacks of --profile; without them, the
+settings imply it) or possible. Most checks need the stacks of --profile; without them, the
 page lists the causes that were not examined. docs/explain.md describes every cause.
 
-A finding whose change a plan can make has an experiment: the DUT as it was measured against the DUT with
-the change, in the same blocks. --prove runs those of the embedded lab, on the machine that was measured,
-without changes of the whole host.")]
+If a plan can make the change, the finding has an experiment: the DUT as it was measured against the DUT after
+the change, in the same blocks. --prove runs the experiments for the embedded lab, on the machine that was
+measured. It runs none that changes the whole host.")]
 pub struct Explain {
     /// A campaign, or CAMPAIGN:VARIANT; two of them to compare. A campaign is a folder, last, last-1, or a name that `linerate list`
     /// shows

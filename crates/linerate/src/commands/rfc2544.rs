@@ -76,8 +76,8 @@ All tests but frame-loss and forwarding-rate need the throughput: linerate searc
 some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times, repeats and waits are RFC 2544's; each
 page names the sections that a run departs from. docs/rfc2544.md describes the methods.
 
-Exit status: 0 measured, even if a result is marked; 1 an error, or a test without a result; 2 bad arguments; 4
-everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
+Exit status: 0 measured, even if a result is marked; 1 an error, or a test without a result; 2 bad arguments; 4 nothing
+can be measured here; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is tested [default: the variants of --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers", "broadcast", "bursts", "filters"])]

@@ -33,15 +33,15 @@ use std::process::ExitCode;
   linerate run my.toml --simulate ok       no packets at all: a simulated DUT
   linerate show linerate-results/NAME      the tables again
 
-Variants that this machine cannot run are skipped, with the reason, and the rest is measured: status 1, unless the
-plan says `optional = true` of them, as those that come with linerate do of firewalls and kinds of links. Settings of the
-whole host (such as the size of the connection table) are changed only with --allow-host-changes. linerate
+Variants that this machine cannot run are skipped, with the reason, and the rest is measured. The exit status is then
+1, unless the plan marks these variants `optional = true`, as the plans that come with linerate mark firewalls and kinds
+of links. Settings of the whole host (such as the size of the connection table) are changed only with --allow-host-changes. linerate
 writes them down first and restores them at the end; if it is killed, the next linerate restores them.
 
-Exit status: 0 measured, and no expectation of the plan was missed; 1 an error, or a variant without a result:
-it could not be measured here, none of its trials was valid, or it dropped every test frame; 2 the plan has faults, or bad arguments (nothing
-is touched); 3 an expectation was missed, or --fail-if-slower found a slower variant; 4 everything is skipped; 5 neither, and
-the trials do not decide about all of them; 130 interrupted (the results so far are recorded and shown; --resume continues).")]
+Exit status: 0 measured, and no expectation of the plan was missed; 1 an error, or some variant has no result: it could
+not be measured here, none of its trials was valid, or it dropped every test frame; 2 the plan has faults, or bad
+arguments (nothing is touched); 3 an expectation was missed, or --fail-if-slower found a slower variant; 4 no variant can
+be measured here; 5 an expectation or --fail-if-slower is undecided, and none is missed; 130 interrupted (the results so far are recorded and shown; --resume continues).")]
 pub struct Run {
     /// The plan: a file (docs/plans.md), or a name that `linerate plan list` shows
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
@@ -62,7 +62,7 @@ pub struct Run {
 /// Which of a plan's campaigns, and on which hosts.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// Use the plan's quick form
+    /// Use the quick form: the plan's; without a plan, two frame sizes in trials of 1 s
     #[arg(long)]
     pub quick: bool,
 

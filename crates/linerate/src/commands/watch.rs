@@ -27,7 +27,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   sudo linerate watch                                 a live view of this machine
   sudo linerate watch eth0 eth1 --namespace router    two interfaces of a network namespace
-  linerate watch cxl0 --host root@router              a FreeBSD or Linux host, over ssh
+  linerate watch root@router cxl0                     a FreeBSD or Linux host, over ssh
   linerate watch --host r1 --format nic-queue-usage   one line a second: frames of each receive queue
   linerate watch --format netstat --count 5           totals as netstat -ihw 1 prints them
   linerate watch --json --for 10s | jq .limits        for programs: an object a line
@@ -39,9 +39,9 @@ Without a terminal, or with --format, there is one line for each interval. Only 
 
 Exit status: 0 ended; 1 the host or the file cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Watch {
-    /// Interfaces [default: all]
-    #[arg(value_name = "IFACE")]
-    pub interfaces: Vec<String>,
+    /// A host to watch over ssh (root@router), and interfaces [default: all of this machine]
+    #[arg(value_name = "USER@HOST|IFACE")]
+    pub what: Vec<String>,
 
     /// Network namespace: a name that `ip netns` knows, or a path
     #[arg(long, value_name = "NAME|PATH", conflicts_with_all = ["host", "replay"])]
@@ -52,7 +52,7 @@ pub struct Watch {
     pub host: Option<String>,
 
     /// Read the counters of the host by `sudo -n`
-    #[arg(long, requires = "host")]
+    #[arg(long)]
     pub sudo: bool,
 
     #[command(flatten)]
@@ -150,8 +150,18 @@ pub fn run(args: &Watch) -> Result<ExitCode> {
 
 /// Where the samples come from, and its name.
 fn source(args: &Watch, on_terminal: bool) -> Result<(Source, String)> {
-    let wanted = args.interfaces.clone();
-    let named = |place: &str| format!("{place}  {}", args.interfaces.join(" "));
+    // No interface has an @ in its name.
+    let (users, wanted): (Vec<String>, Vec<String>) =
+        args.what.iter().cloned().partition(|what| what.contains('@'));
+    let hosts: Vec<&String> = args.host.iter().chain(&users).collect();
+    if hosts.len() > 1 || (!users.is_empty() && (args.namespace.is_some() || args.replay.is_some())) {
+        bail_usage!("one place is watched at a time: a host, a namespace or a record of samples");
+    }
+    if args.sudo && hosts.is_empty() {
+        bail_usage!("--sudo is for a host: name it (linerate watch root@router); here, run linerate by sudo");
+    }
+    let interfaces = wanted.join(" ");
+    let named = |place: &str| format!("{place}  {interfaces}");
     if let Some(path) = &args.replay {
         let file: Box<dyn io::BufRead + Send> = match input::is_stdin(path) {
             true => Box::new(BufReader::new(io::stdin())),
@@ -162,13 +172,13 @@ fn source(args: &Watch, on_terminal: bool) -> Result<(Source, String)> {
         let name = input::name(path);
         return Ok((Source::record(name.clone(), file, wanted, on_terminal), named(&name)));
     }
-    if let Some(host) = &args.host {
+    if let Some(host) = hosts.into_iter().next() {
         let approach = args.ssh.approach();
         let target = Target {
             config: approach.config,
             accept_new: approach.accept_new,
             silence: SILENCE,
-            ..Target::new(host)
+            ..Target::new(host.as_str())
         };
         return Ok((Source::host(target, args.sudo, wanted, args.interval), named(host)));
     }
