@@ -276,6 +276,10 @@ fn without_evidence_nothing_is_fine() {
     let found = bare(|trial| trial.receiver.frames = trial.generator.frames);
     let absent: Vec<&str> = found.absent.iter().map(String::as_str).collect();
     assert_eq!(absent, ["frames-dropped", "ring-overrun"]);
+    // Nor is that a limit of the tester, of whose own rate nothing is known.
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+    let why = |cause: &str| found.not_examined.iter().find(|not| not.cause == cause).map(|not| &*not.reason);
+    assert!(why("tester-limit").unwrap().contains("the tester without the DUT is not known"));
 }
 
 /// A DUT that was asked, and answers nothing.

@@ -45,10 +45,11 @@ fn tester(case: &Case<'_>) -> Looked {
         (Limit::Tester, Some(ratio)) => {
             (Strength::Observed, format!("its rate is {} of the tester's own", percent(ratio.median)))
         }
-        (Limit::Tester, None) if case.slot.no_ceiling => (
-            Strength::Inferred,
-            format!("the DUT lost {} of the frames, so more may pass", percent(case.row.loss_ratio)),
-        ),
+        (Limit::Tester, None) if case.slot.no_ceiling => {
+            return Err(
+                "the DUT lost no frame, and the rate of the tester without the DUT is not known".into()
+            );
+        }
         (Limit::Tester, None) => return Err("the tester without the DUT has no valid trial".into()),
         _ => return Ok(None),
     };

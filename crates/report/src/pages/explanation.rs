@@ -123,12 +123,14 @@ fn open(explanations: &[Explanation]) -> String {
     }
 }
 
-/// Findings of the same cause are one entry, with the strongest of them and all slots that it was found in.
+/// Findings that say the same of several slots are one entry, with the strongest of them and all these slots. A cause has a statement
+/// of its own where it shows otherwise: frames that are dropped for want of a route, and by a rule.
 fn merged(explanations: &[Explanation]) -> Vec<(&Finding, Vec<usize>)> {
     let mut all: Vec<(&Finding, Vec<usize>)> = Vec::new();
     for explanation in explanations {
         for finding in &explanation.findings {
-            match all.iter_mut().find(|(known, _)| known.cause == finding.cause) {
+            let same = |known: &Finding| known.cause == finding.cause && known.statement == finding.statement;
+            match all.iter_mut().find(|(known, _)| same(known)) {
                 Some((known, slots)) => {
                     slots.push(explanation.slot);
                     let rank =
@@ -247,6 +249,7 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
             row.ns_per_frame
         ),
         Limit::Dut | Limit::DutDrops => "The DUT was the limit.".into(),
+        Limit::Tester if row.ceiling.is_none() => super::results::NO_CEILING.into(),
         Limit::Tester => "The tester was the limit.".into(),
         Limit::Noisy => super::results::NOISY.into(),
         Limit::OfferedLoad => "The DUT forwarded all that was asked for.".into(),
@@ -354,6 +357,11 @@ mod tests {
         let found: Vec<_> =
             merged.iter().map(|(f, slots)| (f.cause.as_str(), f.weight, slots.len())).collect();
         assert_eq!(found, [("bridge", 0.4, 2), ("governor", 0.9, 1)]);
+        let mut other = explanations.clone();
+        other[1].findings[0].statement = "It is another bridge.".into();
+        let apart = super::merged(&other);
+        let said: Vec<_> = apart.iter().map(|(f, slots)| (&*f.statement, slots.len())).collect();
+        assert_eq!(said, [("It is another bridge.", 1), ("It is bridge.", 1), ("It is governor.", 1)]);
         assert_eq!(names(&campaign, &explanations, &merged[0].1), "");
         assert_eq!(names(&campaign, &explanations, &merged[1].1), "a: ");
         let mut page = Document::default();

@@ -18,7 +18,7 @@ mod telemetry;
 mod versions;
 
 pub(super) use benchmarks::departures;
-pub(super) use figures::NOISY;
+pub(super) use figures::{NO_CEILING, NOISY};
 pub use first::first;
 pub use searches::stalls;
 pub(super) use searches::terms;

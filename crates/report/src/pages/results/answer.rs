@@ -4,7 +4,7 @@
 use super::super::numbers::words as rate_words;
 use super::super::simulated;
 use super::changes::{dropping, sentence};
-use super::figures::NOISY;
+use super::figures::{NO_CEILING, NOISY};
 use super::tables::{JUDGEMENTS, judged};
 use super::{Shown, end_hosts, has_rate};
 use crate::prelude::*;
@@ -216,7 +216,7 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         (Limit::Tester, Some(alone)) => format!(
             "The tester, which does {alone} alone, was too close to its own limit: the DUT may be faster."
         ),
-        (Limit::Tester, None) => "What the tester does alone is not known: the DUT may be faster.".into(),
+        (Limit::Tester, None) => NO_CEILING.into(),
         (Limit::Noisy, _) => NOISY.into(),
         (Limit::OfferedLoad, _) => {
             let asked = slot.asked_fps.map_or_else(|| "asked for".into(), |fps| rate_words(fps, 3));
