@@ -277,24 +277,24 @@ impl Worker {
         let (names, order) =
             self.armed.take().ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
         let flown = self.ports.iter_mut().filter(|(name, _)| names.contains(name)).collect();
-        let mut flight =
-            Flight { at_ns: at_ns.max(monotonic_ns()), order, flown, to: &self.to, cancel: &self.cancel };
+        let mut trial_run =
+            TrialRun { at_ns: at_ns.max(monotonic_ns()), order, flown, to: &self.to, cancel: &self.cancel };
         let cpu_times = || cpu::times(Path::new("/")).ok();
         let mut before = None;
-        let flown = flight.start().and_then(|()| {
+        let flown = trial_run.start().and_then(|()| {
             before = cpu_times();
-            flight.watch()
+            trial_run.watch()
         });
         let after = cpu_times();
         let mut faults: Vec<String> = flown.err().map(|error| error.to_string()).into_iter().collect();
-        for (name, made) in &mut flight.flown {
+        for (name, made) in &mut trial_run.flown {
             if made.sends
                 && let Err(error) = made.port.stop()
             {
                 faults.push(format!("{name}: {error}"));
             }
         }
-        flight.report();
+        trial_run.report();
         let cpus =
             after.zip(before).map(|(after, before)| after.since(&before, Kernel::Linux)).unwrap_or_default();
         Ok(Reply::Ended { faults, cpus })
@@ -306,7 +306,7 @@ fn system(what: &str, why: impl ToString) -> Fault {
 }
 
 /// A load under way.
-struct Flight<'a> {
+struct TrialRun<'a> {
     at_ns: u64,
     order: Order,
     flown: Vec<(&'a String, &'a mut Made)>,
@@ -314,7 +314,7 @@ struct Flight<'a> {
     cancel: &'a AtomicBool,
 }
 
-impl Flight<'_> {
+impl TrialRun<'_> {
     /// Receivers count from now on; generators are ready to send at their moment.
     fn start(&mut self) -> Result<(), Error> {
         let load = Load { not_before_ns: self.at_ns, ..self.order.load };

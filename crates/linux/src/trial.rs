@@ -263,8 +263,8 @@ mod tests {
     #[test]
     fn an_event_ends_with_its_load_and_does_not_come_after_it() {
         const HOUR_NS: u64 = 3_600_000_000_000;
-        let ((), befell) = under_load(HOUR_NS, |_| (), |began| began(monotonic_ns()));
-        assert!(befell.is_none());
+        let ((), event_run) = under_load(HOUR_NS, |_| (), |began| began(monotonic_ns()));
+        assert!(event_run.is_none());
         let (tell, told) = mpsc::channel();
         let act = |over: &dyn Fn() -> bool| {
             tell.send(()).unwrap();
@@ -274,7 +274,7 @@ mod tests {
             began(monotonic_ns());
             told.recv().unwrap();
         };
-        let ((), befell) = under_load(0, act, load);
-        assert!(befell.is_some_and(|((), [from, to])| to - from < HOUR_NS / 60));
+        let ((), event_run) = under_load(0, act, load);
+        assert!(event_run.is_some_and(|((), [from, to])| to - from < HOUR_NS / 60));
     }
 }

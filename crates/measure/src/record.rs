@@ -315,7 +315,7 @@ pub struct Slot {
     pub known_answer: bool,
     /// Whether rules of its rule file have counters; `None` without a rule file.
     pub rule_counters: Option<bool>,
-    /// Class by RFC 6201 of the event that befalls the DUT in the trials that want one; `None`: its plan has none.
+    /// Class by RFC 6201 of the event that happens to the DUT in the trials that want one; `None`: its plan has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<EventClass>,
     /// The path between end hosts, where TCP is measured: then a frame is a full segment of TCP.
@@ -367,7 +367,7 @@ pub struct TrialRecord {
     /// The test that it belongs to, where the campaign carries out several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<Benchmark>,
-    /// The event that befell the DUT under the load.
+    /// The event that happened to the DUT under the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<DutEvent>,
     /// Frame rates in the window; `None` where it was too short.

@@ -111,7 +111,7 @@ pub enum Shape {
     Burst { frames: u64 },
     /// Another rate, in frames/s, from this time of the window on (section 26.5).
     Step { after_ns: u64, fps: f64 },
-    /// One rate; the plan's event befalls the DUT at this time of the window (section 26.6, RFC 6201).
+    /// One rate; the plan's event happens to the DUT at this time of the window (section 26.6, RFC 6201).
     Event { after_ns: u64 },
 }
 

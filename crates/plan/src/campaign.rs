@@ -168,7 +168,7 @@ impl Default for Kind {
 
 /// Room for the flows' addresses on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct AddressRange {
     /// The first of them.
     pub first: IpAddr,
     /// The length of their network's prefix.
@@ -178,7 +178,7 @@ pub struct Room {
 }
 
 /// Room for sources and destinations in IPv4 and in IPv6, where a lab names networks of its own.
-pub type Origins = [Option<[Room; 2]>; 2];
+pub type Origins = [Option<[AddressRange; 2]>; 2];
 
 /// Bits of an address that differ from host to host at most: all pairs of addresses still have numbers of 32 bits.
 const HOST_BITS: u32 = 16;
@@ -231,7 +231,7 @@ impl Kind {
         match self.addresses {
             Selection::Counted => Ok(flows),
             Selection::Random { seed } => {
-                flows.with_random_addresses(seed, [source, destination].map(Room::hosts))
+                flows.with_random_addresses(seed, [source, destination].map(AddressRange::hosts))
             }
         }
     }
@@ -244,7 +244,7 @@ impl Kind {
     /// Room for sources and destinations. In RFC 2544's format, counted addresses begin with node 2 of the first network of each side
     /// (appendix C.2.2.2), in the embedded lab the tester itself. Destinations in several networks begin with node 66, clear of the links'
     /// own addresses. All other addresses are those of the published studies.
-    fn ends(&self, family: Family, origins: &Origins) -> [Room; 2] {
+    fn ends(&self, family: Family, origins: &Origins) -> [AddressRange; 2] {
         let several = self.networks > 1;
         let near = self.addresses == Selection::Counted && (several || self.format == Format::Rfc2544);
         let six = |near: bool, network| {
@@ -255,12 +255,12 @@ impl Kind {
             Family::V4 => [18, 19].map(|half| (Ipv4Addr::new(198, half, 10, 1).into(), 16)),
             Family::V6 => [six(near, 0), six(near && !several, 0x8000)],
         };
-        let usual = usual.map(|(first, length)| Room { first, length, taken: None });
+        let usual = usual.map(|(first, length)| AddressRange { first, length, taken: None });
         let [source, destination] = origins[usize::from(family == Family::V6)].unwrap_or(usual);
-        let from = |room: Room, node: Option<u32>| match (room.first, node) {
+        let from = |room: AddressRange, node: Option<u32>| match (room.first, node) {
             (IpAddr::V4(v4), Some(node)) => {
                 let network = u32::from(v4) & !room.host_mask();
-                Room { first: Ipv4Addr::from(network | node).into(), ..room }
+                AddressRange { first: Ipv4Addr::from(network | node).into(), ..room }
             }
             _ => room,
         };
@@ -268,7 +268,7 @@ impl Kind {
         let to = from(destination, if several { Some(0x42) } else { second });
         // Each of several networks has 8 bits for its hosts.
         let length = if to.first.is_ipv4() { 24 } else { 120 };
-        [from(source, second), if several { Room { length, taken: None, ..to } } else { to }]
+        [from(source, second), if several { AddressRange { length, taken: None, ..to } } else { to }]
     }
 
     /// The networks of its destinations in the embedded lab, where there are several.
@@ -287,7 +287,7 @@ impl Kind {
     }
 }
 
-impl Room {
+impl AddressRange {
     /// The bits of an address that differ from host to host.
     fn host_mask(&self) -> u32 {
         let all = if self.first.is_ipv4() { 32 } else { 128 };

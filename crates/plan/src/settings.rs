@@ -307,7 +307,7 @@ pub struct Command {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Event {
-    pub what: Befalls,
+    pub what: EventKind,
     /// Nanoseconds until it is undone; `None`: [`Event::lasts_ns`].
     #[serde(alias = "for")]
     pub for_ns: Option<u64>,
@@ -327,19 +327,19 @@ const EVENT_NS: u64 = 100_000_000;
 impl Event {
     /// Whether it boots the host.
     pub fn boots(&self) -> bool {
-        matches!(self.what, Befalls::Reboot | Befalls::PowerOff)
+        matches!(self.what, EventKind::Reboot | EventKind::PowerOff)
     }
 
     /// Nanoseconds until it is undone. A process that was killed is started again at once.
     pub fn lasts_ns(&self) -> u64 {
-        if self.what == Befalls::ProcessKilled { 0 } else { self.for_ns.unwrap_or(EVENT_NS) }
+        if self.what == EventKind::ProcessKilled { 0 } else { self.for_ns.unwrap_or(EVENT_NS) }
     }
 }
 
 /// Kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Befalls {
+pub enum EventKind {
     /// The DUT forwards nothing.
     #[default]
     ForwardingOff,
@@ -357,15 +357,15 @@ pub enum Befalls {
     Command,
 }
 
-impl Befalls {
+impl EventKind {
     /// Class of the event: a reset of RFC 6201, or linerate's own name.
     pub fn class(self) -> EventClass {
         match self {
-            Befalls::Reboot => EventClass::OsReset,
-            Befalls::ProcessKilled => EventClass::ProcessReset,
-            Befalls::PowerOff => EventClass::PowerInterruption,
-            Befalls::RulesReloaded | Befalls::Command => EventClass::Reconfiguration,
-            Befalls::ForwardingOff | Befalls::LinkDown => EventClass::Interruption,
+            EventKind::Reboot => EventClass::OsReset,
+            EventKind::ProcessKilled => EventClass::ProcessReset,
+            EventKind::PowerOff => EventClass::PowerInterruption,
+            EventKind::RulesReloaded | EventKind::Command => EventClass::Reconfiguration,
+            EventKind::ForwardingOff | EventKind::LinkDown => EventClass::Interruption,
         }
     }
 }

@@ -54,7 +54,7 @@ struct ControlMaster {
     /// The path of its socket, as ssh takes paths in options.
     socket: String,
     master: Master,
-    room: Arc<Room>,
+    room: Arc<Capacity>,
     _folder: Arc<Folder>,
 }
 
@@ -172,7 +172,7 @@ impl ControlMaster {
         let _ = setpriority_process(Some(Pid::from_child(&child)), -10);
         let (outlets, said) = (outputs.map(|pipe| Outlet::new(Some(pipe))), Default::default());
         let master = Master { child, _stdin: Some(stdin), outlets, said, ready: false, lost: None };
-        let mut line = ControlMaster { socket, master, room: Room::new(), _folder: folder };
+        let mut line = ControlMaster { socket, master, room: Capacity::new(), _folder: folder };
         line.wait_ready(target, cancelled)?;
         Ok(line)
     }
@@ -335,7 +335,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// The room of one connection.
 #[derive(Debug)]
-pub(super) struct Room(Mutex<Taken>);
+pub(super) struct Capacity(Mutex<Taken>);
 
 #[derive(Debug)]
 struct Taken {
@@ -351,7 +351,7 @@ struct Taken {
 /// Room for one session. It is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
-    room: Arc<Room>,
+    room: Arc<Capacity>,
     /// The path of the connection's socket.
     pub(super) socket: String,
 }
@@ -365,9 +365,9 @@ pub enum Need {
     Last,
 }
 
-impl Room {
-    pub(super) fn new() -> Arc<Room> {
-        Arc::new(Room(Mutex::new(Taken {
+impl Capacity {
+    pub(super) fn new() -> Arc<Capacity> {
+        Arc::new(Capacity(Mutex::new(Taken {
             used: 0,
             tried: false,
             most: USUAL,
@@ -387,8 +387,8 @@ impl Room {
         (taken.most, taken.keeps_one) = (most, false);
     }
 
-    /// Room on the connection with this socket, if there is some.
-    pub(super) fn take(self: &Arc<Room>, need: Need, socket: &str) -> Option<Slot> {
+    /// Capacity on the connection with this socket, if there is some.
+    pub(super) fn take(self: &Arc<Capacity>, need: Need, socket: &str) -> Option<Slot> {
         let mut taken = self.taken();
         let kept = usize::from(taken.keeps_one && need == Need::Usual && taken.most > 1);
         if taken.refused.is_some_and(|at| at.elapsed() < PAUSE) || taken.used + kept >= taken.most {
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn the_last_place_is_for_putting_back() {
-        let room = Room::new();
+        let room = Capacity::new();
         let mut slots: Vec<Slot> = std::iter::from_fn(|| room.take(Need::Usual, "m0")).collect();
         assert_eq!(slots.len(), USUAL - 1);
         slots.extend(room.take(Need::Last, "m0"));
@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_refusal_tells_how_much_room_there_is() {
-        let room = Room::new();
+        let room = Capacity::new();
         let slots: Vec<Slot> = (0..3).filter_map(|_| room.take(Need::Usual, "m0")).collect();
         assert!(slots[2].refused());
         assert!(room.take(Need::Last, "m0").is_none());
@@ -462,7 +462,7 @@ mod tests {
         assert!(room.take(Need::Last, "m0").unwrap().refused());
         room.taken().refused = None;
         assert!(room.take(Need::Usual, "m0").is_some());
-        let other = Room::new();
+        let other = Capacity::new();
         other.beside(room.most());
         assert!(!other.take(Need::Usual, "m1").unwrap().refused());
     }

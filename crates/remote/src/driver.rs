@@ -1,7 +1,7 @@
 //! Carries out the phases of a campaign on many hosts at once: does the actions of `linerate_hosts::phases::Machine` and reports
 //! the events.
 //!
-//! One thread waits for all sessions and connections. The first steps of a run make a [`Volley`], which begins at the same instant
+//! One thread waits for all sessions and connections. The first steps of a run make a [`StartGroup`], which begins at the same instant
 //! on all hosts: all sessions are made ready, then the hosts' clocks are compared with this machine's, then all get the order to start. A lost host is connected again when a step is to be started there: in
 //! the reset of the same trial, and in the next trial.
 //!
@@ -56,7 +56,7 @@ pub struct Driver<'a> {
     live: BTreeMap<StepId, Session>,
     /// How often a host did not take a step's session.
     refused: BTreeMap<StepId, u32>,
-    volley: Option<Volley>,
+    group: Option<StartGroup>,
     events: VecDeque<Event>,
     observer: &'a mut dyn FnMut(Notice<'_>),
 }
@@ -75,7 +75,7 @@ impl<'a> Driver<'a> {
         allow_files();
         let sites = places.into_iter().map(|place| Site::new(place.into())).collect();
         let (live, refused, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
-        Driver { machine: Machine::new(design), sites, live, refused, volley: None, events, observer }
+        Driver { machine: Machine::new(design), sites, live, refused, group: None, events, observer }
     }
 
     /// Carries the campaign out. It ends whatever hosts do, because every step has a limit. An interrupt ends running steps;
@@ -123,7 +123,7 @@ impl<'a> Driver<'a> {
             match action {
                 Action::Start(step) => {
                     if begins.is_some_and(|begins| begins < at) {
-                        self.volley.get_or_insert_default().steps.insert(step, None);
+                        self.group.get_or_insert_default().steps.insert(step, None);
                     }
                     self.sites[step.host].waiting.push_back(step);
                     self.open_waiting(step.host);
@@ -204,8 +204,8 @@ impl<'a> Driver<'a> {
         self.events.push_back(Event::Ended(step, end));
         self.refused.remove(&step);
         self.sites[step.host].waiting.retain(|waiting| *waiting != step);
-        if let Some(volley) = &mut self.volley {
-            volley.remove(step);
+        if let Some(group) = &mut self.group {
+            group.remove(step);
         }
     }
 
@@ -249,13 +249,13 @@ impl<'a> Driver<'a> {
 
     /// Takes in what a step has to say, and ends it when it is time.
     fn attend(&mut self, step: StepId, now: u64) {
-        let Driver { live, sites, volley, observer, .. } = self;
+        let Driver { live, sites, group, observer, .. } = self;
         let (Some(live), State::Connected(place)) = (live.get_mut(&step), &sites[step.host].state) else {
             return;
         };
         let outcome = live.step(place, now, &mut |heard| match heard {
             Heard::Began(start) => {
-                volley.iter_mut().for_each(|volley| volley.began(step, start));
+                group.iter_mut().for_each(|group| group.began(step, start));
                 observer(Notice::Began(step, start));
             }
             Heard::Wrote(stream, bytes) => observer(Notice::Wrote(step, stream, &bytes)),
@@ -320,13 +320,13 @@ impl<'a> Driver<'a> {
     fn fire(&mut self) {
         let now = monotonic_ns();
         for (step, live) in &mut self.live {
-            if live.is_ready() && !self.volley.as_ref().is_some_and(|volley| volley.contains(*step)) {
+            if live.is_ready() && !self.group.as_ref().is_some_and(|group| group.contains(*step)) {
                 live.go(now);
             }
         }
-        let Some(volley) = &mut self.volley else { return };
-        if volley.advance(&mut self.live)
-            && let Some(started) = self.volley.take().and_then(|volley| volley.started())
+        let Some(group) = &mut self.group else { return };
+        if group.advance(&mut self.live)
+            && let Some(started) = self.group.take().and_then(|group| group.started())
         {
             (self.observer)(Notice::Started(&started));
         }
@@ -433,13 +433,13 @@ pub struct Started {
 
 /// Steps that begin together.
 #[derive(Debug, Default)]
-struct Volley {
+struct StartGroup {
     went: bool,
     /// When they began, once they have.
     steps: BTreeMap<StepId, Option<Start>>,
 }
 
-impl Volley {
+impl StartGroup {
     /// Removes a step that is over, or was lost. If it had begun by then, it still counts.
     fn remove(&mut self, step: StepId) {
         if self.steps.get(&step) == Some(&None) {

@@ -16,7 +16,7 @@ use linerate_linux::process::Job;
 use linerate_linux::trial::{LOOK, sleep_until};
 use linerate_measure::record::POWER_OFF_NS;
 use linerate_plan::lab::Boot;
-use linerate_plan::settings::Befalls;
+use linerate_plan::settings::EventKind;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -190,24 +190,24 @@ impl RemoteDut {
 
     /// Carries out an event under load: makes its steps, and undoes them after their time or at the end of the load. A reboot or power
     /// cut is only started; [`RemoteDut::finish_reboot`] waits for its end. Returns everything that was done.
-    pub fn befall(
+    pub fn carry_out_event(
         &mut self,
-        what: Befalls,
+        what: EventKind,
         steps: &[Step],
         lasts_ns: u64,
         over: impl Fn() -> bool,
     ) -> (Result<()>, Vec<String>) {
         match what {
-            Befalls::Reboot | Befalls::PowerOff if !self.has_a_kernel() => {
+            EventKind::Reboot | EventKind::PowerOff if !self.has_a_kernel() => {
                 (Err(self.shares_kernel()), Vec::new())
             }
-            Befalls::Reboot => {
+            EventKind::Reboot => {
                 // A host that goes down rarely answers.
                 let (before, _) = self.order_reboot();
                 self.going_down = Some(before);
                 (Ok(()), vec!["reboot".into()])
             }
-            Befalls::PowerOff => (self.cut_power(), vec![self.known.power_cycle.join(" ")]),
+            EventKind::PowerOff => (self.cut_power(), vec![self.known.power_cycle.join(" ")]),
             _ => {
                 let ran = steps.iter().map(|step| step.apply.shown()).collect();
                 let before = self.changes.pending().len();

@@ -3,7 +3,7 @@
 use crate::connection::allow_files;
 use crate::{Connection, Fault, Interrupt, Need, RemoteError, Result, Slot, Target};
 use linerate_linux::lab::Lane;
-use linerate_linux::lab::room::Door;
+use linerate_linux::lab::workspace::Entry;
 use linerate_linux::net::Netns;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
@@ -32,10 +32,10 @@ pub enum ExecutionTarget {
         netns: Option<Netns>,
     },
     /// In a network namespace with mounts of its own: a DUT of the embedded lab, or a host of a lab file.
-    Room {
+    Namespace {
         name: String,
         /// The way into it.
-        door: Door,
+        entry: Entry,
     },
 }
 
@@ -57,9 +57,9 @@ impl ExecutionTarget {
         if !target.namespace {
             return Connection::open(target, cancelled).map(ExecutionTarget::from);
         }
-        let door = Netns::open(&target.address).and_then(|namespace| Door::new(&namespace, &[]));
-        match door {
-            Ok(door) => Ok(ExecutionTarget::Room { name: target.name.clone(), door }),
+        let entry = Netns::open(&target.address).and_then(|namespace| Entry::new(&namespace, &[]));
+        match entry {
+            Ok(entry) => Ok(ExecutionTarget::Namespace { name: target.name.clone(), entry }),
             Err(error) => Err(RemoteError::new(&target.name, Fault::Namespace, error.to_string())),
         }
     }
@@ -85,8 +85,8 @@ impl ExecutionTarget {
     pub fn of_dut(lane: &Lane) -> Option<ExecutionTarget> {
         let dut = lane.dut.as_ref()?;
         let name = lane.setup.name.clone();
-        Some(match dut.door() {
-            Some(door) => ExecutionTarget::Room { name, door },
+        Some(match dut.entry() {
+            Some(entry) => ExecutionTarget::Namespace { name, entry },
             None => ExecutionTarget::Here { name, netns: Some(dut.namespace.clone()) },
         })
     }
@@ -99,13 +99,13 @@ impl ExecutionTarget {
         let ExecutionTarget::Here { name, netns: Some(netns) } = self.as_ref() else {
             return Ok(Arc::clone(self));
         };
-        Ok(Arc::new(ExecutionTarget::Room { name: name.clone(), door: Door::plain(netns)? }))
+        Ok(Arc::new(ExecutionTarget::Namespace { name: name.clone(), entry: Entry::plain(netns)? }))
     }
 
     pub fn name(&self) -> &str {
         match self {
             ExecutionTarget::Ssh(connection) => &connection.target().name,
-            ExecutionTarget::Here { name, .. } | ExecutionTarget::Room { name, .. } => name,
+            ExecutionTarget::Here { name, .. } | ExecutionTarget::Namespace { name, .. } => name,
         }
     }
 
@@ -113,7 +113,7 @@ impl ExecutionTarget {
     pub(super) fn ssh(&self) -> Option<&Connection> {
         match self {
             ExecutionTarget::Ssh(connection) => Some(connection),
-            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => None,
+            ExecutionTarget::Here { .. } | ExecutionTarget::Namespace { .. } => None,
         }
     }
 
@@ -189,7 +189,7 @@ impl ExecutionTarget {
     fn here(&self, program: &str) -> Command {
         let mut command = match self {
             ExecutionTarget::Here { netns: Some(netns), .. } => netns.command(program),
-            ExecutionTarget::Room { door, .. } => door.command(Path::new(program)),
+            ExecutionTarget::Namespace { entry, .. } => entry.command(Path::new(program)),
             ExecutionTarget::Here { .. } | ExecutionTarget::Ssh(_) => Command::new(program),
         };
         let path = env::var_os("PATH").unwrap_or_default();

@@ -95,7 +95,7 @@ impl Request {
 const BURST_BATCH: u32 = 16;
 
 /// The result of an event, its beginning and end in nanoseconds since the load began, and everything that was done.
-type Befell = (Result<(), String>, [u64; 2], Vec<String>);
+type EventRun = (Result<(), String>, [u64; 2], Vec<String>);
 
 /// Result of a trial. Its number, its times, its rates and its audit are the campaign's to add.
 #[derive(Debug, Default)]
@@ -172,9 +172,9 @@ impl TrialOutcome {
         }
     }
 
-    /// Adds what befell the DUT: its result, when it began and ended, and everything that was done.
-    fn befell(&mut self, planned: Option<&Event>, befell: Option<Befell>) {
-        if let (Some(planned), Some((done, [began_ns, ended_ns], ran))) = (planned, befell) {
+    /// Adds the event that happened to the DUT: its result, when it began and ended, and everything that was done.
+    fn add_event(&mut self, planned: Option<&Event>, event_run: Option<EventRun>) {
+        if let (Some(planned), Some((done, [began_ns, ended_ns], ran))) = (planned, event_run) {
             let what = planned.what.name().into();
             let class = planned.what.class();
             self.record.event = Some(DutEvent { what, class, began_ns, ended_ns, ran });

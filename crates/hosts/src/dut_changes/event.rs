@@ -4,7 +4,7 @@ use super::shared::NFT_BACK;
 use super::{Family, Form, Input, List, Program, Read, Step, Steps, Target, Undo};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::RuleSet;
-use linerate_plan::settings::{Befalls, Dut, End, Event, Settings};
+use linerate_plan::settings::{Dut, End, Event, EventKind, Settings};
 use linerate_wire::Family as IpVersion;
 use std::borrow::Cow;
 
@@ -29,21 +29,21 @@ pub fn event(
     let linux = matches!(target.system, System::Linux | System::Vyos);
     let shell = |line: &String| Program::new(["sh", "-c", &target.fill(line)]);
     match event.what {
-        Befalls::ForwardingOff => {
+        EventKind::ForwardingOff => {
             for family in families {
                 list.sysctl(forwarding(*family, linux), "0");
             }
         }
-        Befalls::LinkDown if linux => link_down(&mut list, event.end.unwrap_or(End::In)),
-        Befalls::LinkDown => {
+        EventKind::LinkDown if linux => link_down(&mut list, event.end.unwrap_or(End::In)),
+        EventKind::LinkDown => {
             let why = "static routes may go with the link: use a command with its own undoing";
             list.refuse("link-down", why);
         }
-        Befalls::RulesReloaded => {
+        EventKind::RulesReloaded => {
             (Family::of(target.system).firewall)(&mut list, settings.rule_file.as_ref(), rules);
             list.steps.steps = list.steps.steps.into_iter().filter_map(again).collect();
         }
-        Befalls::ProcessKilled => {
+        EventKind::ProcessKilled => {
             let name = event.process.as_deref().unwrap_or_default();
             let find = Program::new(["pgrep", "-x", name]);
             let kill = Program::new(["pkill", "-KILL", "-x", name]);
@@ -52,12 +52,12 @@ pub fn event(
             let started = event.run.as_ref().map_or(Undo::Stays, |line| Undo::Run(shell(line)));
             list.add(format!("process {name}"), found, kill, started);
         }
-        Befalls::Command => {
+        EventKind::Command => {
             if let (Some(run), Some(undo)) = (&event.run, &event.undo) {
                 list.with_undo(format!("command `{run}`"), shell(run), shell(undo));
             }
         }
-        Befalls::Reboot | Befalls::PowerOff => {}
+        EventKind::Reboot | EventKind::PowerOff => {}
     }
     // A router under load may not answer in time: the losses show what became of it.
     list.steps.steps.iter_mut().for_each(|step| step.check = None);

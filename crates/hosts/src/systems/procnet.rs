@@ -57,7 +57,7 @@ pub(crate) fn parse_snmp(text: &str) -> Counters {
     counters
 }
 
-/// snmp6: a line `Ip6InDiscards 1` for each counter, named `Ip6.InDiscards` here as its IPv4 brother is.
+/// snmp6: a line `Ip6InDiscards 1` for each counter, named `Ip6.InDiscards` here as its IPv4 companion is.
 pub(crate) fn parse_snmp6(text: &str) -> Counters {
     let line = |line: &str| {
         let (name, value) = line.split_once(char::is_whitespace)?;

@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::ArgPredicate;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
-use linerate_plan::settings::Befalls;
+use linerate_plan::settings::EventKind;
 use linerate_plan::timetable::{Timetable, tests};
 use linerate_plan::{BuiltIn, Keyed, Source, duration_text, parse_duration_ns};
 use linerate_report::pages;
@@ -113,7 +113,7 @@ pub struct Rfc2544 {
     /// Event of the reset test: forwarding-off=TIME, link-down=TIME (default 100ms) or rules-reloaded. Plans have further events: a killed
     /// process, a reboot, a power cut, a command
     #[arg(long, value_name = "EVENT[=TIME]", value_parser = event, conflicts_with = "plan")]
-    pub event: Option<(Befalls, Option<u64>)>,
+    pub event: Option<(EventKind, Option<u64>)>,
 
     /// Print the time and the number of trials of each test, and measure nothing
     #[arg(long)]
@@ -129,9 +129,9 @@ pub struct Rfc2544 {
 /// Frame lengths of RFC 2544, section 9, for Ethernet. RFC 5180 has the same for IPv6.
 const SIZES: [&str; 7] = ["64", "128", "256", "512", "1024", "1280", "1518"];
 
-fn event(text: &str) -> Result<(Befalls, Option<u64>), String> {
+fn event(text: &str) -> Result<(EventKind, Option<u64>), String> {
     let (name, time) = text.split_once('=').map_or((text, None), |(name, time)| (name, Some(time)));
-    let what = Befalls::parse_name(name, "an event")?;
+    let what = EventKind::parse_name(name, "an event")?;
     Ok((what, time.map(parse_duration_ns).transpose()?))
 }
 

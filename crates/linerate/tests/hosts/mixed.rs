@@ -113,7 +113,7 @@ fn figures_a_counter_of_another_kind_finds_the_rate_that_linerate_sends() {
 /// Under load, the router stops forwarding for a while, or its link is down; afterwards its settings are restored.
 #[test]
 #[ignore = "needs root and openssh-server"]
-fn takes_minutes_an_event_befalls_a_host_under_load_and_is_undone() {
+fn takes_minutes_an_event_happens_to_a_host_under_load_and_is_undone() {
     for event in
         [r#"what = "forwarding-off", for = "100 ms""#, r#"what = "link-down", for = "100 ms", end = "out""#]
     {

@@ -4,7 +4,7 @@
 use super::addresses::{self, GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use super::node::has_ipv6;
 use super::rules::RuleSet;
-use super::{Interface, LabSpec, Node, Setup, cards, room};
+use super::{Interface, LabSpec, Node, Setup, cards, workspace};
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::host::changes::Change;
@@ -47,7 +47,7 @@ pub struct DutEnd {
     /// When the first frame of a load came to a DUT with a known answer.
     first: Option<MappedArray<u64>>,
     pub(super) rules: RuleSet,
-    pub(super) room: Option<room::Room>,
+    pub(super) workspace: Option<workspace::Workspace>,
     /// Attached while they are here.
     pub(super) programs: Vec<Ebpf>,
     /// Sysctls that were set, with their values before.
@@ -59,9 +59,9 @@ pub struct DutEnd {
 }
 
 impl DutEnd {
-    /// The way into the room of its commands; `None` if they run in its namespace alone.
-    pub fn door(&self) -> Option<room::Door> {
-        self.room.as_ref().map(|room| room.door.clone())
+    /// The way into the workspace of its commands; `None` if they run in its namespace alone.
+    pub fn entry(&self) -> Option<workspace::Entry> {
+        self.workspace.as_ref().map(|workspace| workspace.entry.clone())
     }
 
     /// The namespaces that its frames pass.
@@ -87,7 +87,7 @@ impl DutEnd {
             nodes,
             known: None,
             first: None,
-            room: None,
+            workspace: None,
             programs: Vec::new(),
             sysctls: Vec::new(),
             interrupted,
@@ -101,14 +101,14 @@ impl DutEnd {
     }
 
     /// Writes the files and runs the commands.
-    pub(super) fn furnish(&mut self, setup: &Setup) -> Result<(), Error> {
+    pub(super) fn prepare(&mut self, setup: &Setup) -> Result<(), Error> {
         if setup.settings.files.is_empty() && setup.settings.commands.is_empty() {
             return Ok(());
         }
         // In place before the first command: if one fails, the commands before it are undone.
-        let room = room::Room::new(&self.namespace, &setup.settings.files, self.interrupted)?;
-        let room = self.room.insert(room);
-        setup.settings.commands.iter().try_for_each(|step| room.run_step(step))
+        let workspace = workspace::Workspace::new(&self.namespace, &setup.settings.files, self.interrupted)?;
+        let workspace = self.workspace.insert(workspace);
+        setup.settings.commands.iter().try_for_each(|step| workspace.run_step(step))
     }
 
     /// Whether the DUT can be left to itself: its programs are held by this process, and go with it.
@@ -232,10 +232,10 @@ impl DutEnd {
 
 impl Drop for DutEnd {
     fn drop(&mut self) {
-        if let Some(room) = &mut self.room {
-            room.undo();
+        if let Some(workspace) = &mut self.workspace {
+            workspace.undo();
             if !*self.kept.get_mut() {
-                room::end_stragglers(self.nodes.iter().map(|node| node.namespace.inode()));
+                workspace::end_stragglers(self.nodes.iter().map(|node| node.namespace.inode()));
             }
         }
     }

@@ -46,7 +46,7 @@ impl EmbeddedLab {
         }
         lab.change_host()?;
         for Lane { dut, setup, .. } in &mut lab.lanes {
-            dut.as_mut().map_or(Ok(()), |dut| dut.furnish(setup))?;
+            dut.as_mut().map_or(Ok(()), |dut| dut.prepare(setup))?;
         }
         Ok(lab)
     }

@@ -1,15 +1,15 @@
 //! Events that interrupt a lane's DUT while a load runs: prepared before the load, and undone after their time.
 
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
-use super::room::{self, Door};
 use super::setup::shell;
+use super::workspace::{self, Entry};
 use super::{Lane, Setup};
 use crate::error::Error;
 use crate::net::{Netns, sysctl};
 use crate::ports::monotonic_ns;
 use crate::process::{Input, Job};
 use crate::trial::{LOOK, sleep_until};
-use linerate_plan::settings::{Befalls, Command, End, Event as Planned};
+use linerate_plan::settings::{Command, End, Event as Planned, EventKind};
 use linerate_wire::{Family, MacAddr};
 use rustix::process::{Signal, kill_process};
 use std::fmt::Write;
@@ -22,7 +22,7 @@ pub struct Event {
     end: Vec<Deed>,
     for_ns: u64,
     namespace: Netns,
-    door: Option<Door>,
+    entry: Option<Entry>,
 }
 
 enum Deed {
@@ -45,31 +45,31 @@ impl Event {
     /// The variant has none, or none that the embedded lab can carry out.
     pub fn of(lane: &Lane) -> Result<Event, Error> {
         let name = &lane.setup.name;
-        let refused = |why: &str| Error::Refused(format!("no event can befall {name}: {why}"));
+        let refused = |why: &str| Error::Refused(format!("no event can be made for {name}: {why}"));
         let planned = lane.setup.settings.event.as_ref().ok_or_else(|| refused("its plan has no [event]"))?;
         let dut = lane.dut.as_ref().ok_or_else(|| refused("it has no DUT"))?;
         let namespace = dut.namespace.clone();
         let line = |line: &Option<String>| line.as_ref().map(|line| shell(&plain(line), line)).map(Deed::Run);
         let (begin, end): (Vec<Deed>, Vec<Deed>) = match planned.what {
-            Befalls::ForwardingOff => forwarding(&namespace, &lane.setup.families)?,
-            Befalls::LinkDown => link(lane, planned),
-            Befalls::RulesReloaded => (reloading(&lane.setup), Vec::new()),
-            Befalls::ProcessKilled => {
+            EventKind::ForwardingOff => forwarding(&namespace, &lane.setup.families)?,
+            EventKind::LinkDown => link(lane, planned),
+            EventKind::RulesReloaded => (reloading(&lane.setup), Vec::new()),
+            EventKind::ProcessKilled => {
                 let namespaces = dut.namespaces().into_iter().map(Netns::inode).collect();
                 let name = planned.process.clone().unwrap_or_default();
                 (vec![Deed::Kill { name, namespaces }], line(&planned.run).into_iter().collect())
             }
-            Befalls::Command => {
+            EventKind::Command => {
                 (line(&planned.run).into_iter().collect(), line(&planned.undo).into_iter().collect())
             }
-            Befalls::Reboot | Befalls::PowerOff => return Err(refused("this machine would go down")),
+            EventKind::Reboot | EventKind::PowerOff => return Err(refused("this machine would go down")),
         };
-        Ok(Event { begin, end, for_ns: planned.lasts_ns(), namespace, door: dut.door() })
+        Ok(Event { begin, end, for_ns: planned.lasts_ns(), namespace, entry: dut.entry() })
     }
 
     /// Whether an event takes a link down: frames that a generator sends to it then reach no counter.
     pub fn downs_link(planned: &Planned) -> bool {
-        planned.what == Befalls::LinkDown
+        planned.what == EventKind::LinkDown
     }
 
     /// Everything that it does, in order.
@@ -78,7 +78,7 @@ impl Event {
         deeds
             .map(|deed| match deed {
                 Deed::Sysctl { key, value } => format!("{key} = {value}"),
-                Deed::Run(job) => room::words(job),
+                Deed::Run(job) => workspace::words(job),
                 Deed::Kill { name, .. } => format!("kill -KILL {name}"),
             })
             .collect()
@@ -102,12 +102,13 @@ impl Event {
         match deed {
             Deed::Sysctl { key, value } => sysctl::set(&self.namespace, key, value),
             Deed::Run(job) => {
-                let command = |path: &std::path::Path| match &self.door {
-                    Some(door) => door.command(path),
+                let command = |path: &std::path::Path| match &self.entry {
+                    Some(entry) => entry.command(path),
                     None => self.namespace.command(path),
                 };
                 let run = job.run(command, None);
-                run.map(drop).map_err(|e| Error::Refused(format!("cannot run '{}': {e}", room::words(job))))
+                run.map(drop)
+                    .map_err(|e| Error::Refused(format!("cannot run '{}': {e}", workspace::words(job))))
             }
             Deed::Kill { name, namespaces } => kill(name, namespaces),
         }
@@ -171,7 +172,7 @@ fn reloading(setup: &Setup) -> Vec<Deed> {
 
 fn kill(name: &str, namespaces: &[u64]) -> Result<(), Error> {
     let mut killed = 0;
-    for process in room::processes_in(namespaces) {
+    for process in workspace::processes_in(namespaces) {
         let is_it = std::fs::read_to_string(format!("/proc/{}/comm", process.as_raw_nonzero()));
         if is_it.is_ok_and(|comm| comm.trim_end() == name) && kill_process(process, Signal::KILL).is_ok() {
             killed += 1;

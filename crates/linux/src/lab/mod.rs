@@ -14,11 +14,11 @@ pub mod events;
 pub mod ledger;
 mod node;
 pub mod path;
-pub mod room;
 mod rules;
 pub mod setup;
 pub mod support;
 mod topology;
+pub mod workspace;
 
 pub use dut::DutEnd;
 pub use embedded::{EmbeddedLab, Lane};

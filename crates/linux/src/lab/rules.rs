@@ -114,7 +114,7 @@ impl RuleSet {
         let path = format!("/proc/thread-self/net/{list}");
         let tables = self.namespace.enter(|| std::fs::read_to_string(&path))?.unwrap_or_default();
         let text: String = tables.lines().map(empty_table).collect();
-        let restore = Job::new(brother(program, "restore"), &[]);
+        let restore = Job::new(companion(program, "restore"), &[]);
         Ok((!text.is_empty()).then(|| restore.with_input(Input::text(text))))
     }
 
@@ -129,7 +129,7 @@ impl RuleSet {
             let (job, firewall) = match loader {
                 Loader::Nft => (Job::new("nft", &["list", "counters"]), Firewall::Nftables),
                 Loader::IpTables(program) => {
-                    (Job::new(brother(program, "save"), &["-c"]), Firewall::Iptables)
+                    (Job::new(companion(program, "save"), &["-c"]), Firewall::Iptables)
                 }
                 Loader::IpSet => return Some(0),
             };
@@ -209,8 +209,8 @@ fn is_nft(program: &str) -> bool {
     [Path::new(program), &target].iter().any(|path| file_name(path).contains("-nft"))
 }
 
-/// The brother of an iptables that saves or restores, in the same folder where one was named.
-fn brother(program: &str, verb: &str) -> String {
+/// The companion of an iptables that saves or restores, in the same folder where one was named.
+fn companion(program: &str, verb: &str) -> String {
     let (path, family) = (Path::new(program), family(program));
     let infix = ["-nft", "-legacy"].into_iter().find(|infix| file_name(path).contains(infix)).unwrap_or("");
     path.with_file_name(format!("{family}{infix}-{verb}")).display().to_string()
@@ -299,12 +299,12 @@ mod tests {
     }
 
     #[test]
-    fn the_brothers_of_an_iptables_are_of_its_kind() {
+    fn the_companions_of_an_iptables_are_of_its_kind() {
         assert!(!is_nft("iptables-legacy-restore"));
-        assert_eq!(brother("iptables-legacy-restore", "save"), "iptables-legacy-save");
+        assert_eq!(companion("iptables-legacy-restore", "save"), "iptables-legacy-save");
         assert!(is_nft("/x/ip6tables-nft-restore"));
-        assert_eq!(brother("/x/ip6tables-nft-restore", "save"), "/x/ip6tables-nft-save");
-        assert_eq!(brother("iptables-restore", "save"), "iptables-save");
+        assert_eq!(companion("/x/ip6tables-nft-restore", "save"), "/x/ip6tables-nft-save");
+        assert_eq!(companion("iptables-restore", "save"), "iptables-save");
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub struct Frames {
     pub rate: Option<f64>,
     pub step: Option<RateStep>,
     pub findings: Option<Findings>,
-    /// When the setup's event befalls the DUT.
+    /// When the setup's event happens to the DUT.
     pub event_ns: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ pub struct Shown {
     pub received: PortCounters,
     pub account: Account,
     /// Beginning and end of the event.
-    pub befell: Option<[u64; 2]>,
+    pub event_run: Option<[u64; 2]>,
 }
 
 impl Shown {
@@ -158,7 +158,7 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let mut run = |began: &dyn Fn(u64)| {
         trial::run(timing, load, &mut generator, &mut receiver, &running, |_, began_ns| began(began_ns))
     };
-    let (outcome, befell) = match frames.event_ns {
+    let (outcome, event_run) = match frames.event_ns {
         Some(after_ns) => {
             let event = Event::of(lane).unwrap();
             trial::under_load(after_ns, |over| event.carry_out(over).unwrap(), run)
@@ -183,7 +183,7 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
             let mut received = received;
             received.since(outcome.began_ns);
             received.end_loss(&sent);
-            return Shown { sent, received, account, befell: befell.map(|((), times)| times) };
+            return Shown { sent, received, account, event_run: event_run.map(|((), times)| times) };
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -192,8 +192,8 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
 /// Output of a program where the DUT's commands run.
 pub fn ask(lab: &EmbeddedLab, program: &str, args: &[&str]) -> String {
     let (dut, job) = (lab.lanes[0].dut.as_ref().unwrap(), linerate_linux::process::Job::new(program, args));
-    let run = match dut.door() {
-        Some(door) => job.run(|path| door.command(path), None),
+    let run = match dut.entry() {
+        Some(entry) => job.run(|path| entry.command(path), None),
         None => job.run(|path| dut.namespace.command(path), None),
     };
     run.unwrap()

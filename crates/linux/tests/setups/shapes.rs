@@ -209,8 +209,8 @@ fn figures_delays_in_turn_give_their_difference() {
     near("ups and downs", later, earlier, 10.0);
 }
 
-/// A setup that an event befalls, as a plan has it.
-fn befallen(setup: Setup, event: serde_json::Value) -> Setup {
+/// A setup with an event, as a plan has it.
+fn with_event(setup: Setup, event: serde_json::Value) -> Setup {
     let settings = Settings { event: serde_json::from_value(event).unwrap(), ..setup.settings };
     Setup { settings, ..setup }
 }
@@ -229,10 +229,10 @@ fn events(for_ns: u64) -> [serde_json::Value; 4] {
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn events_befall_the_dut_under_load_and_are_undone() {
+fn events_happen_to_the_dut_under_load_and_are_undone() {
     let for_ns = 60_000_000;
     for event in events(for_ns) {
-        let lab = lab(&befallen(Setup::of(Dut::Forwarding), event.clone()));
+        let lab = lab(&with_event(Setup::of(Dut::Forwarding), event.clone()));
         // So long that a busy machine carries the event out before it ends.
         let frames = Frames {
             count: 3000,
@@ -242,7 +242,7 @@ fn events_befall_the_dut_under_load_and_are_undone() {
             ..Frames::of(Family::V4)
         };
         let shown = counted(&lab, frames);
-        let [began_ns, ended_ns] = shown.befell.unwrap();
+        let [began_ns, ended_ns] = shown.event_run.unwrap();
         let lost = consistent(&shown);
         assert!((1..3000).contains(&lost), "{event}: {:?}", shown.account);
         assert!(began_ns >= 20_000_000 && ended_ns > began_ns, "{event}: {began_ns} to {ended_ns}");
@@ -258,7 +258,7 @@ fn events_befall_the_dut_under_load_and_are_undone() {
 fn figures_an_outage_is_as_long_as_its_event() {
     let (for_ns, rate) = (30_000_000, 20_000.0);
     for event in events(for_ns) {
-        let lab = lab(&befallen(Setup::of(Dut::Forwarding), event.clone()));
+        let lab = lab(&with_event(Setup::of(Dut::Forwarding), event.clone()));
         let frames = Frames {
             count: 2000,
             rate: Some(rate),
@@ -267,8 +267,8 @@ fn figures_an_outage_is_as_long_as_its_event() {
             ..Frames::of(Family::V4)
         };
         let [lost, outage, lasted, early] =
-            middle(&lab, frames, |Shown { sent, received, befell, .. }| {
-                let [began_ns, ended_ns] = befell.unwrap().map(|ns| ns as f64);
+            middle(&lab, frames, |Shown { sent, received, event_run, .. }| {
+                let [began_ns, ended_ns] = event_run.unwrap().map(|ns| ns as f64);
                 let Outage { from_ns, to_ns, missing, .. } = received.outages[0];
                 assert_eq!(missing, sent.frames - received.unique());
                 [missing as f64, (to_ns - from_ns) as f64, ended_ns - began_ns, began_ns - from_ns as f64]
@@ -285,7 +285,7 @@ fn figures_an_outage_is_as_long_as_its_event() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn rules_are_reloaded_and_processes_killed_under_load() {
-    let reloaded = befallen(built_in("nft-stateful"), serde_json::json!({ "what": "rules-reloaded" }));
+    let reloaded = with_event(built_in("nft-stateful"), serde_json::json!({ "what": "rules-reloaded" }));
     let frames = Frames { count: 1000, event_ns: Some(10_000_000), ..Frames::of(Family::V4) };
     let lab = lab(&reloaded);
     let rules = ask(&lab, "nft", &["list", "ruleset"]).lines().count();
@@ -294,7 +294,7 @@ fn rules_are_reloaded_and_processes_killed_under_load() {
     // Named as no other process of this machine is. It has left its command's group of processes before the command ends.
     let daemon = "rm -f begun; setsid -f sh -c 'echo > begun; exec ./lr-daemon 60'
         until [ -e begun ]; do sleep 0.01; done";
-    let mut setup = befallen(
+    let mut setup = with_event(
         Setup::of(Dut::Forwarding),
         serde_json::json!({ "what": "process-killed", "process": "lr-daemon", "run": daemon }),
     );

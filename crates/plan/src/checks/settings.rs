@@ -6,7 +6,7 @@ use crate::draft::TESTER_BASELINE;
 use crate::names::Named;
 use crate::rules::own::{Meaning, RuleFile};
 use crate::rules::{Firewall, RuleSet};
-use crate::settings::{Befalls, Dut, Event};
+use crate::settings::{Dut, Event, EventKind};
 use crate::value::{Entry, Tree};
 use crate::{forms, lower};
 use linerate_measure::experiment::System;
@@ -53,11 +53,11 @@ fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         return problems.fault(span, "an event needs its kind", "add what = \"forwarding-off\"");
     };
     let takes: &[&str] = match what {
-        Befalls::ForwardingOff => &["for"],
-        Befalls::LinkDown => &["for", "end"],
-        Befalls::ProcessKilled => &["process", "run"],
-        Befalls::Command => &["run", "undo", "for"],
-        Befalls::RulesReloaded | Befalls::Reboot | Befalls::PowerOff => &[],
+        EventKind::ForwardingOff => &["for"],
+        EventKind::LinkDown => &["for", "end"],
+        EventKind::ProcessKilled => &["process", "run"],
+        EventKind::Command => &["run", "undo", "for"],
+        EventKind::RulesReloaded | EventKind::Reboot | EventKind::PowerOff => &[],
     };
     let word = named.text().unwrap_or_default();
     for entry in table.entries.iter().filter(|e| e.key != "what" && !takes.contains(&e.key.as_str())) {
@@ -65,20 +65,20 @@ fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     }
     let dut: Dut = tree.read("dut").unwrap_or_default();
     let lacks = match what {
-        Befalls::ProcessKilled if process.is_none() => {
+        EventKind::ProcessKilled if process.is_none() => {
             Some(("no process is named", "add process = \"bird\""))
         }
-        Befalls::Command if run.is_none() || undo.is_none() => {
+        EventKind::Command if run.is_none() || undo.is_none() => {
             Some(("a command needs its undoing", "add run and undo"))
         }
-        Befalls::RulesReloaded if tree.table("rules").is_none() => {
+        EventKind::RulesReloaded if tree.table("rules").is_none() => {
             Some(("the variant has no rules", "add rules, or choose another event"))
         }
-        Befalls::Reboot | Befalls::PowerOff if place.embedded => {
+        EventKind::Reboot | EventKind::PowerOff if place.embedded => {
             Some(("this machine would go down", "give the plan a lab file, or choose another event"))
         }
-        Befalls::ForwardingOff if !dut.routes() => Some(("the DUT does not route", "choose another event")),
-        Befalls::LinkDown
+        EventKind::ForwardingOff if !dut.routes() => Some(("the DUT does not route", "choose another event")),
+        EventKind::LinkDown
             if place.embedded
                 && (dut != Dut::Forwarding
                     || ["routes", "neighbours"].iter().any(|k| tree.get(k).is_some())) =>

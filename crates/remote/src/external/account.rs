@@ -1,7 +1,7 @@
 //! Where the seconds of a trial's tools lie on our clock, which of them are its window, and the result in it.
 
 use super::running::Running;
-use super::{Flight, NOTHING_ARRIVED};
+use super::{NOTHING_ARRIVED, TrialRun};
 use crate::{Flown, Start};
 use linerate_hosts::agent::merge::{Series, merge, warm_up};
 use linerate_hosts::tools::Side;
@@ -56,7 +56,7 @@ const MOST_LAG_NS: u64 = 2_000_000_000;
 /// A tool's frame has no FCS.
 const FCS: u64 = 4;
 
-impl Flight<'_> {
+impl TrialRun<'_> {
     /// The result of the trial, when its tools are over.
     pub(super) fn flown(&mut self) -> Flown {
         let mut flown = Flown::of_ways(1);

@@ -8,7 +8,7 @@
 //! and in the supervising shell, which ends it when it has not heard of linerate for [`crate::ExecutionTarget::silence`].
 //!
 //! Tools are steps that [`Driver`] carries out: the receiver is set up, and is up, generators run, and what is under way then is
-//! collected. [`Flight`] says when there is enough of each. `running` is one tool on one host, `account` the place of tools' seconds on our
+//! collected. [`TrialRun`] says when there is enough of each. `running` is one tool on one host, `account` the place of tools' seconds on our
 //! clock, and the use of their totals. docs/tools.md explains the figures.
 
 mod account;
@@ -63,21 +63,21 @@ impl ToolTrial<'_> {
     /// # Errors
     /// A tool cannot send this traffic or does not come up, or a host is lost.
     pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown> {
-        let mut flight = Flight::new(self, interrupted)?;
-        let hosts = flight.tools.iter().map(Running::step).collect();
-        let places: Vec<Arc<_>> = flight.tools.iter().map(|tool| tool.host.place.clone()).collect();
+        let mut trial_run = TrialRun::new(self, interrupted)?;
+        let hosts = trial_run.tools.iter().map(Running::step).collect();
+        let places: Vec<Arc<_>> = trial_run.tools.iter().map(|tool| tool.host.place.clone()).collect();
         let rules = Rules { grace_ns: END_NS, most_output: 0, held: true, ..Rules::default() };
         let design = Design { trials: 1, phases: [true, true, true, false], hosts, rules };
-        let mut observe = |notice: Notice<'_>| flight.take(notice);
-        // An interrupt is the flight's: it ends the generators first, and frames under way still count.
+        let mut observe = |notice: Notice<'_>| trial_run.take(notice);
+        // An interrupt is the trial's: it ends the generators first, and frames under way still count.
         let over = Driver::new(design, places, &mut observe).run(&AtomicBool::new(false));
         over.map_err(|error| RemoteError::system("this machine", "wait for ssh", &error))?;
-        flight.error.take().map_or_else(|| Ok(flight.flown()), Err)
+        trial_run.error.take().map_or_else(|| Ok(trial_run.flown()), Err)
     }
 }
 
 /// A trial under way.
-struct Flight<'a> {
+struct TrialRun<'a> {
     trial: &'a ToolTrial<'a>,
     interrupted: &'a AtomicBool,
     /// The generators, and then the receiver if there is one.
@@ -93,8 +93,8 @@ struct Flight<'a> {
     error: Option<RemoteError>,
 }
 
-impl<'a> Flight<'a> {
-    fn new(trial: &'a ToolTrial<'a>, interrupted: &'a AtomicBool) -> Result<Flight<'a>> {
+impl<'a> TrialRun<'a> {
+    fn new(trial: &'a ToolTrial<'a>, interrupted: &'a AtomicBool) -> Result<TrialRun<'a>> {
         let load_s = trial.timing.load_ns().div_ceil(SECOND_NS) + SPARE_S;
         // Where a link has to come up first, the others go on until it has, and until the device forwards.
         let wait_s = trial.generators.iter().map(|(_, t)| u64::from(t.link_wait_s)).max().unwrap_or(0);
@@ -119,7 +119,7 @@ impl<'a> Flight<'a> {
             tools.push(Running::new(host, Side::Receiver, task)?);
         }
         let (seen, faults) = (0, Vec::new());
-        Ok(Flight { trial, interrupted, tools, phase: None, seen, sending: None, faults, error: None })
+        Ok(TrialRun { trial, interrupted, tools, phase: None, seen, sending: None, faults, error: None })
     }
 
     fn generators(&self) -> &[Running<'a>] {

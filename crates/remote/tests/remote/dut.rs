@@ -3,7 +3,7 @@
 use crate::sshd::SshLab;
 use linerate_hosts::systems::Kernel;
 use linerate_plan::lab::Boot;
-use linerate_plan::settings::Befalls;
+use linerate_plan::settings::EventKind;
 use linerate_remote::dut::{Known, RemoteDut};
 use linerate_remote::{ExecutionTarget, Fault};
 use std::sync::Arc;
@@ -71,9 +71,9 @@ fn power_that_is_off_for_less_than_a_quarter_of_a_minute_is_no_power_cut() {
         ("true", " s, and the power must be off for 15 s (RFC 6201, section 4.3.1)"),
         ("false", "dut: false could not turn its power off and on"),
     ] {
-        let befall = || {
+        let event = || {
             let mut dut = powered(&lab, program);
-            let (done, ran) = dut.befall(Befalls::PowerOff, &[], 0, || false);
+            let (done, ran) = dut.carry_out_event(EventKind::PowerOff, &[], 0, || false);
             // One whose power was never off is not waited for.
             (
                 done.unwrap_err().to_string(),
@@ -82,7 +82,7 @@ fn power_that_is_off_for_less_than_a_quarter_of_a_minute_is_no_power_cut() {
                 dut.reboots(),
             )
         };
-        let (said, ran, waited, reboots) = lab.enter(befall);
+        let (said, ran, waited, reboots) = lab.enter(event);
         assert!(said.contains(says), "{said}");
         assert_eq!((ran, reboots), (vec![program.to_string()], u32::from(program == "true")));
         assert!(waited.is_none_or(|waited| waited.is_ok()));

@@ -305,19 +305,19 @@ impl Embedded {
                 collectors.during(moment);
             })
         };
-        let (outcome, befell) = match request.shape {
+        let (outcome, event_run) = match request.shape {
             Shape::Event { after_ns } => {
                 let event = Event::of(lane)?;
                 let ran = event.words();
-                let (outcome, befell) =
+                let (outcome, event_run) =
                     trial::under_load(timing.warm_up_ns + after_ns, |over| event.carry_out(over), run);
-                (outcome, befell.map(|(done, times)| (done.map_err(|e| e.to_string()), times, ran)))
+                (outcome, event_run.map(|(done, times)| (done.map_err(|e| e.to_string()), times, ran)))
             }
             _ => (run(&|_| {}), None),
         };
         let outcome = outcome?;
         let sent = generator.directions();
-        let downed = befell.is_some() && lane.setup.settings.event.as_ref().is_some_and(Event::downs_link);
+        let downed = event_run.is_some() && lane.setup.settings.event.as_ref().is_some_and(Event::downs_link);
         let (received, accounts) = settle(lane, &before, &sent, receiver, downed)?;
         let waited_ns = turn.as_ref().map_or(0, |turn| turn.waited_ns);
         drop(turn);
@@ -330,9 +330,9 @@ impl Embedded {
         outcome.record.waited_ns = waited_ns;
         outcome.evidence.closed_loop = self.prepared.mode == Mode::Inline
             && self.prepared.backend == Backend::Xdp
-            && befell.is_none()
+            && event_run.is_none()
             && support::leaves_softirqs();
-        outcome.befell(self.lab.lanes[number].setup.settings.event.as_ref(), befell);
+        outcome.add_event(self.lab.lanes[number].setup.settings.event.as_ref(), event_run);
         Ok(outcome)
     }
 }

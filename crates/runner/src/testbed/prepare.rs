@@ -9,7 +9,9 @@ use linerate_linux::lab::{end_hosts, support};
 use linerate_measure::experiment::{Benchmark, Measure};
 use linerate_measure::record::{Direction, Mode, PathOf, Roles, Skipped, Slot};
 use linerate_plan::Backend;
-use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Origins, Requirement, Room, StampedBy};
+use linerate_plan::campaign::{
+    AddressRange, Campaign, Kind, Lab, OPEN_LOOP, Origins, Requirement, StampedBy,
+};
 use linerate_plan::lab::{HostAddress, Lab as RealLab};
 use linerate_plan::names::Named;
 use linerate_plan::rules::own::RuleFile;
@@ -21,7 +23,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 /// The reason for refusing a reset of a simulated DUT.
-pub const NOTHING_BEFALLS: &str = "a simulated DUT cannot have events";
+pub const NO_EVENTS: &str = "a simulated DUT cannot have events";
 
 /// A plan, and its cells that can be measured. Cells and lanes have the plan's numbers.
 #[derive(Clone)]
@@ -100,7 +102,7 @@ pub fn origins(lab: &RealLab) -> Result<Origins> {
             let (first, length) = first_address(network)?;
             // Hosts of a link's own network are asked for by ARP, and there are none.
             let taken = links.iter().copied().filter(|link| *link > first).min();
-            anyhow::Ok(Room { first, length, taken })
+            anyhow::Ok(AddressRange { first, length, taken })
         };
         anyhow::Ok(Some([room(source)?, room(destination)?]))
     };
@@ -149,7 +151,7 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Optio
     let source = Source { cpus, threads: None, generators: 1, speed, origins };
     let mut prepared = Prepared::new(plan, roles, mode, &source)?;
     prepared.consent = consent;
-    check_tests(plan, |test| (simulated && test == Benchmark::Reset).then(|| NOTHING_BEFALLS.into()))?;
+    check_tests(plan, |test| (simulated && test == Benchmark::Reset).then(|| NO_EVENTS.into()))?;
     if !simulated {
         prepared.skipped = skipped(plan, consent);
         if mode != Mode::EndHosts {

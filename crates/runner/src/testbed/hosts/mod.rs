@@ -12,7 +12,7 @@ pub use site::{Site, folder, read, state, system};
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts, after_load};
 use super::prepare::Prepared;
-use super::{Befell, Request, Testbed, TrialOutcome};
+use super::{EventRun, Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::messages::tell;
 use anyhow::{Result, anyhow, bail};
@@ -31,7 +31,7 @@ use linerate_plan::campaign::{Campaign, Collect};
 use linerate_plan::lab::Host;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Kind;
-use linerate_plan::settings::{Befalls, End, Event};
+use linerate_plan::settings::{End, Event, EventKind};
 use linerate_remote::agents::Flown;
 use linerate_remote::dut::RemoteDut;
 use linerate_remote::{Left, RemoteError, line};
@@ -280,8 +280,8 @@ impl Hosts {
         let mut collectors = self.device.as_ref().map(|device| device.before_trial(request));
         let before = look(&mut self.device)?;
         let began = Instant::now();
-        let (flown, befell) = self.fly(&slot, request)?;
-        let event = befell.as_ref().and(slot.event.as_ref());
+        let (flown, event_run) = self.fly(&slot, request)?;
+        let event = event_run.as_ref().and(slot.event.as_ref());
         if let Some(device) = &mut self.device
             && event.is_some_and(Event::boots)
         {
@@ -290,7 +290,7 @@ impl Hosts {
             device.dut.finish_reboot()?;
         }
         let after = look(&mut self.device)?;
-        let accounts = match event.filter(|event| event.boots() || event.what == Befalls::LinkDown) {
+        let accounts = match event.filter(|event| event.boots() || event.what == EventKind::LinkDown) {
             Some(_) => accounts_of_silence(&flown, "DUT: down, or its link", Cause::Dropped),
             None if self.is_black_box => accounts_of_silence(&flown, IN_BLACK_BOX, Cause::Unexplained),
             None => accounts(&self.device, &flown, before.as_ref().zip(after.as_ref())),
@@ -313,12 +313,12 @@ impl Hosts {
             states.map(|states| Connections { states, tracked: None, unanswered: None });
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);
         (outcome.record.stamped, outcome.record.tester_cpus) = (stamped, cpus);
-        outcome.befell(slot.event.as_ref(), befell);
+        outcome.add_event(slot.event.as_ref(), event_run);
         Ok(outcome)
     }
 
-    /// Runs the load; an event befalls the device meanwhile if the trial wants one.
-    fn fly(&mut self, slot: &HostSlot, request: &Request) -> Result<(Flown, Option<Befell>)> {
+    /// Runs the load; an event happens to the device meanwhile if the trial wants one.
+    fn fly(&mut self, slot: &HostSlot, request: &Request) -> Result<(Flown, Option<EventRun>)> {
         let Shape::Event { after_ns } = request.shape else {
             return Ok((self.tester.trial(slot.kind, request, &|_| {})?, None));
         };
@@ -328,10 +328,11 @@ impl Hosts {
         let steps = events[slot.lane].as_ref().map_err(|why| anyhow!("{}: {why}", event.what.name()))?;
         let (what, tester) = (event.what, &mut self.tester);
         let after_ns = request.timing.warm_up_ns + after_ns;
-        let act = |over: &dyn Fn() -> bool| dut.befall(what, steps, event.lasts_ns(), over);
-        let (flown, befell) = under_load(after_ns, act, |began| tester.trial(slot.kind, request, began));
-        let befell = befell.map(|((done, ran), times)| (done.map_err(|error| error.to_string()), times, ran));
-        Ok((flown?, befell))
+        let act = |over: &dyn Fn() -> bool| dut.carry_out_event(what, steps, event.lasts_ns(), over);
+        let (flown, event_run) = under_load(after_ns, act, |began| tester.trial(slot.kind, request, began));
+        let event_run =
+            event_run.map(|((done, ran), times)| (done.map_err(|error| error.to_string()), times, ran));
+        Ok((flown?, event_run))
     }
 
     fn is_device(&self, host: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use super::site::Site;
 use crate::testbed::prepare::{
-    NOTHING_BEFALLS, Prepared, Source, check_tests, lacking_of_cells, origins, with_reasons,
+    NO_EVENTS, Prepared, Source, check_tests, lacking_of_cells, origins, with_reasons,
 };
 use anyhow::{Result, bail};
 use linerate_linux::records::rfc3339_utc;
@@ -57,7 +57,7 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
         );
     }
     let Some(site) = site else {
-        check_tests(plan, |test| (test == Benchmark::Reset).then(|| NOTHING_BEFALLS.into()))?;
+        check_tests(plan, |test| (test == Benchmark::Reset).then(|| NO_EVENTS.into()))?;
         return Ok(prepared);
     };
     prepared.standing = site.standing();

@@ -15,7 +15,7 @@ use linerate_measure::trial::Timing;
 use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES, Reach};
 use linerate_plan::names::Named;
-use linerate_plan::settings::{Befalls, Dut, End, Settings};
+use linerate_plan::settings::{Dut, End, EventKind, Settings};
 use linerate_plan::{Backend, Diagnostic};
 use linerate_remote::dut::{Known, RemoteDut, mark};
 use linerate_remote::survey::{self, Approach, Frames};
@@ -358,7 +358,7 @@ impl Site {
         Ok((0..plan.lanes.len()).map(of_lane).collect())
     }
 
-    /// By lane: the steps of its event, or why it cannot befall this DUT.
+    /// By lane: the steps of its event, or why it cannot happen to this DUT.
     pub(super) fn events(&self, plan: &Campaign) -> Result<Vec<Result<Vec<Step>, String>>> {
         let dut = self.lab.dut();
         let target = dut.map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
@@ -370,7 +370,7 @@ impl Site {
             if event.boots() && dut.reach.ssh().is_none() {
                 return Err(format!("{} is a network namespace, which cannot be rebooted", dut.name));
             }
-            if event.what == Befalls::PowerOff && dut.power_cycle.is_empty() {
+            if event.what == EventKind::PowerOff && dut.power_cycle.is_empty() {
                 return Err(format!(
                     "the lab file lacks a power-cycle program for {}: add one that turns the power off, waits 15 s, and turns it on",
                     dut.name

@@ -28,46 +28,46 @@ pub const SCRATCH: &str = "/run/linerate/scratch";
 /// Where there is no right to make that folder: a folder that every system has, and that only commands see covered.
 const SCRATCH_WITHOUT_ROOT: &str = "/mnt";
 
-/// The way into a room.
+/// The way into a workspace.
 #[derive(Debug, Clone)]
-pub struct Door {
+pub struct Entry {
     namespace: Netns,
     mounts: Arc<OwnedFd>,
     scratch: CString,
 }
 
-impl Door {
-    /// A door to a namespace, with these files in a scratch folder.
+impl Entry {
+    /// The way into a namespace, with these files in a scratch folder.
     ///
     /// # Errors
     /// No right to mount, or a file with an impossible path.
-    pub fn new(namespace: &Netns, files: &[TextFile]) -> Result<Door, Error> {
+    pub fn new(namespace: &Netns, files: &[TextFile]) -> Result<Entry, Error> {
         let scratch = match fs::create_dir_all(SCRATCH) {
             Ok(()) => SCRATCH,
             Err(_) => SCRATCH_WITHOUT_ROOT,
         };
-        let mounts = namespace.enter(|| furnish(scratch, files))?;
+        let mounts = namespace.enter(|| fill(scratch, files))?;
         let mounts = mounts
             .doing(format_args!("make a scratch folder for commands in namespace {}", namespace.label()))?;
         let scratch = CString::new(scratch).expect("a constant");
-        Ok(Door { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch })
+        Ok(Entry { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch })
     }
 
-    /// A door to a namespace with its /sys, without a scratch folder.
+    /// The way into a namespace with its /sys, without a scratch folder.
     ///
     /// # Errors
     /// No right to mount.
-    pub fn plain(namespace: &Netns) -> Result<Door, Error> {
+    pub fn plain(namespace: &Netns) -> Result<Entry, Error> {
         let mounts = namespace.enter(|| {
             net::sysfs::mount_here()?;
             Ok(File::open("/proc/thread-self/ns/mnt")?.into())
         })?;
         let mounts: io::Result<OwnedFd> = mounts;
         let mounts = mounts.doing(format_args!("mount the sysfs of namespace {}", namespace.label()))?;
-        Ok(Door { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch: c"/".into() })
+        Ok(Entry { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch: c"/".into() })
     }
 
-    /// A command that runs in the room.
+    /// A command that runs in the workspace.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = self.namespace.command(program);
         let (mounts, scratch) = (Arc::clone(&self.mounts), self.scratch.clone());
@@ -81,23 +81,23 @@ impl Door {
     }
 }
 
-/// A room for commands.
-pub struct Room {
+/// A workspace for commands.
+pub struct Workspace {
     /// The way into it.
-    pub door: Door,
+    pub entry: Entry,
     /// Set when the user wants to stop.
     interrupted: Option<&'static AtomicBool>,
     undo: Vec<Job>,
 }
 
-impl Room {
-    /// Makes the room, with these files in its scratch folder.
+impl Workspace {
+    /// Makes the workspace, with these files in its scratch folder.
     pub(super) fn new(
         namespace: &Netns,
         files: &[TextFile],
         interrupted: Option<&'static AtomicBool>,
-    ) -> Result<Room, Error> {
-        Ok(Room { door: Door::new(namespace, files)?, interrupted, undo: Vec::new() })
+    ) -> Result<Workspace, Error> {
+        Ok(Workspace { entry: Entry::new(namespace, files)?, interrupted, undo: Vec::new() })
     }
 
     pub(super) fn run_step(&mut self, step: &Step) -> Result<(), Error> {
@@ -107,7 +107,7 @@ impl Room {
     }
 
     fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
-        let run = job.run(|path| self.door.command(path), interrupted);
+        let run = job.run(|path| self.entry.command(path), interrupted);
         run.map(drop).map_err(|e| Error::Refused(format!("cannot run '{}': {e}", words(job))))
     }
 
@@ -136,7 +136,7 @@ fn check_file(path: &str) -> Result<(), &'static str> {
 }
 
 /// Called on a thread inside the namespace, which ends afterwards: the mounts live on through the descriptor.
-fn furnish(scratch: &str, files: &[TextFile]) -> io::Result<OwnedFd> {
+fn fill(scratch: &str, files: &[TextFile]) -> io::Result<OwnedFd> {
     net::sysfs::mount_here()?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("linerate", scratch, "tmpfs", flags, c"mode=0700,size=128m")?;
