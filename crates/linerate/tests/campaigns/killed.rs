@@ -178,7 +178,7 @@ blocks = 3
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn campaigns_survive_kills_and_leave_nothing_behind() {
-    campaigns_survive_kills(5);
+    campaigns_survive_kills(4);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn pass(kinds: &[(&str, &str)]) {
 
 #[test]
 #[ignore = "needs root and openssh-server"]
-fn a_nested_router_whose_linerate_was_killed_is_put_back() {
+fn takes_minutes_a_nested_router_whose_linerate_was_killed_is_put_back() {
     own_machine();
     let lab = RealLab::new();
     let before = state(&lab);

@@ -237,7 +237,7 @@ impl Bsd {
         self.reboots_from(if comes_back { Some(1) } else { None });
         if comes_back {
             // On a busy machine, too.
-            self.patience("30 s");
+            self.patience("120 s");
         }
     }
 

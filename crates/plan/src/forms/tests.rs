@@ -64,7 +64,7 @@ fn networks_and_addresses() {
 #[test]
 fn every_kind_of_dut_is_read() {
     for (name, _) in DUTS {
-        let example = name.replace(['N'], "5").replace('T', "5us");
+        let example = name.replace(['N', 'R'], "5").replace(['T', 'S'], "5us");
         assert!(dut(&example).is_ok(), "{name}");
     }
     assert_eq!(dut("known-delay=5us").map(|d| d.to_string()), Ok("known-delay=5000ns".into()));
