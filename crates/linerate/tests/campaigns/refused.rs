@@ -5,9 +5,12 @@ use super::order::crossed;
 use crate::common::{Bench, linerate, wait_for};
 use std::fs;
 
+/// Blocks of a campaign that is stopped before its end, on a busy machine, too.
+const BLOCKS: u64 = 40;
+
 /// A campaign that was stopped after some trials.
 fn stopped() -> Experiment {
-    let experiment = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
+    let experiment = Experiment::new(&crossed(&format!("blocks = {BLOCKS}")), "--simulate ok");
     let running = experiment.run("--seed 7").start();
     wait_for("ten trials", || (experiment.trials().len() >= 10).then_some(()));
     running.signal(libc::SIGINT);
@@ -82,7 +85,7 @@ fn a_plan_that_has_changed_is_noticed() {
     assert!(ended.stderr.contains("continuing with the recorded plan"), "{}", ended.stderr);
     experiment.is_complete(ended);
     kept.check(&experiment);
-    experiment.blocks_are_complete(12);
+    experiment.blocks_are_complete(BLOCKS);
 }
 
 #[test]

@@ -134,6 +134,12 @@ impl SshLab {
         self.hosts.iter_mut().find(|host| host.name == name).unwrap()
     }
 
+    /// With hosts that may be silent for longer: on a busy machine, a test that is not about silence has none of its own.
+    pub fn patient(mut self) -> SshLab {
+        self.silence = Duration::from_secs(60);
+        self
+    }
+
     /// A host as the library takes it.
     pub fn target(&self, name: &str) -> Target {
         Target { silence: self.silence, config: Some(self.config()), ..Target::new(name) }

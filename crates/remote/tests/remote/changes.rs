@@ -40,7 +40,7 @@ fn state(place: &ExecutionTarget, folder: &Path) -> String {
 #[test]
 #[ignore = "needs root, openssh-server and nft"]
 fn a_variant_is_put_on_a_host_and_taken_back_also_by_the_next_linerate() {
-    let lab = SshLab::new(&["dut"]);
+    let lab = SshLab::new(&["dut"]).patient();
     let folder = lab.folder().join("files");
     let journals = lab.folder().join("journals");
     fs::create_dir(&folder).unwrap();
@@ -77,7 +77,7 @@ fn a_variant_is_put_on_a_host_and_taken_back_also_by_the_next_linerate() {
 #[test]
 #[ignore = "needs root, openssh-server and nft"]
 fn a_change_that_fails_says_what_and_those_before_it_are_undone() {
-    let lab = SshLab::new(&["dut"]);
+    let lab = SshLab::new(&["dut"]).patient();
     let journals = lab.folder().join("journals");
     let target = lab.target("dut");
     lab.enter(|| {

@@ -11,7 +11,7 @@ use std::time::Duration;
 const NEEDED: &str = "root and openssh-server";
 
 fn with_host(test: impl FnOnce(&SshLab, &ExecutionTarget) + Send) {
-    let lab = SshLab::new(&["r1"]);
+    let lab = SshLab::new(&["r1"]).patient();
     let target = lab.target("r1");
     lab.enter(|| {
         test(

@@ -5,12 +5,11 @@ use crate::sshd::SshLab;
 use linerate_hosts::phases::{Action, Event, Host, Mode, Outcome, Phase, Signal, Status, Step, Undone};
 use linerate_remote::{Driver, ExecutionTarget, Notice, Started, Stream};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn phases_are_carried_out_on_all_hosts() {
-    let lab = SshLab::new(&["r1", "r2", "r3"]);
+    let lab = SshLab::new(&["r1", "r2", "r3"]).patient();
     let hosts =
         ["r1", "r2", "r3"].map(|name| host(name, waited("cat /proc/self/net/fib_trie | grep -c 198.18", 10)));
     let mut design = design(hosts.into());
@@ -53,7 +52,7 @@ fn figures_all_hosts_begin_at_one_instant() {
 
 /// A run on three hosts, one of which has another clock; their starts are known to this many nanoseconds.
 fn one_instant(within: u64) {
-    let lab = SshLab::new(&["r1", "r2", "r3"]);
+    let lab = SshLab::new(&["r1", "r2", "r3"]).patient();
     // An hour ahead.
     lab.hosts[1].stand_in("date", "#!/bin/sh\nexec /bin/date -d '+1 hour' \"$@\"\n");
     let run = || waited("/bin/date +%s%N", 60);
@@ -74,7 +73,7 @@ fn one_instant(within: u64) {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn commands_that_fail_say_what_to_do() {
-    let lab = SshLab::new(&["r1"]);
+    let lab = SshLab::new(&["r1"]).patient();
     let full = lab.folder().join("full");
     let mut one = host("r1", waited("pkt-gen-of-another-world -i em0", 10));
     let path = full.display();
@@ -113,9 +112,7 @@ fn takes_minutes_a_hundred_hosts_are_taken_through_their_phases() {
 
 fn are_taken_through_their_phases(number: usize) {
     let names: Vec<String> = (0..number).map(|number| format!("h{number}")).collect();
-    let mut lab = SshLab::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    // Many hosts on one machine have to wait for each other.
-    lab.silence = Duration::from_secs(30);
+    let lab = SshLab::new(&names.iter().map(String::as_str).collect::<Vec<_>>()).patient();
     let mut design = design(names.iter().map(|name| host(name, waited("hostname", 30))).collect());
     design.phases = [false, true, false, false];
     let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |_| {});

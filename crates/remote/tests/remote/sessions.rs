@@ -35,7 +35,7 @@ fn all_is_well(seen: &Seen) {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn forty_steps_in_the_background_leave_room_for_reset() {
-    all_is_well(&conducted(&SshLab::new(&["r1"]), 40));
+    all_is_well(&conducted(&SshLab::new(&["r1"]).patient(), 40));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_host_that_takes_one_session_says_so_in_few_words() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn reset_is_run_where_no_further_connection_can_be_made() {
-    let lab = SshLab::new(&["r1"]);
+    let lab = SshLab::new(&["r1"]).patient();
     let mut design = crowded(0);
     let background = Step { command: "sleep 604".into(), mode: Mode::Background { limit_ns: None } };
     design.hosts[0].phases[2].splice(0..0, std::iter::repeat_n(background, 12));
@@ -81,7 +81,7 @@ fn reset_is_run_where_no_further_connection_can_be_made() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn commands_beside_many_sessions_find_room_and_all_lines_are_one_connection() {
-    let lab = SshLab::new(&["r1"]);
+    let lab = SshLab::new(&["r1"]).patient();
     lab.enter(|| {
         let place = ExecutionTarget::from(Connection::open(&lab.target("r1"), None).unwrap());
         let sessions: Vec<Session> = (0..12)

@@ -37,7 +37,7 @@ pub struct Bsd {
 
 impl Bsd {
     pub fn new() -> Bsd {
-        let lab = SshLab::new(&["gen", "gen2", "rec"]);
+        let lab = SshLab::new(&["gen", "gen2", "rec"]).patient();
         let bsd = Bsd { lab, patience: Duration::from_secs(5), timing: TIMING };
         fs::create_dir(bsd.lab.folder().join("wire")).unwrap();
         for host in &bsd.lab.hosts {

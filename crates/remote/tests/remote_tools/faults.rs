@@ -190,7 +190,8 @@ fn hosts_are_lost(within: Duration) {
         ("rec", "the host has not answered for 3 s (receiving on igb1", |bsd| bsd.lab.hosts[2].link(false)),
     ];
     for (host, words, what) in cases {
-        let bsd = long();
+        let mut bsd = long();
+        bsd.lab.silence = SILENCE;
         let lost = || {
             what(&bsd);
             let there = bsd.lab.hosts.iter().find(|h| h.name == host).unwrap();

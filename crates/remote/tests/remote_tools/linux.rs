@@ -26,7 +26,7 @@ const TIMING: Timing = Timing {
 
 /// `gen` and `rec`, and `dut`, which forwards between them.
 fn routed() -> SshLab {
-    let lab = SshLab::new(&["gen", "dut", "rec"]);
+    let lab = SshLab::new(&["gen", "dut", "rec"]).patient();
     let end = |at: usize| Route::open(&lab.hosts[at].netns).unwrap();
     for (at, names, addresses) in [
         (0, ["g0", "d0"], ["198.18.200.1", "198.18.200.2"]),
