@@ -135,7 +135,7 @@ fn nftables_of_the_host_is_as_it_was() {
 
 #[test]
 #[ignore = "needs root, openssh-server and iptables"]
-fn iptables_over_nftables_is_as_it_was() {
+fn takes_minutes_iptables_over_nftables_is_as_it_was() {
     is_left_as_it_was(&IPTABLES, "nft");
 }
 

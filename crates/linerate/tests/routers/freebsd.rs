@@ -205,7 +205,7 @@ fn a_router_that_does_not_come_back_is_turned_off_and_on() {
 
 #[test]
 #[ignore = "needs root and openssh-server"]
-fn a_generator_that_crashes_and_a_wire_that_carries_nothing_are_told() {
+fn takes_minutes_a_generator_that_crashes_and_a_wire_that_carries_nothing_are_told() {
     for (host, file, text, parts) in [
         ("tester", "fault", "crash", ["poll err", "run it again"]),
         ("tester", "link-late-s", "3600", ["has counted none", "cable"]),
