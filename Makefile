@@ -16,10 +16,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: bench build test test-long lint install uninstall package dist peers setup setup-test setup-long setup-package clean
 
-# The first number is there in half the time that a release takes to build; what sends and counts is optimised as in a release.
-bench: setup
-	$(CARGO) build --profile quick --locked
-	$(SUDO) $(TARGET)/quick/linerate bench $(BENCH_ARGS)
+bench: build
+	$(SUDO) $(TARGET)/release/linerate bench $(BENCH_ARGS)
 
 build: setup
 	$(CARGO) build --release --locked
