@@ -302,8 +302,11 @@ impl Changes {
                     if !undone.later.contains(&undoing.what) {
                         undone.later.push(undoing.what.clone());
                     }
-                    kept.insert(0, undoing);
-                    continue;
+                    // An older one of the same setting restores what was there before both. Each that waits takes its time.
+                    if !left.iter().any(|older| older.what == undoing.what && older.argv == undoing.argv) {
+                        kept.insert(0, undoing);
+                        continue;
+                    }
                 }
                 Err(error) => {
                     // Where one program hangs, or cannot be run any more, the others would be waited for one after the other.

@@ -89,13 +89,12 @@ fn shown(settings: &Value) -> Vec<String> {
     lines
 }
 
-/// The faults of a short form of a plan.
-fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
+/// The faults of a short form of a plan, and the state after it.
+fn faults(lab: &GuestLab, plan: &Path, before: &State) -> (Vec<String>, State) {
     let file = plan.file_name().unwrap().to_str().unwrap();
     lab.write(file, &shortened(&fs::read_to_string(plan).unwrap()));
     // The comparison of states leaves out /dev.
     lab.guest.on("state settings >/dev/before");
-    let before = State::of(&lab.guest);
     let records = format!("records-{file}");
     let ended = lab
         .linerate(&["run", file, "--system", "linux", "--lab", "LAB.toml", "--out", &records])
@@ -103,12 +102,14 @@ fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
         .run()
         .no_panic();
     println!("{file}: {} after {:.0?}", ended.status, ended.took);
-    let mut faults = before.differences_but_waiting(&State::of(&lab.guest), &ended.stderr);
+    let after = State::of(&lab.guest);
+    let mut faults = before.differences_but_waiting(&after, &ended.stderr);
     let path = lab.scratch.file(&records);
     let campaign = fs::read_to_string(Path::new(&path).join("campaign.json")).unwrap_or_default();
     // Where everything is skipped, there are no records.
     let Ok(campaign) = serde_json::from_str::<Value>(&campaign) else {
-        return [faults, vec![format!("no records: {}", ended.stderr)]].concat();
+        faults.push(format!("no records: {}", ended.stderr));
+        return (faults, after);
     };
     let plan = &campaign["planned"]["plan"];
     for trial in trials(&path) {
@@ -131,7 +132,7 @@ fn faults(lab: &GuestLab, plan: &Path) -> Vec<String> {
     if trials(&path).is_empty() {
         faults.push(format!("nothing was measured: {}{}", ended.stdout, ended.stderr));
     }
-    faults
+    (faults, after)
 }
 
 /// A plan with all kinds of changes; what a card cannot have fails, and changes nothing either.
@@ -196,8 +197,11 @@ fn on(kernel: &'static str, card: Card) {
         faults.iter().for_each(|fault| println!("{stand}: {of}: {fault}"));
         wrong.extend(faults.into_iter().map(|fault| format!("{of}: {fault}")));
     };
+    let mut state = State::of(&lab.guest);
     for plan in plans() {
-        add(plan.file_stem().unwrap().to_str().unwrap(), faults(&lab, &plan));
+        let (faults, after) = faults(&lab, &plan, &state);
+        add(plan.file_stem().unwrap().to_str().unwrap(), faults);
+        state = after;
     }
     let seed = format!("{stand}").bytes().fold(0, |seed, byte| 256 * (seed % (1 << 40)) + u64::from(byte));
     add("killed", remains(&lab, 5, seed));

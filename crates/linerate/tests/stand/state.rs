@@ -30,14 +30,19 @@ all() {
 	part interrupts
 	# An interrupt moves when it comes the next time: where its mask has one CPU, that says all. The kernel chooses the CPUs of those that
 	# belong to no queue.
+	inside=$(virtio in0) outside=$(virtio out0)
 	for irq in /proc/irq/[0-9]*; do
-		names=$(ls -d $irq/*/ | sed "s:$irq/::")
+		names=
+		for name in $irq/*/; do
+			name=${name%/}
+			[ ! -d "$name" ] || names="$names ${name##*/}/"
+		done
 		read -r mask <$irq/smp_affinity_list
 		case $names$mask in
 		*event* | *config*) ;;
-		in0-*[-,]* | out0-*[-,]* | $(virtio in0)-*[-,]* | $(virtio out0)-*[-,]*) read -r now <$irq/effective_affinity_list; mask="$mask, now $now" ;;
+		*" in0"-*[-,]* | *" out0"-*[-,]* | *" $inside"-*[-,]* | *" $outside"-*[-,]*) read -r now <$irq/effective_affinity_list; mask="$mask, now $now" ;;
 		esac
-		echo $names $mask
+		echo ${names# } $mask
 	done
 	show ip addr; show ip rule; show ip -6 rule; show ip route show table all; show ip -6 route show table all
 	show ip neigh show nud permanent; show tc qdisc; show bridge vlan; show ip netns; show ip6tables-save; show ipset list

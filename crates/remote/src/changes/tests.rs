@@ -166,6 +166,31 @@ fn a_host_that_hangs_is_waited_for_once() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// Variant after variant changes a setting that goes back only later: the oldest value is kept, and the way back is tried twice at most.
+#[test]
+fn a_setting_that_goes_back_later_is_written_down_once() {
+    let folder = folder("later");
+    let (mut changes, _) = made_of(&folder.join("journals"), &Settings::default());
+    let tries = folder.join("tries");
+    let back = format!("cat >>{}; exit {}", tries.display(), dut_changes::LATER);
+    for was in ["a", "b", "c", "d"] {
+        let waiting = Undoing {
+            what: "interrupts".into(),
+            argv: ["sh", "-c", &back].map(String::from).to_vec(),
+            input: was.into(),
+            made: true,
+            ..Undoing::default()
+        };
+        changes.journal.write(waiting).unwrap();
+        let undone = changes.undo().unwrap();
+        assert_eq!(undone.later, ["interrupts"]);
+        assert_eq!(changes.pending().len(), 1);
+    }
+    assert_eq!(changes.pending()[0].input, "a");
+    assert_eq!(std::fs::read_to_string(tries).unwrap(), "abacada");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn a_machine_has_one_journal_however_it_is_reached() {
     let folder = folder("machine");
