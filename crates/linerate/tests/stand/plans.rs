@@ -180,6 +180,9 @@ fn remains(lab: &GuestLab, kills: u32, seed: u64) -> Vec<String> {
         campaign.signal(libc::SIGKILL);
         drop(campaign);
         let restored = lab.linerate(&["lab", "restore", "LAB.toml"]).run().no_panic();
+        // The input of a command that had not begun: the guest removes it within a minute.
+        lab.guest
+            .on("n=0; while ls /tmp/linerate.* && [ $((n += 1)) -lt 100 ]; do sleep 1; done >/dev/null 2>&1");
         let remains = before
             .differences_but_waiting(&State::of(&lab.guest), &(restored.stdout.clone() + &restored.stderr));
         println!("killed after {moment:.1?}: {}{}", restored.stdout, restored.stderr);
