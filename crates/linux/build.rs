@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, exit};
 
-const PROGRAMS: [&str; 9] =
-    ["generator", "receiver", "redirect", "dut", "xsk", "profile", "drops", "stages", "locks"];
+const PROGRAMS: [&str; 10] =
+    ["generator", "receiver", "connections", "redirect", "dut", "xsk", "profile", "drops", "stages", "locks"];
 const HEADERS: [&str; 3] = ["linerate", "stack", "kernel"];
 
 fn main() {

@@ -1,5 +1,6 @@
 //! `linerate run`, end to end: campaigns of plans, stopped by everything that stops a program, and resumed.
 
+mod connections;
 mod directions;
 mod end_hosts;
 mod experiment;

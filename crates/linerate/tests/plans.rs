@@ -41,6 +41,7 @@ fn every_experiment_is_there() {
         "a-a",
         "baseline",
         "bridge",
+        "connections",
         "directions",
         "established",
         "families",

@@ -9,7 +9,8 @@ struct known {
 	u64 seen;
 	u64 dropped;
 	u64 duplicated;
-	u64 pad[5];
+	u64 matched;       /* frames of the kind that is to be lost, in this load */
+	u64 pad[4];
 };
 
 struct bucket {
@@ -19,6 +20,7 @@ struct bucket {
 
 const volatile u32 RATE = 0;       /* frames/s that pass */
 const volatile u32 ONE_IN = 0;     /* every ONE_IN-th frame is lost or doubled */
+const volatile u32 OF = 0;         /* the kind of frame that is lost: see known_loss_of */
 const volatile u32 DELAY_NS = 0;
 const volatile u32 OTHER_DELAY_NS = 0; /* of every second frame */
 const volatile u32 QUEUE = 0;      /* frames that pass at once */
@@ -196,6 +198,31 @@ SEC("xdp") int known_loss(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	return XDP_PASS;
+}
+
+#define OPENS 0
+#define GOES_ON 1
+#define ENDS 2
+
+/* Of one direction's frames of connections: the first ones, those that end them, or those in between. Others pass. */
+SEC("xdp") int known_loss_of(struct xdp_md *ctx)
+{
+	u8 *data = (u8 *)(long)ctx->data, *end = (u8 *)(long)ctx->data_end, *l4 = data + 34;
+	struct known *k = count();
+	u32 kind = OPENS, proto = data + 34 <= end ? data[23] : 0;
+
+	if (data + 14 <= end && *(u16 *)(data + 12) == swap16(ETH_IPV6)) {
+		l4 = data + 54;
+		proto = l4 <= end ? data[20] : 0;
+	}
+	if (!k || (proto != PROTO_TCP && proto != PROTO_UDP) || l4 + 14 > end)
+		return XDP_PASS;
+	if (proto == PROTO_TCP)
+		kind = l4[13] & 2 ? OPENS : l4[13] & 5 ? ENDS : GOES_ON;
+	if (kind != OF || ++k->matched % ONE_IN)
+		return XDP_PASS;
+	k->dropped++;
+	return XDP_DROP;
 }
 
 /* Holds every frame up by DELAY_NS, on the CPU: as long as one frame at a time is under way, that is its extra delay. */

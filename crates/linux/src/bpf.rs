@@ -15,6 +15,9 @@ pub static GENERATOR: Object =
     Object::new("generator", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/generator.bpf.o")));
 pub static RECEIVER: Object =
     Object::new("receiver", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.bpf.o")));
+/// Both ends of connections.
+pub static CONNECTIONS: Object =
+    Object::new("connections", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/connections.bpf.o")));
 /// Programs that make a DUT.
 pub static DUT: Object = Object::new("dut", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/dut.bpf.o")));
 /// Programs of AF_XDP sockets.

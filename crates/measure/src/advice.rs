@@ -75,11 +75,22 @@ fn uncertain(trials: &Trials, summary: &Summary) -> Option<String> {
     })
 }
 
+/// The verb that measured the campaign, with the option for what it measured.
+fn bench(campaign: &Campaign) -> String {
+    let opened = campaign.slots.iter().find_map(|slot| slot.connections());
+    let opened = opened.and_then(|spec| serde_json::to_value(spec.exchange).ok());
+    match opened.as_ref().and_then(|exchange| exchange.as_str()) {
+        Some(exchange) => format!("linerate bench --connections {exchange}"),
+        None => "linerate bench".into(),
+    }
+}
+
 fn scaling(campaign: &Campaign, cpus: u32, duts: &[&Row]) -> Option<String> {
     let one = campaign.asked.mode == Mode::Inline && campaign.roles.generator.len() == 1;
     let limited = duts.iter().any(|r| r.limit == Limit::Dut && !r.full_cpus.is_empty());
     (one && cpus > 1 && limited).then(|| {
-        format!("one CPU was full; how it scales over all of them: linerate bench --cpus 0-{}", cpus - 1)
+        let bench = bench(campaign);
+        format!("one CPU was full; how it scales over all of them: {bench} --cpus 0-{}", cpus - 1)
     })
 }
 
@@ -89,13 +100,14 @@ fn under_load(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
         // Two significant digits of half the rate: a load that a DUT on its own CPU should carry.
         let scale = 10f64.powf((rate / 2.0).log10().floor() - 1.0);
         let half = Si((rate / 2.0 / scale).round() * scale);
-        format!("loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate {half}pps")
+        let bench = bench(campaign);
+        format!("loss and latency at a load that does not wait for the DUT: {bench} --mode threaded --rate {half}pps")
     })
 }
 
 fn firewall(campaign: &Campaign) -> Option<String> {
     let plain = campaign.slots.iter().all(|s| s.is_calibration() || s.variant == "forwarding");
     plain.then(|| {
-        "what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful".to_string()
+        format!("what a firewall costs: {} --variant nft-stateless --variant nft-stateful", bench(campaign))
     })
 }

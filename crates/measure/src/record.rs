@@ -1,6 +1,7 @@
 //! The records of a campaign, and the reader of all their versions. docs/records.md describes the files.
 
 mod benchmarks;
+mod connecting;
 mod end_hosts;
 mod event;
 mod finding;
@@ -15,6 +16,7 @@ pub use benchmarks::{
     AtLoad, BackToBack, Benchmarked, DelayVariation, Figures, ForwardingRate, Latency, LatencyRun, Maximum,
     Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
 };
+pub use connecting::ConnectionTrial;
 pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
 pub use event::{DutEvent, EventClass, POWER_OFF_NS};
 pub use finding::{
@@ -35,7 +37,7 @@ use crate::counters::PortCounters;
 use crate::experiment::{Benchmark, Experiment, Levels};
 use crate::trial::{Rates, Sample, Shape, Timing};
 use linerate_stats::histogram::Histogram;
-use linerate_wire::Traffic;
+use linerate_wire::{ConnectionSpec, Traffic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -330,6 +332,11 @@ impl Slot {
         self.lengths_fcs.iter().map(|l| f64::from(*l)).sum::<f64>() / self.lengths_fcs.len().max(1) as f64
     }
 
+    /// The connections that it opens, instead of single frames.
+    pub fn connections(&self) -> Option<&ConnectionSpec> {
+        self.traffic.as_ref()?.connections.as_ref()
+    }
+
     /// Whether this is the tester alone. Imported slots never are.
     pub fn is_calibration(&self) -> bool {
         self.ceiling.is_none() && !self.no_ceiling && self.imported.is_none()
@@ -415,6 +422,9 @@ pub struct TrialRecord {
     pub stamped: Option<Stamped>,
     /// Behaviour of TCP and of the path between end hosts.
     pub tcp: Option<TcpTrial>,
+    /// Connections that were opened, where the plan wants connections: then a frame in all other fields is a connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened: Option<Box<ConnectionTrial>>,
     /// Where an imported figure comes from.
     pub imported: Option<Box<ImportedTrial>>,
 }

@@ -554,7 +554,14 @@ fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord
     let drops =
         |rule: &str| rule.split_whitespace().any(|w| ["drop", "reject"].contains(&&*w.to_lowercase()));
     let by = row.rules.iter().find(|(rule, _)| drops(rule)).map(|(rule, _)| format!(" by `{rule}`"));
-    let by = by.unwrap_or_else(|| format!(" ({place})"));
+    let resets: u64 = trials.iter().filter_map(|t| t.opened.as_ref()).map(|opened| opened.resets).sum();
+    let answered = if resets > 0 { format!("; {resets} RST segments came instead") } else { String::new() };
+    let by = by.unwrap_or_else(|| format!(" ({place}{answered})"));
+    if slot.connections().is_some() {
+        return format!(
+            "let no connection pass{by}: its rules and settings must pass connections from {addresses} between {between}"
+        );
+    }
     format!("dropped every test frame{by}: its rules and settings must pass {addresses} between {between}")
 }
 

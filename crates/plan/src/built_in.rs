@@ -96,7 +96,7 @@ mod tests {
     fn names_become_settings() {
         for (name, _) in BuiltIn::list() {
             let example = name.replace("=N", "=1000").replace("=T", "=50us").replace("/T", "/60us");
-            let example = example.replace("@R", "@2000").replace("@S", "@1s");
+            let example = example.replace("@R", "@2000").replace("@S", "@1s").replace("@KIND", "@syn");
             assert_eq!(example.parse::<BuiltIn>().unwrap().name, example);
         }
         let stateful = "nft-stateful".parse::<BuiltIn>().unwrap().settings;

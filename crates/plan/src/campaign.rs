@@ -5,6 +5,7 @@
 use super::settings::{Cpus, Feature, Interface, Settings};
 use super::text_form;
 use crate::backend::Backend;
+use crate::names::Named;
 use crate::rules::RuleSet;
 use crate::units::Rate;
 use linerate_measure::experiment::{Experiment, Levels, Measure};
@@ -12,8 +13,8 @@ use linerate_measure::record::{Direction, Mode, Planned, Slot};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
 use linerate_wire::{
-    Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MILLION, MacAddr, RFC2544_PORTS, Second,
-    Selection, SourceMacs, Traffic, Transport, WireError,
+    ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MILLION,
+    MacAddr, RFC2544_PORTS, Second, Selection, SourceMacs, Traffic, Transport, WireError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -90,6 +91,10 @@ pub struct Lane {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kind {
+    /// Connections instead of single frames.
+    pub connections: Option<Exchange>,
+    /// Bytes that a server answers with on each of them.
+    pub object: u16,
     /// Lengths of the frames, with FCS.
     pub size: FrameMix,
     /// The requested length, if it is too short for the tester's signature.
@@ -140,9 +145,14 @@ pub struct Kind {
     pub direction: Direction,
 }
 
+/// Bytes of payload that fill the shortest frame of TCP in IPv4.
+const SHORTEST_OBJECT: u16 = 6;
+
 impl Default for Kind {
     fn default() -> Self {
         Kind {
+            connections: None,
+            object: SHORTEST_OBJECT,
             size: FrameMix::single(64),
             asked: None,
             family: Family::V4,
@@ -214,7 +224,8 @@ impl Kind {
         };
         let ipv6 = (self.ipv6_share > 0.0).then(second).transpose()?;
         let Kind { order, stamp_every, broadcast_every, burst, source_macs, .. } = *self;
-        Ok(Traffic { order, stamp_every, broadcast_every, burst, source_macs, ipv6, ..traffic })
+        let connections = self.connections.map(|exchange| ConnectionSpec::new(exchange, self.object));
+        Ok(Traffic { order, stamp_every, broadcast_every, burst, source_macs, ipv6, connections, ..traffic })
     }
 
     /// The flows of an IP version.
@@ -464,6 +475,12 @@ impl Campaign {
     pub fn name_by_frames(&mut self) {
         for cell in &mut self.cells {
             let Kind { size, family, ipv6_share, extension_headers, burst, .. } = &self.kinds[cell.kind];
+            if let Some(exchange) = self.kinds[cell.kind].connections {
+                let object = self.kinds[cell.kind].object;
+                let object = if object == SHORTEST_OBJECT { String::new() } else { format!(" {object} B") };
+                cell.name = format!("{} {family} {}{object}", cell.variant, exchange.name());
+                continue;
+            }
             let unit = if size.pattern.len() == 1 { " B" } else { "" };
             let with = match (*ipv6_share > 0.0, extension_headers) {
                 (true, _) => format!(" with {} % IPv6", (ipv6_share * 1e6).round() / 1e4),

@@ -339,12 +339,65 @@ fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Connections bring their own frames, and both ends are programs of this machine.
+fn of_connections(place: &Place<'_>, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
+    let (kind, rate) = lower::traffic(traffic);
+    let usual = Kind::default();
+    for entry in &traffic.entries {
+        let fits = match entry.key.as_str() {
+            "connections" | "object" | "family" | "rate" => true,
+            "size" => kind.size == usual.size,
+            "flows" => kind.flows == usual.flows,
+            "order" => kind.order == usual.order,
+            "burst" => kind.burst == 0,
+            "ipv6-share" => kind.ipv6_share == 0.0,
+            "extension-headers" => kind.extension_headers == Extensions::None,
+            "addresses" => kind.addresses == Selection::Counted,
+            "ports" => kind.ports == Selection::Counted,
+            "source-macs" => kind.source_macs == SourceMacs::Own,
+            "direction" => kind.direction == Direction::Forward,
+            "stamp-every" => kind.stamp_every == usual.stamp_every,
+            _ => false,
+        };
+        if !fits {
+            let message = format!("connections cannot have this {}", entry.key);
+            let help = "leave it out: connections have frames, addresses and ports of their own (docs/connections.md)";
+            problems.fault(entry.node.span, message, help);
+        }
+    }
+    let span = traffic.get("connections").map_or_else(|| place.span(), |node| node.span);
+    let measure = place.draft.tree.table("trials").and_then(|trials| trials.text("measure"));
+    let threaded = place.draft.tree.table("lab").and_then(|lab| lab.text("mode")) == Some("threaded");
+    let refused = if !place.embedded {
+        Some(("connections can be opened in the embedded lab only", "leave out `file` of [lab]"))
+    } else if measure.is_some_and(|measure| measure != "rate") {
+        Some(("connections are measured as rates only", "leave out `measure` of [trials]"))
+    } else if threaded && rate == Rate::Max {
+        Some((
+            "in threaded mode, connections at the rate \"max\" would overrun every DUT",
+            "add rate = \"10 kpps\" to [traffic]: 10,000 connections a second",
+        ))
+    } else {
+        None
+    };
+    if let Some((message, help)) = refused {
+        problems.fault(span, message, help);
+    }
+}
+
 /// Whether the load of a cell can be offered, and its frames pass.
 pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
     if place.draft.is_of_end_hosts() {
         return of_end_hosts(traffic, problems);
     }
     let (kind, rate) = lower::traffic(traffic);
+    if kind.connections.is_some() {
+        return of_connections(place, traffic, problems);
+    }
+    if let Some(object) = traffic.get("object") {
+        let help = "add connections = \"request\", or leave object out";
+        problems.fault(object.span, "only connections have an object", help);
+    }
     let span = |key: &str| traffic.get(key).map_or_else(|| place.span(), |n| n.span);
     let average = kind.size.average_len_fcs();
     let link = lower::link_speed(&place.draft.tree);

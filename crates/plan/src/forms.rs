@@ -7,7 +7,7 @@ mod tests;
 use super::diagnostic::{Diagnostic, listed, meant};
 use super::lab::{HostAddress, Ssh, is_interface};
 use super::names::Named;
-use super::settings::{DUTS, Dut};
+use super::settings::{DUTS, Dut, Segment};
 use super::{placeholders, text_form};
 use crate::units::{Rate, number, parse_link_speed};
 use linerate_wire::units::Si;
@@ -487,6 +487,14 @@ pub(super) fn dut(text: &str) -> Result<Dut, Diagnostic> {
     };
     match name.trim() {
         "known-rate" => number().map(Dut::KnownRate),
+        "known-loss" if value.contains('@') => {
+            let of_kind =
+                value.split_once('@').and_then(|(n, kind)| Some((positive(n)?, Segment::of_name(kind)?)));
+            of_kind.map(|(one_in, of)| Dut::KnownLossOf { one_in, of }).ok_or_else(|| {
+                Diagnostic::new(format!("known-loss needs a whole number and a kind of frame, not '{value}'"))
+                    .remedy(format!("write \"known-loss=10@syn\"; the kinds are {}", Segment::listed()))
+            })
+        }
         "known-loss" => number().map(Dut::KnownLoss),
         "known-duplication" => number().map(Dut::KnownDuplication),
         "known-delay" => match DURATION.read(value)?.as_u64() {

@@ -9,6 +9,7 @@ use super::campaign::PROFILE_NS;
 use super::forms::{CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, PART, RATE, SELECTION, SHARE, SIZE, SPEED};
 use super::grammar::{Key, Kind, Table, key, required};
 use linerate_measure::strategy::ORDERS;
+use linerate_wire::LARGEST_OBJECT;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
@@ -79,6 +80,12 @@ static MODES: [(&str, &str); 3] = [
 pub(super) static TRAFFIC: Table = Table {
     what: "[traffic]",
     keys: &[&[
+        key("connections", Kind::Choice(&CONNECTIONS)).about(
+            "Connections instead of single frames: the rate is that of connections, each made once, between 64 clients and 16 servers. \
+                Default: none.",
+        ),
+        key("object", Kind::count(1, LARGEST_OBJECT as u64))
+            .about("Bytes that a server answers with on each connection. Default: 6, which fill the shortest frame."),
         key("size", Kind::Form(&SIZE))
             .about("Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
         key("family", Kind::Choice(&FAMILIES)).about("IP version. Default: IPv4."),
@@ -128,6 +135,17 @@ pub(super) static TRAFFIC: Table = Table {
         ),
     ]],
 };
+
+static CONNECTIONS: [(&str, &str); 5] = [
+    (
+        "request",
+        "SYN, SYN/ACK, ACK with a request, answer with FIN, FIN, ACK: six frames; the server closes first",
+    ),
+    ("greeting", "the same with a bare ACK, as kernels send it: the server speaks first"),
+    ("rst", "the same as request, but the client ends with RST: five frames"),
+    ("half", "SYNs that nobody answers"),
+    ("udp", "a datagram and its answer"),
+];
 
 /// In plans.
 pub static DIRECTIONS: [(&str, &str); 2] = [

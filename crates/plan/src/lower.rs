@@ -55,14 +55,22 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
     let mut kind: Kind = typed(tree.json());
     kind.checksum &= kind.format != Format::Rfc2544;
     kind.checksum |= kind.family == Family::V6 || kind.transport != Transport::Udp;
+    if let Some(exchange) = kind.connections {
+        kind.transport = if exchange.is_tcp() { Transport::Tcp } else { Transport::Udp };
+        kind.checksum = true;
+        return (kind, rate_of(tree));
+    }
     let versions = kind.families().map(|family| least_length(family, kind.transport)).max();
     let least = versions.unwrap_or(0) + kind.extension_headers.len() as u16;
     if kind.size.min_len_fcs() < least {
         let long = long_enough(&kind.size, least);
         kind.asked = Some(std::mem::replace(&mut kind.size, long).name);
     }
-    let rate = tree.text("rate").and_then(|rate| rate.parse().ok()).unwrap_or(Rate::Max);
-    (kind, rate)
+    (kind, rate_of(tree))
+}
+
+fn rate_of(tree: &Tree) -> Rate {
+    tree.text("rate").and_then(|rate| rate.parse().ok()).unwrap_or(Rate::Max)
 }
 
 /// A full segment's frame with FCS, between end hosts.

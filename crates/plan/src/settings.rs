@@ -40,6 +40,8 @@ pub enum Dut {
     KnownRate(u32),
     /// Loses exactly every N-th frame.
     KnownLoss(u32),
+    /// Loses exactly every N-th frame of this kind.
+    KnownLossOf { one_in: u32, of: Segment },
     /// Sends exactly every N-th frame twice.
     KnownDuplication(u32),
     /// Delays every frame by this many nanoseconds.
@@ -52,8 +54,26 @@ pub enum Dut {
     KnownOutage { ns: u64, after_ns: u64 },
 }
 
+/// A frame of a connection, by its stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Segment {
+    /// The client's first frame.
+    Syn,
+    /// The server's answer to it.
+    SynAck,
+    /// The client's second frame.
+    Request,
+    /// The server's second frame, with FIN.
+    Answer,
+    /// The client's FIN, or RST.
+    Fin,
+    /// The server's last frame.
+    LastAck,
+}
+
 /// The kinds of DUT, with descriptions.
-pub(crate) const DUTS: [(&str, &str); 16] = [
+pub(crate) const DUTS: [(&str, &str); 17] = [
     ("tester-baseline", "nothing: the tester alone"),
     ("forwarding", "the kernel's routing"),
     ("bridge", "a bridge between the two ends instead of a router"),
@@ -71,6 +91,10 @@ pub(crate) const DUTS: [(&str, &str); 16] = [
         "passes exactly N frames a second on each CPU: a known answer, to check linerate itself",
     ),
     ("known-loss=N", "loses exactly every N-th frame"),
+    (
+        "known-loss=N@KIND",
+        "loses exactly every N-th frame of connections that is of this kind: syn, syn-ack, request, answer, fin or last-ack",
+    ),
     ("known-duplication=N", "sends exactly every N-th frame twice"),
     ("known-delay=T", "delays every frame by T, up to 200us"),
     ("known-delays=T/T", "delays frames by the first and the second time in turn, up to 200us"),
@@ -86,6 +110,7 @@ impl fmt::Display for Dut {
         match self {
             Dut::KnownRate(rate) => write!(f, "known-rate={rate}"),
             Dut::KnownLoss(n) => write!(f, "known-loss={n}"),
+            Dut::KnownLossOf { one_in, of } => write!(f, "known-loss={one_in}@{}", of.name()),
             Dut::KnownDuplication(n) => write!(f, "known-duplication={n}"),
             Dut::KnownDelay(ns) => write!(f, "known-delay={ns}ns"),
             Dut::KnownDelays([one, other]) => write!(f, "known-delays={one}ns/{other}ns"),
@@ -111,7 +136,11 @@ impl Dut {
     pub fn is_known(self) -> bool {
         use Dut::{KnownDelay, KnownDelays, KnownDuplication, KnownLoss, KnownOutage, KnownQueue, KnownRate};
         let program = matches!(self, KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_));
-        program || matches!(self, KnownDelays(_) | KnownQueue { .. } | KnownOutage { .. })
+        program
+            || matches!(
+                self,
+                KnownDelays(_) | Dut::KnownLossOf { .. } | KnownQueue { .. } | KnownOutage { .. }
+            )
     }
 }
 

@@ -6,7 +6,9 @@ use crate::messages::{faulty, tell, usage};
 use crate::progress::Progress;
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
-use crate::testbed::{EndHosts, SequentialLabs, Simulated, Testbed, parse_simulation};
+use crate::testbed::{
+    ConnectionLabs, EndHosts, SequentialLabs, Simulated, Testbed, opens_connections, parse_simulation,
+};
 use crate::{campaign, input, kept, plans};
 use anyhow::{Context, Result, bail};
 use linerate_linux::host;
@@ -498,6 +500,10 @@ fn testbed(
     batch: Option<u32>,
     progress: &Progress,
 ) -> Result<Box<dyn Testbed>> {
+    let connections = opens_connections(prepared)?;
+    if connections && simulated.is_some() {
+        bail_usage!("a simulated DUT has no connections: leave --simulate out, or connections");
+    }
     if let Some(dut) = simulated {
         return Ok(Box::new(Simulated::new(prepared.clone(), dut, prepared.plan.timing())?));
     }
@@ -510,6 +516,18 @@ fn testbed(
             bail_usage!("--keep: end hosts are made anew for each trial");
         }
         return Ok(Box::new(EndHosts::new(prepared)?));
+    }
+    if connections {
+        if keep {
+            bail_usage!("--keep: a lab of connections cannot be kept");
+        }
+        if prepared.backend != Backend::Xdp {
+            bail_usage!(
+                "both ends of connections are XDP programs, and {}: run it as root, on Linux 5.18 or newer",
+                prepared.notes.first().map_or("they cannot be loaded here", String::as_str)
+            );
+        }
+        return Ok(Box::new(ConnectionLabs::new(prepared, batch)));
     }
     progress.say("building the lab, choosing the batch size");
     if keep {

@@ -1,6 +1,7 @@
 //! A testbed carries out trials: the embedded lab with real packets, hosts, or the in-memory port for tests of everything else.
 
 mod collectors;
+mod connecting;
 mod connections;
 mod embedded;
 mod end_hosts;
@@ -8,6 +9,7 @@ pub mod hosts;
 pub mod prepare;
 mod simulated;
 
+pub use connecting::{ConnectionLabs, opens_connections};
 pub use embedded::{ATTEMPTS, PACED_BATCH, SequentialLabs};
 pub use end_hosts::EndHosts;
 pub use simulated::{Simulated, parse_simulation};

@@ -20,6 +20,7 @@
 pub mod account;
 mod answer;
 pub mod checksum;
+mod connections;
 pub mod endpoints;
 mod extensions;
 pub mod flow;
@@ -40,6 +41,9 @@ pub mod units;
 
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
+pub use connections::{
+    CLIENT_PORTS, CLIENTS, ConnectionSpec, Exchange, LARGEST_OBJECT, MOST_CONNECTIONS, SERVERS, STAGES,
+};
 pub use endpoints::{DEFAULT_PORT, EndpointRange, MAX_PARSED_FLOWS};
 pub use extensions::Extensions;
 pub use flow::{Flow, FlowSpace, MAX_FLOWS, RFC2544_PORTS};

@@ -2,8 +2,8 @@
 
 use crate::lengths::MAX_PATTERN;
 use crate::{
-    Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, SourceMacs, Transport,
-    VlanTag, WireError,
+    ConnectionSpec, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, SourceMacs,
+    Transport, VlanTag, WireError,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -53,6 +53,9 @@ pub struct Traffic {
     /// IPv6 frames that are mixed with these IPv4 frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<Second>,
+    /// Connections instead of single frames. Lengths, flows and their order are then those of the connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionSpec>,
 }
 
 /// IPv6 frames, spread evenly among IPv4 frames, with their own stream.
@@ -95,6 +98,7 @@ impl Traffic {
             burst_fps: None,
             source_macs: SourceMacs::Own,
             ipv6: None,
+            connections: None,
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Options;
 impl Verb for Options {
     const OPTIONS: &'static [&'static [Opt]] = &[
         &[
+            key("--connections", "traffic.connections", "LIST").levels(),
+            key("--object", "traffic.object", "BYTES").levels(),
             key("--flows", "traffic.flows", "N"),
             key("--order", "traffic.order", "ORDER"),
         ],
@@ -66,6 +68,7 @@ impl Verb for Options {
   sudo linerate bench --variant nft-stateless --variant nft-stateful
   sudo linerate bench --rules /etc/nftables.conf     what do my own rules cost?
   sudo linerate bench --rules fw.nft --map eth1=in --map eth0=out --map 192.168.1.0/24=in
+  sudo linerate bench --connections request --variant nft-stateful   new connections a second
   sudo linerate bench --sizes 64,512,1518,imix --family 4
   sudo linerate bench --mode threaded --rate 500kpps  open loop: loss and latency at this load
   sudo linerate bench --direction both           frames from both sides at once
@@ -86,6 +89,7 @@ Variants:
   xdp                  an XDP program that forwards by the kernel's routing table
   known-rate=N         passes exactly N frames/s on each CPU: a DUT with a known answer
   known-loss=N         loses exactly every N-th frame
+  known-loss=N@KIND    loses exactly every N-th frame of connections: syn, syn-ack, request, answer, fin or last-ack
   known-duplication=N  sends exactly every N-th frame twice
   known-delay=T        delays every frame by T, up to 200us
   known-delays=T/T     delays frames by the first and the second time in turn
@@ -120,8 +124,8 @@ pub struct Bench {
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64")]
     pub sizes: Sizes,
 
-    /// IP version: 4, 6 or both. --ipv6-share implies 4, --extension-headers 6
-    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both")]
+    /// IP version: 4, 6 or both. --ipv6-share and --connections imply 4, --extension-headers 6
+    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both")]
     pub family: Families,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
@@ -184,11 +188,14 @@ fn campaign(source: &Source) -> Result<Campaign> {
 fn source(args: &Bench) -> Result<Source> {
     let mut plan = args.keys.over(Source::default());
     plan.set("", &["title"], "linerate bench");
-    plan.set("", &["question"], "How many frames does this machine forward?");
+    let what = if args.keys.has("--connections") { "new connections" } else { "frames" };
+    plan.set("", &["question"], format!("How many {what} does this machine forward?"));
     let families = families_of(args)?;
     levels(&mut plan, "--family", "traffic.family", &families);
-    let sizes: Vec<Value> = args.sizes.0.iter().map(size).collect();
-    levels(&mut plan, "--sizes", "traffic.size", &sizes);
+    if !args.keys.has("--connections") {
+        let sizes: Vec<Value> = args.sizes.0.iter().map(size).collect();
+        levels(&mut plan, "--sizes", "traffic.size", &sizes);
+    }
     args.keys.set(&mut plan);
     let ipv4 = families.contains(&json!("IPv4"));
     if args.no_udp_checksum && ipv4 && args.keys.text("--transport").is_none_or(|name| name == "UDP") {
@@ -196,7 +203,7 @@ fn source(args: &Bench) -> Result<Source> {
     }
     let variants = variants(args, &mut plan)?;
     // Each ratio that a reader will look at decides when to stop; without ratios, the share of the tester's ceiling does.
-    let varied = ["family", "ipv6-share", "extension-headers"];
+    let varied = ["family", "connections", "object", "ipv6-share", "extension-headers"];
     let interests: &[&str] = match (variants > 1, varied.iter().any(|name| plan.has(&["factors", name]))) {
         (true, true) => &["variants", "levels"],
         (true, false) => &["variants"],

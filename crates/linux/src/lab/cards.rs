@@ -60,11 +60,14 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), E
         Mode::Inline => &spec.generator_cpus,
         Mode::Threaded | Mode::Hosts | Mode::EndHosts => &spec.dut_cpus,
     };
-    if outside.settings.xps.is_some() || outside.queues < 2 {
-        return Ok(());
+    let back = spec.both_ways.then_some(inside);
+    for card in [outside].into_iter().chain(back) {
+        if card.settings.xps.is_none() && card.queues > 1 {
+            // CPU c sends by queue c modulo their number, as the generator does.
+            card.xps(forwarding_cpus.iter().map(|cpu| (cpu, *cpu)))?;
+        }
     }
-    // CPU c sends by queue c modulo their number, as the generator does.
-    outside.xps(forwarding_cpus.iter().map(|cpu| (cpu, *cpu)))
+    Ok(())
 }
 
 impl Card<'_> {

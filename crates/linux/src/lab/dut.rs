@@ -12,9 +12,10 @@ use crate::net::{MacAddr, Netns, sysctl};
 use crate::ports::xdp_receiver::attach as attach_xdp;
 use aya::Ebpf;
 use aya::programs::{Program, TcAttachType};
-use linerate_plan::settings::{Dut, End, Feature, Settings};
+use linerate_plan::settings::{Dut, End, Feature, Segment, Settings};
 use linerate_wire::Family;
 use std::collections::BTreeSet;
+use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,7 +29,9 @@ pub struct Known {
     pub dropped: u64,
     /// Frames doubled.
     pub duplicated: u64,
-    pad: [u64; 5],
+    /// Frames, in the present load, of the kind that is lost.
+    matched: u64,
+    pad: [u64; 4],
 }
 
 /// The DUT of a lane.
@@ -95,9 +98,12 @@ impl DutEnd {
         }
     }
 
-    /// A load is about to begin: a DUT with a known answer counts its time from the next frame on.
+    /// A load is about to begin: a DUT with a known answer counts its time and its frames from the next frame on.
     pub fn begin_load(&self) {
         self.first.iter().for_each(|first| first.set(0, 0));
+        if let Some(known) = &self.known {
+            (0..bpf::possible_cpus()).for_each(|cpu| known.set_field(cpu, offset_of!(Known, matched), 0));
+        }
     }
 
     /// Writes the files and runs the commands.
@@ -248,6 +254,7 @@ fn program(dut: Dut) -> Option<(&'static str, Constants)> {
         Dut::Xdp => ("xdp_forward", none),
         Dut::KnownRate(rate) => ("known_rate", Constants { rate, ..none }),
         Dut::KnownLoss(one_in) => ("known_loss", Constants { one_in, ..none }),
+        Dut::KnownLossOf { one_in, of } => ("known_loss_of", Constants { one_in, of: kind(of), ..none }),
         Dut::KnownDuplication(one_in) => ("known_duplication", Constants { one_in, ..none }),
         Dut::KnownDelay(ns) => ("known_delay", Constants { delays_ns: [ns as u32, 0], ..none }),
         Dut::KnownDelays(ns) => ("known_delay", Constants { delays_ns: ns, ..none }),
@@ -259,11 +266,22 @@ fn program(dut: Dut) -> Option<(&'static str, Constants)> {
     })
 }
 
+/// The kind of a connection's frame in its direction, as dut.bpf.c has it.
+fn kind(of: Segment) -> u32 {
+    match of {
+        Segment::Syn | Segment::SynAck => 0,
+        Segment::Request | Segment::LastAck => 1,
+        Segment::Answer | Segment::Fin => 2,
+    }
+}
+
 /// Constants of dut.bpf.c.
 #[derive(Debug, Clone, Copy, Default)]
 struct Constants {
     rate: u32,
     one_in: u32,
+    /// The kind of frame that is lost, in its direction.
+    of: u32,
     /// Of frames in turn; 0 as the second: the same.
     delays_ns: [u32; 2],
     queue: u32,
@@ -273,10 +291,11 @@ struct Constants {
 
 fn load(constants: Constants) -> Result<Ebpf, Error> {
     let cpus = bpf::possible_cpus() as u32;
-    let Constants { rate, one_in, delays_ns: [delay_ns, other_ns], queue, outage_ns } = constants;
+    let Constants { rate, one_in, of, delays_ns: [delay_ns, other_ns], queue, outage_ns } = constants;
     let numbers = [
         ("RATE", rate),
         ("ONE_IN", one_in),
+        ("OF", of),
         ("DELAY_NS", delay_ns),
         ("OTHER_DELAY_NS", other_ns),
         ("QUEUE", queue),
@@ -290,10 +309,15 @@ fn load(constants: Constants) -> Result<Ebpf, Error> {
 pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup, both_ways: bool) -> Result<(), Error> {
     let (inside, outside) = (dut.inside.clone(), dut.outside.clone());
     let pass = |needed: bool| needed.then_some(("pass", Constants::default()));
-    let forward = program(setup.settings.dut).into_iter().chain(pass(setup.needs_pass()));
-    // A DUT with a known answer has it in the forward direction alone.
+    let of_server = matches!(
+        setup.settings.dut,
+        Dut::KnownLossOf { of: Segment::SynAck | Segment::Answer | Segment::LastAck, .. }
+    );
+    let forward = program(setup.settings.dut).filter(|_| !of_server);
+    let forward = forward.into_iter().chain(pass(setup.needs_pass()));
+    // A DUT with a known answer has it in one direction: forward, unless it loses frames of servers.
     let reverse = match setup.settings.dut {
-        Dut::Xdp => program(Dut::Xdp),
+        dut if of_server || dut == Dut::Xdp => program(dut),
         _ => pass(setup.settings.outside.features.contains_key(&Feature::Gro)),
     };
     let reverse = reverse.filter(|_| both_ways).map(|program| (program, &outside, &inside));

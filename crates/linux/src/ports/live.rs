@@ -188,18 +188,9 @@ impl LiveFrames {
         self.calls.iter().any(Worker::has_ended)
     }
 
-    /// Waits for calls that are still being ended. A signal that comes before the call has begun is lost: repeat it.
+    /// Waits for calls that are still being ended.
     fn join(&mut self) -> Result<(), Error> {
-        let mut result = Ok(());
-        for mut call in self.calls.drain(..) {
-            call.tell_to_stop();
-            while !call.has_ended() {
-                call.interrupt();
-                std::thread::sleep(Duration::from_micros(200));
-            }
-            result = result.and(call.join());
-        }
-        result
+        end_calls(&mut self.calls)
     }
 
     fn spawn(&self, cpu: u32, batch: u32) -> Result<Worker, Error> {
@@ -219,8 +210,22 @@ impl LiveFrames {
     }
 }
 
+/// Ends calls and waits for them. A signal that comes before a call has begun is lost: repeat it.
+pub(super) fn end_calls(calls: &mut Vec<Worker>) -> Result<(), Error> {
+    let mut result = Ok(());
+    for mut call in calls.drain(..) {
+        call.tell_to_stop();
+        while !call.has_ended() {
+            call.interrupt();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        result = result.and(call.join());
+    }
+    result
+}
+
 /// Ethernet addresses as a frame has them.
-fn addresses(target: &Target) -> [u8; 12] {
+pub(super) fn addresses(target: &Target) -> [u8; 12] {
     let mut macs = [0; 12];
     macs[..6].copy_from_slice(&target.destination.0);
     macs[6..].copy_from_slice(&target.source.0);
@@ -474,7 +479,7 @@ impl Drop for LiveFrames {
 extern "C" fn nothing(_: libc::c_int) {}
 
 /// A handler that does nothing makes SIGURG interrupt BPF_PROG_RUN (an ignored signal would not).
-fn handle_signal() {
+pub(super) fn handle_signal() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handler is async-signal-safe (it does nothing), the struct is zeroed plain data.

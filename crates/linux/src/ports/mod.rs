@@ -4,6 +4,7 @@
 mod af_packet;
 mod af_xdp;
 pub mod answer;
+pub mod connections;
 pub mod ends;
 mod findings;
 mod flow_table;

@@ -349,7 +349,7 @@ fn taken(program: &mut Xdp, id: XdpLinkId) -> Result<XdpLink, Error> {
     program.take_link(id).map_err(|e| bpf::program_error("receiver", &e))
 }
 
-fn not_attached(program: &str, ifindex: u32, error: ProgramError) -> Error {
+pub(super) fn not_attached(program: &str, ifindex: u32, error: ProgramError) -> Error {
     match error {
         ProgramError::SyscallError(e) => {
             Error::system(format_args!("attach an XDP program to interface number {ifindex}"), e.io_error)

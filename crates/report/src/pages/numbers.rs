@@ -128,6 +128,17 @@ impl RateUnit {
         RateUnit { scale, name }
     }
 
+    /// Of connections a second.
+    pub fn of_connections(rates: impl IntoIterator<Item = f64>) -> RateUnit {
+        let RateUnit { scale, name } = RateUnit::of(rates);
+        let name = match name {
+            "Mpps" => "M conn/s",
+            "kpps" => "k conn/s",
+            _ => "conn/s",
+        };
+        RateUnit { scale, name }
+    }
+
     /// With the digits that its interval deserves; `None` without trials.
     pub fn median(self, rate: &Estimate) -> Option<Cell> {
         (rate.n > 0).then(|| self::rate(rate.median, self.scale, rate_digits(rate)))

@@ -167,7 +167,18 @@ impl<'a> Shown<'a> {
         if let Some(path) = self.campaign.slots.iter().find_map(|slot| slot.path.as_ref()) {
             return RateUnit { scale: 1e6 / path.goodput(1.0), name: "Mbit/s" };
         }
-        RateUnit::of(self.summary.rows.iter().map(|r| r.received.median.max(r.offered)))
+        let rates = self.summary.rows.iter().map(|r| r.received.median.max(r.offered));
+        if self.opens_connections() { RateUnit::of_connections(rates) } else { RateUnit::of(rates) }
+    }
+
+    /// Whether connections are opened, and not single frames sent.
+    fn opens_connections(&self) -> bool {
+        self.campaign.slots.iter().any(|slot| slot.connections().is_some())
+    }
+
+    /// The thing whose rate is measured.
+    fn noun(&self) -> &'static str {
+        if self.opens_connections() { "connection" } else { "frame" }
     }
 }
 

@@ -55,18 +55,7 @@ impl Embedded {
     /// No privilege, or something that this kernel does not have.
     pub fn build(prepared: Rc<Prepared>, group: usize, batch: u32) -> Result<Self> {
         let kinds = kinds(&prepared, prepared.in_group(group));
-        let all = || kinds.iter().map(|(_, kind)| &kind.traffic);
-        let roles = &prepared.roles;
-        let spec = LabSpec {
-            mode: prepared.mode,
-            both_ways: kinds.iter().any(|(_, kind)| kind.direction == Direction::Both),
-            generator_cpus: roles.generator.clone(),
-            dut_cpus: roles.dut.clone(),
-            longest_fcs: all().map(|traffic| traffic.mix.max_len_fcs()).max().unwrap_or(64),
-            flows: all().map(|traffic| traffic.flows.len()).max().unwrap_or(0),
-            host_changes: prepared.consent,
-            interrupted: Some(&STOP),
-        };
+        let (roles, spec) = (&prepared.roles, lab_spec(&prepared, group));
         let (lanes, setups) = prepared.setups(group)?;
         let lab = EmbeddedLab::build(spec, &setups).context("building the embedded lab")?;
         let tester = Tester::new(&lab, &prepared, &kinds)?;
@@ -337,8 +326,25 @@ impl Embedded {
     }
 }
 
+/// The lab that the cells of a group need.
+pub(super) fn lab_spec(prepared: &Prepared, group: usize) -> LabSpec {
+    let kinds = kinds(prepared, prepared.in_group(group));
+    let all = || kinds.iter().map(|(_, kind)| &kind.traffic);
+    let roles = &prepared.roles;
+    LabSpec {
+        mode: prepared.mode,
+        both_ways: kinds.iter().any(|(_, kind)| kind.direction == Direction::Both),
+        generator_cpus: roles.generator.clone(),
+        dut_cpus: roles.dut.clone(),
+        longest_fcs: all().map(|traffic| traffic.mix.max_len_fcs()).max().unwrap_or(64),
+        flows: all().map(|traffic| traffic.flows.len()).max().unwrap_or(0),
+        host_changes: prepared.consent,
+        interrupted: Some(&STOP),
+    }
+}
+
 /// The turn on the lab's CPUs, beside other linerates.
-fn turn(prepared: &Prepared) -> Turn {
+pub(super) fn turn(prepared: &Prepared) -> Turn {
     let Roles { generator, dut, receiver, .. } = &prepared.roles;
     Turn::on(&[&generator[..], dut, receiver].concat(), interrupted, tell)
 }

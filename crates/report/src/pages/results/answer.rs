@@ -11,9 +11,13 @@ use crate::prelude::*;
 use linerate_measure::experiment::{Factor, Interest, Judgement};
 use linerate_measure::record::{Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot};
 use linerate_stats::Estimate;
+use linerate_wire::{ConnectionSpec, Exchange};
 
 /// Most comparisons in the answer. The tables have the others.
 const MOST: usize = 8;
+
+/// Larger objects are mentioned.
+const SHORTEST: u16 = 8;
 
 /// Wider intervals are no basis for a claim, unless the plan sets another limit.
 const NARROW: f64 = 0.02;
@@ -119,7 +123,10 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     let lost = match row.loss_ratio {
         lost if lost > 0.0 => {
             let offered = rate_words(row.offered, 3);
-            format!(", of {offered} offered; {} % of the sent frames are lost", percent(lost))
+            match slot.connections() {
+                None => format!(", of {offered} offered; {} % of the sent frames are lost", percent(lost)),
+                Some(_) => format!(", of {offered} attempted; {} % of them fail", percent(lost)),
+            }
         }
         _ => String::new(),
     };
@@ -159,19 +166,30 @@ pub fn certainty(rate: &Estimate) -> String {
 
 fn who(shown: &Shown<'_>, slot: &Slot) -> String {
     let variant = slot.plan_variant.as_str();
-    match variant {
-        _ if slot.is_calibration() => "The tester alone, without a DUT, passes".into(),
-        _ if simulated(shown.campaign) => format!("The simulated DUT ({variant}) passes"),
-        _ if variant.starts_with("known-") => format!("The DUT with a known answer ({variant}) passes"),
-        _ if shown.campaign.asked.lab != LabKind::Namespaces => format!("The DUT ({variant}) forwards"),
-        "forwarding" => "This machine's kernel forwards".into(),
-        "bridge" => "This machine's kernel bridges".into(),
-        "xdp" => "An XDP program on this machine forwards".into(),
-        _ => format!("This machine's kernel, with {variant}, forwards"),
-    }
+    let (who, does) = match variant {
+        _ if slot.is_calibration() => ("The tester alone, without a DUT,".into(), "passes"),
+        _ if simulated(shown.campaign) => (format!("The simulated DUT ({variant})"), "passes"),
+        _ if variant.starts_with("known-") => (format!("The DUT with a known answer ({variant})"), "passes"),
+        _ if shown.campaign.asked.lab != LabKind::Namespaces => (format!("The DUT ({variant})"), "forwards"),
+        "forwarding" => ("This machine's kernel".into(), "forwards"),
+        "bridge" => ("This machine's kernel".into(), "bridges"),
+        "xdp" => ("An XDP program on this machine".into(), "forwards"),
+        _ => (format!("This machine's kernel, with {variant},"), "forwards"),
+    };
+    let does = if slot.connections().is_some() { "carries" } else { does };
+    format!("{who} {does}")
 }
 
 fn frames(slot: &Slot) -> String {
+    if let Some(ConnectionSpec { exchange, object, .. }) = slot.connections() {
+        let family = &slot.family;
+        let kind = match exchange {
+            Exchange::Udp => format!("{family} UDP requests with answers"),
+            Exchange::Half => format!("half-open {family} connections"),
+            Exchange::Request | Exchange::Greeting | Exchange::Rst => format!("new {family} connections"),
+        };
+        return if *object > SHORTEST { format!("{kind} with {object}-byte objects") } else { kind };
+    }
     let Slot { family, frame, lengths_fcs, .. } = slot;
     match lengths_fcs[..] {
         [length] => format!("{length}-byte {family} frames"),
@@ -197,7 +215,7 @@ fn cost(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     let own = row.dut_ns_per_frame.map_or(String::new(), |dut| {
         format!("; the tester itself takes {}", time((row.ns_per_frame - dut).max(0.0)))
     });
-    format!(", {} per frame{each}{own}", time(row.ns_per_frame))
+    format!(", {} per {}{each}{own}", time(row.ns_per_frame), shown.noun())
 }
 
 /// The limit of a rate, in a sentence.
@@ -209,6 +227,11 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         (Limit::Dut, None) => "The DUT was the limit.".into(),
         (Limit::DutDrops, _) => {
             let dropped = percent(row.dropped);
+            if slot.connections().is_some() {
+                return format!(
+                    "{dropped} % of the connections fail at the DUT: the rate counts those that close."
+                );
+            }
             format!(
                 "The DUT drops {dropped} % of the frames it takes in: the rate counts the frames that pass, and does not show the cost of a frame."
             )
@@ -220,7 +243,7 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         (Limit::Noisy, _) => NOISY.into(),
         (Limit::OfferedLoad, _) => {
             let asked = slot.asked_fps.map_or_else(|| "asked for".into(), |fps| rate_words(fps, 3));
-            format!("More was not offered: {asked} frames a second were asked for.")
+            format!("More was not offered: {asked} {}s a second were asked for.", shown.noun())
         }
         (Limit::Path, _) => "The path was the limit: TCP fills it.".into(),
         (Limit::Calibration | Limit::Unknown, _) => String::new(),

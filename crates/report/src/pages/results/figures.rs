@@ -14,7 +14,7 @@ const FEW: usize = 12;
 /// Figures of the cells other than rates.
 pub fn figures(page: &mut Document, shown: &Shown<'_>) {
     let rows = rows(shown);
-    if rows.len() <= FEW && !shown.is_of_end_hosts() {
+    if rows.len() <= FEW && !shown.is_of_end_hosts() && !shown.opens_connections() {
         line_rates(page, shown, &rows);
     }
     if rows.len() <= MANY {
@@ -41,20 +41,34 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
         .column("offered", unit.name, |r| rate(r.offered, unit.scale, rate_digits(&r.received)))
         .column("received", unit.name, |r| unit.median(&r.received))
         .column("lost", "%", |r| share(r.loss_ratio))
-        .column("Gbit/s", "layer 1", |r| number(r.bits_layer_1 / 1e9, 3))
-        .column("Gbit/s", "layer 2", |r| number(r.bits_layer_2 / 1e9, 3))
-        .if_any("ns per", "frame", |r| {
+        .when(!shown.opens_connections(), |table| {
+            table.column("Gbit/s", "layer 1", |r| number(r.bits_layer_1 / 1e9, 3)).column(
+                "Gbit/s",
+                "layer 2",
+                |r| number(r.bits_layer_2 / 1e9, 3),
+            )
+        })
+        .if_any("ns per", if shown.opens_connections() { "conn." } else { "frame" }, |r| {
             // The time between frames that were paced is no cost.
             let paced = shown.campaign.slots.get(r.slot).is_none_or(|s| s.asked_fps.is_some());
             (!paced && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
         })
         .if_any("of it", "DUT", |r| r.dut_ns_per_frame.filter(|ns| *ns > 0.0).map(|ns| number(ns, 3)))
         .column("", "limit", |r| limit(r.limit));
-    page.section("Offered, received and lost; lengths with FCS", table);
+    page.section(
+        match shown.opens_connections() {
+            true => "Connections attempted, closed and failed",
+            false => "Offered, received and lost; lengths with FCS",
+        },
+        table,
+    );
     directions(page, shown, &rows);
     if shown.loses() {
         page.note(
-            "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.",
+            match shown.opens_connections() {
+                true => "Nanoseconds are those of a connection that the DUT took in, whether it closed or failed.",
+                false => "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.",
+            },
         );
     }
 }
@@ -134,7 +148,10 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     if rows.is_empty() {
         return;
     }
-    page.heading("Latency from generator to receiver");
+    page.heading(match shown.opens_connections() {
+        true => "Time to establish a connection",
+        false => "Latency from generator to receiver",
+    });
     let table = Table::of(rows.iter().copied()).column("", "", |r| shown.numbered(r.slot));
     let cell = |ns: u64| span(ns as f64);
     let table = ["p50", "p99", "p99.9", "p99.99"]
@@ -165,11 +182,17 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
             format!("Of {} frames, stamped by the {card} card and by the other one's driver", stamped.frames)
         }
     });
-    let by = by.as_deref().unwrap_or("Frames with a time stamp");
+    let by = by.as_deref().unwrap_or(match shown.opens_connections() {
+        true => {
+            "Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer"
+        }
+        false => "Frames with a time stamp",
+    });
     page.note(format!("{by}, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"));
     let shorter =
         |r: &&&Row| r.latency_ns.get("p50").is_some_and(|ns| *ns > 0 && (*ns as f64) < r.ns_per_frame);
-    if shown.campaign.asked.mode == Mode::Inline && rows.iter().any(shorter) {
+    let closed_loop = shown.campaign.asked.mode == Mode::Inline && !shown.opens_connections();
+    if closed_loop && rows.iter().any(shorter) {
         page.note("The time per frame is longer than this latency: the tester works before it stamps a frame and after the frame has arrived.");
     }
     for why in stamped.iter().flat_map(|stamped| &stamped.why) {
@@ -193,13 +216,20 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
     let valid: Vec<&Row> = shown.summary.rows.iter().filter(|r| r.valid_trials > 0).collect();
     let lossy = |r: &&&Row| r.loss_ratio > 0.0 || r.losses.iter().any(|l| l.frames > 0);
     if valid.iter().any(|r| lossy(&r)) {
-        page.heading("Losses by place, in valid trials");
+        page.heading(match shown.opens_connections() {
+            true => "Failed connections by the frame that did not arrive, in valid trials",
+            false => "Losses by place, in valid trials",
+        });
     } else if !valid.is_empty() {
         page.gap();
-        page.say("No frame was lost in a valid trial.");
+        page.say(match shown.opens_connections() {
+            true => "No connection failed in a valid trial.",
+            false => "No frame was lost in a valid trial.",
+        });
     }
     for row in valid.iter().filter(lossy) {
-        let text = format!("{}: {} % of the sent frames", shown.name(row.slot), percent(row.loss_ratio));
+        let of = if shown.opens_connections() { "attempted connections" } else { "sent frames" };
+        let text = format!("{}: {} % of the {of}", shown.name(row.slot), percent(row.loss_ratio));
         page.entry("", text);
         for loss in row.losses.iter().filter(|l| l.frames > 0) {
             page.entry(&format!("  {:>15}  ", grouped(loss.frames)), &loss.place);

@@ -68,7 +68,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     page.gap();
     if rates {
         page.fact("limit", limits(shown));
-        page.fact("latency", latency(shown));
+        page.fact(if shown.opens_connections() { "open in" } else { "latency" }, latency(shown));
         page.fact("cause", cause(shown));
     }
     let expected: Vec<String> = expected(shown);
@@ -176,9 +176,23 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
                 (None, _) => "too few".into(),
             })
         })
-        .if_any("ns per", "frame", |r| (!paced(r) && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3)))
-        .optional("Gbit/s", "layer 2", |r| has_rate(r).then(|| gigabits(r.bits_layer_2)))
-        .optional("Gbit/s", "at 1518 B", |r| has_rate(r).then(|| gigabits(r.received.median * 8.0 * 1518.0)));
+        .if_any("ns per", if shown.opens_connections() { "conn." } else { "frame" }, |r| {
+            (!paced(r) && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
+        })
+        .when(shown.opens_connections(), |table| {
+            table.if_any("open in", "p50", |r| r.latency_ns.get("p50").map(|ns| span(*ns as f64))).if_any(
+                "",
+                "p99",
+                |r| r.latency_ns.get("p99").map(|ns| span(*ns as f64)),
+            )
+        })
+        .when(!shown.opens_connections(), |table| {
+            table.optional("Gbit/s", "layer 2", |r| has_rate(r).then(|| gigabits(r.bits_layer_2))).optional(
+                "Gbit/s",
+                "at 1518 B",
+                |r| has_rate(r).then(|| gigabits(r.received.median * 8.0 * 1518.0)),
+            )
+        });
     page.table(limited(table, most));
     more(page, rows.len(), most);
 }

@@ -4,7 +4,7 @@ use super::{Shown, lab};
 use crate::prelude::*;
 use linerate_measure::record::{Direction, HostFacts, Mode, Slot, States, Summary};
 use linerate_plan::settings::cpu_list;
-use linerate_wire::{Extensions, Selection, SourceMacs};
+use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, SERVERS, Selection, SourceMacs};
 
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
@@ -24,7 +24,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         false => "the arguments of `linerate bench`, whose --print-plan prints it",
     };
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
-    page.fact("mode", about(mode));
+    page.fact("mode", about(mode, shown.noun()));
     match mode {
         Mode::Inline | Mode::Threaded => {
             page.fact("CPUs", [vec![roles(shown)], full_cpus(shown)].concat().join(". "))
@@ -50,6 +50,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     };
     let rates = match mode {
         Mode::EndHosts => "bit/s of payload that iperf3's receiver read (layer 4)",
+        _ if shown.opens_connections() => "connections that closed, a second",
         _ => "received frames/s",
     };
     if !searched {
@@ -64,10 +65,12 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.say(ended(shown.summary));
 }
 
-fn about(mode: Mode) -> &'static str {
-    match mode {
+fn about(mode: Mode, noun: &str) -> String {
+    let about = match mode {
         Mode::Inline => {
-            "inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT takes. It shows the cost per frame, not loss or overload."
+            return format!(
+                "inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT takes. It shows the cost per {noun}, not loss or overload."
+            );
         }
         Mode::Threaded => {
             "threaded, an open loop: the DUT has CPUs of its own and the load does not wait for it. It shows loss, overload and latency."
@@ -78,7 +81,8 @@ fn about(mode: Mode) -> &'static str {
         Mode::Hosts => {
             "hosts, an open loop: generator, DUT and receiver are hosts of the lab file, and the load does not wait for the DUT. It shows loss and overload."
         }
-    }
+    };
+    about.into()
 }
 
 /// The role of each CPU.
@@ -119,6 +123,12 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         true => "the rate is searched for".into(),
         false => format!("rate {}", each(slots.iter().map(|slot| slot.rate.clone()))),
     };
+    if slots.iter().any(|slot| slot.connections().is_some()) {
+        let ends = format!("{CLIENTS} clients with {} ports each, {SERVERS} servers", grouped(CLIENT_PORTS));
+        let families = each(slots.iter().map(|slot| slot.family.clone()));
+        let kinds = each(slots.iter().filter_map(|slot| slot.connections()).map(opened));
+        return [kinds, families, ends, rate].join("; ");
+    }
     let unit = |slot: &Slot| if slot.lengths_fcs.len() == 1 { " B" } else { "" };
     let flows = slots.iter().filter_map(|slot| slot.flows);
     let both = slots.iter().any(|slot| slot.direction == Direction::Both);
@@ -139,6 +149,12 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
     .chain(directions)
     .collect::<Vec<_>>()
     .join("; ")
+}
+
+/// The frames of connections: `request (SYN, SYN/ACK, ...) with objects of 6 B`.
+fn opened(spec: &ConnectionSpec) -> String {
+    let stages = spec.exchange.stages().join(", ");
+    if spec.object > 0 { format!("{stages}, objects of {} B", spec.object) } else { stages.to_string() }
 }
 
 /// The modifiers of a slot's frames: networks, random ports, a share of IPv6 frames. Older records do not have them.

@@ -1,0 +1,181 @@
+//! Connections through the kernel: each is accounted for, and DUTs with known answers give them.
+
+use super::experiment::Experiment;
+use crate::common::linerate;
+use serde_json::Value;
+
+/// A plan of connections, whose variants and factors follow.
+fn plan(connections: &str, rest: &str) -> String {
+    format!(
+        "title = \"Connections\"\nquestion = \"Is each accounted for?\"\ntraffic = {{ {connections} }}\ncompare.until = \"50 %\"\n\
+         trials = {{ duration = \"20 ms\", blocks = 1 }}\n{rest}"
+    )
+}
+
+/// The trials of a campaign, each with the name of its slot.
+fn trials(experiment: &Experiment) -> Vec<(String, Value)> {
+    let campaign = experiment.document("campaign.json");
+    let name = |trial: &Value| campaign["slots"][trial["slot"].as_u64().unwrap() as usize]["name"].clone();
+    experiment.trials().into_iter().map(|t| (name(&t).as_str().unwrap().to_string(), t)).collect()
+}
+
+fn attempted(trial: &Value) -> u64 {
+    trial["opened"]["attempted"].as_u64().unwrap()
+}
+
+/// Connections that reached each stage.
+fn reached(trial: &Value) -> Vec<u64> {
+    trial["opened"]["reached"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect()
+}
+
+/// Connections that failed before each stage.
+fn failed(trial: &Value) -> Vec<u64> {
+    let reached = reached(trial);
+    let before = std::iter::once(attempted(trial)).chain(reached.iter().copied());
+    before.zip(&reached).map(|(before, reached)| before - reached).collect()
+}
+
+/// Faults of a trial's audit.
+fn faults(trial: &Value) -> String {
+    let checks = trial["audit"]["checks"].as_array().unwrap();
+    let wrong = checks.iter().filter(|check| check["ok"] == false);
+    wrong.map(|check| format!("{}: {}\n", check["name"], check["found"])).collect()
+}
+
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn every_connection_is_counted_at_both_ends_and_by_the_dut() {
+    let variants = r#"
+        variants.forwarding = { about = "no firewall" }
+        variants.stateful.rules = { tool = "nftables", filter = "stateful" }
+        variants.nat.rules = { tool = "nftables", filter = "nat" }
+        factors.exchange = { sets = "traffic.connections", levels = ["request", "greeting", "rst", "half", "udp"] }
+        factors.family = { sets = "traffic.family", levels = ["IPv4", "IPv6"] }
+    "#;
+    let experiment = Experiment::new(&plan("object = 100", variants), "");
+    let ended = experiment.run("--full").run().ok();
+    let all = trials(&experiment);
+    // Three variants and the tester alone.
+    assert_eq!(all.len(), 4 * 5 * 2, "{}", ended.stdout);
+    for (name, trial) in &all {
+        assert_eq!(faults(trial), "", "{name}");
+        let (n, reached) = (attempted(trial), reached(trial));
+        assert!(n > 100 && reached.iter().all(|stage| *stage == n), "{name}: {n} attempted, {reached:?}");
+        let stages = if name.contains("half") { 1 } else { 6 };
+        let stages = if name.contains("udp") {
+            2
+        } else if name.contains("rst") {
+            5
+        } else {
+            stages
+        };
+        assert_eq!(reached.len(), stages, "{name}");
+        // Wrong checksums would be invalid, and wrong flags another state.
+        if !name.contains("forwarding") && !name.contains("tester") {
+            assert_eq!(trial["connections"]["tracked"], n, "{name}");
+        }
+        assert_eq!(trial["dut"].get("Conntrack.invalid"), None, "{name}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn connections_whose_frame_is_dropped_fail_at_its_stage() {
+    const KINDS: [&str; 6] = ["syn", "syn-ack", "request", "answer", "fin", "last-ack"];
+    let variant = |kind: &str| {
+        format!(
+            "variants.{kind}.dut = \"known-loss=97@{kind}\"\n\
+             variants.{kind}-nat = {{ dut = \"known-loss=97@{kind}\", rules = {{ tool = \"nftables\", filter = \"nat\" }} }}\n"
+        )
+    };
+    let variants: String = KINDS.iter().map(|kind| variant(kind)).collect();
+    let experiment = Experiment::new(&plan("connections = \"request\"", &variants), "");
+    experiment.run("").run().ok();
+    for (name, trial) in trials(&experiment).iter().filter(|(name, _)| !name.contains("tester")) {
+        assert_eq!(faults(trial), "", "{name}");
+        let stage = KINDS.iter().position(|kind| name == kind || *name == format!("{kind}-nat")).unwrap();
+        let mut expected = vec![0; KINDS.len()];
+        expected[stage] = attempted(trial) / 97;
+        assert_eq!(failed(trial), expected, "{name}: of {}", attempted(trial));
+        assert!(expected[stage] > 0, "{name}");
+    }
+}
+
+/// A rule that lets so many new connections a second pass, and a burst before.
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn a_limit_of_new_connections_is_found_by_its_formula() {
+    let variants = r#"
+        [variants.limit]
+        files = [{ path = "fw.nft", text = """
+        table inet fw {
+          chain forward {
+            type filter hook forward priority filter; policy accept;
+            ct state new limit rate 5000/second burst 50 packets accept
+            ct state new drop
+          }
+        }
+        """ }]
+        commands = [{ run = "nft -f fw.nft", undo = "nft delete table inet fw" }]
+    "#;
+    let plan =
+        plan("connections = \"request\", rate = \"20 kpps\"", variants).replace("\"20 ms\"", "\"300 ms\"");
+    let experiment = Experiment::new(&plan, "");
+    let ended = experiment.run("--full").run();
+    let all = trials(&experiment);
+    let (_, trial) = all.iter().find(|(name, _)| name == "limit").unwrap();
+    assert_eq!(faults(trial), "", "{}", ended.stdout);
+    let seconds = trial["generator"]["active_ns"].as_u64().unwrap() as f64 / 1e9;
+    let (closed, expected) = (*reached(trial).last().unwrap() as f64, 50.0 + 5000.0 * seconds);
+    assert!((closed - expected).abs() <= 0.02 * expected, "{closed} of {expected}");
+    assert!(attempted(trial) as f64 > 1.2 * closed);
+    assert!(
+        ended.stdout.contains("fail at the DUT") && ended.stdout.contains("SYN did not arrive"),
+        "{}",
+        ended.stdout
+    );
+}
+
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn a_dut_that_answers_itself_is_named() {
+    let variants = r#"
+        [variants.reset]
+        files = [{ path = "fw.nft", text = """
+        table inet fw {
+          chain forward {
+            type filter hook forward priority filter; policy accept;
+            tcp flags & (syn | ack) == syn reject with tcp reset
+          }
+        }
+        """ }]
+        commands = [{ run = "nft -f fw.nft", undo = "nft delete table inet fw" }]
+    "#;
+    let experiment = Experiment::new(&plan("connections = \"request\"", variants), "");
+    let ended = experiment.run("").run().status(1);
+    let all = trials(&experiment);
+    let (_, trial) = all.iter().find(|(name, _)| name == "reset").unwrap();
+    assert!(faults(trial).contains("RST"), "{}", faults(trial));
+    assert_eq!(failed(trial)[0], attempted(trial), "no SYN arrives");
+    let said = "reset let no connection pass (SYN did not arrive; ";
+    assert!(ended.stdout.contains(said) && ended.stdout.contains("RST segments came"), "{}", ended.stdout);
+}
+
+#[test]
+fn connections_that_cannot_be_are_refused_with_what_to_do() {
+    let bench =
+        |more: &str| linerate(["bench", "--connections", "request"]).args(more.split_whitespace()).run();
+    bench("--simulate loss=10").fails(2, &["a simulated DUT has no connections"]);
+    bench("--object 1455").fails(2, &["1454"]);
+    bench("--direction both").fails(2, &["connections cannot have this direction", "docs/connections.md"]);
+    bench("--flows 7").fails(2, &["connections cannot have this flows"]);
+    bench("--mode threaded").fails(2, &["would overrun every DUT", "add rate"]);
+    let alone = linerate(["bench", "--object", "100", "--trials", "1"]).run();
+    alone.fails(2, &["only connections have an object"]);
+    let searched = plan("connections = \"request\"", "variants.a = { about = \"a\" }")
+        .replace("blocks = 1", "measure = \"search\"");
+    let experiment = Experiment::new(&searched, "");
+    experiment.run("").run().fails(2, &["connections are measured as rates only"]);
+    let hosts = plan("connections = \"request\"", "lab.file = \"LAB.toml\"\nvariants.a = { about = \"a\" }");
+    Experiment::new(&hosts, "").run("").run().fails(2, &["in the embedded lab only"]);
+}

@@ -1,0 +1,495 @@
+//! Connections without state: XDP programs at both of the tester's interfaces turn each frame of a connection into the next one.
+//!
+//! The generator opens connections by live frames; the client's program is on its interface, the server's on the receiver's. Both set a
+//! bit for each connection and stage, so that every connection is accounted for. docs/connections.md describes the frames.
+
+use super::live::{addresses, handle_signal, run_live};
+use super::pacer::Pacer;
+use super::port::{Port, Target, ThreadCounters, Worker, go_first, sum};
+use super::xdp_receiver::not_attached;
+use crate::bpf::{self, MappedArray};
+use crate::error::Error;
+use crate::host::cpu::GENERATOR;
+use crate::net::Netns;
+use aya::Ebpf;
+use aya::programs::Program;
+use aya::programs::xdp::XdpMode;
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::ConnectionTrial;
+use linerate_plan::Backend;
+use linerate_stats::histogram::{BUCKETS, Histogram};
+use linerate_wire::{ConnectionSpec, Family, Load, MOST_CONNECTIONS, STAGES};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// `struct control` in connections.bpf.c.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Control {
+    exchange: u32,
+    epoch: u32,
+    request: u32,
+    object: u32,
+    turn: u32,
+    first_tuple: u32,
+    client: [u32; 4],
+    server: [u32; 4],
+    stamp_every: u32,
+    spare: u32,
+}
+
+/// `struct opener` there: one for each CPU.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct OpenerState {
+    duration_ns: u64,
+    deadline_ns: u64,
+    left: u64,
+    rate_mfps: u64,
+    credit: u64,
+    last_ns: u64,
+    first_ns: u64,
+    not_before: u64,
+    stall_ns: u64,
+    finished: u64,
+    first: u64,
+    attempted: u64,
+    refused: u64,
+    window: u64,
+    seen_closed: u64,
+    seen_ns: u64,
+    written_off: u64,
+    blocked: u64,
+    target: u32,
+    /// The source's last four bytes; see `macs_low`.
+    macs_high: [u8; 4],
+    /// Destination and the source's first two bytes.
+    macs_low: [u8; 8],
+    pad: [u64; 4],
+}
+
+/// `struct seen` there: one for each CPU of the clients, then of the servers.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Seen {
+    came: [u64; STAGES],
+    went: [u64; STAGES],
+    again: [u64; STAGES],
+    came_bytes: u64,
+    went_bytes: u64,
+    closed: u64,
+    stale: u64,
+    changed: u64,
+    foreign: [u64; FOREIGN.len()],
+    first_sample: u64,
+}
+
+/// Kinds of frames that are none of the connections'.
+const FOREIGN: [&str; 5] = ["RST", "ICMP", "ARP", "ICMPv6", "other"];
+
+const _: () = assert!(size_of::<Control>() == 64);
+const _: () = assert!(size_of::<OpenerState>() == 192);
+const _: () = assert!(size_of::<Seen>() == 8 * 29);
+
+/// Words of the bits of a stage.
+const WORDS: usize = MOST_CONNECTIONS as usize / 64;
+/// Loads that can be told apart; the next one has the number of the first again.
+const EPOCHS: u32 = 15;
+/// Connections under way at most, where each is finished on the CPU that opened it. Rings of a veth overflow from 256 on.
+const WINDOW: u64 = 128;
+/// One connection in so many is timed.
+const STAMP_EVERY: u32 = 64;
+/// Actions of XDP programs.
+const XDP_TX: u32 = 3;
+const XDP_REDIRECT: u32 = 4;
+
+/// The first address of clients and of servers, in wire order but for the last word, to which the program adds numbers.
+fn first_addresses(family: Family) -> [[u32; 4]; 2] {
+    match family {
+        Family::V4 => [18, 19].map(|half| [0, 0, 0, Ipv4Addr::new(198, half, 10, 1).to_bits()]),
+        Family::V6 => [0x10, 0x8010].map(|net| {
+            let bits = Ipv6Addr::new(0x2001, 2, 0, net, 0, 0, 0, 1).to_bits();
+            let word = |n: u32| (bits >> (96 - 32 * n)) as u32;
+            [word(0).to_be(), word(1).to_be(), word(2).to_be(), word(3)]
+        }),
+    }
+}
+
+/// Both ends of the connections of a lab.
+pub struct ConnectionEnds {
+    generator: Netns,
+    ebpf: Arc<Ebpf>,
+    control: MappedArray<Control>,
+    openers: MappedArray<OpenerState>,
+    ends: MappedArray<Seen>,
+    bits: MappedArray<u64>,
+    times: MappedArray<u64>,
+    cpus: usize,
+    /// Loads so far, and connections of these.
+    loads: u32,
+    opened: u64,
+    targets: Vec<Target>,
+}
+
+/// A load of connections.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The frames of each connection.
+    pub connections: ConnectionSpec,
+    /// IP version.
+    pub family: Family,
+    /// The generator's CPUs.
+    pub cpus: Vec<u32>,
+    /// The target, by its number.
+    pub target: usize,
+    /// Whether nothing is between both ends: then frames go back by `XDP_TX`, which needs a program at the other end of the link.
+    pub alone: bool,
+    /// Whether each connection is finished on the CPU that opens it, which keeps their number under way small.
+    pub closed_loop: bool,
+}
+
+impl ConnectionEnds {
+    /// Attaches clients to the interfaces of these targets in `generator`, and servers to these interfaces of `receiver`.
+    ///
+    /// # Errors
+    /// No privilege, or a kernel without live frames (before 5.18).
+    pub fn new(
+        generator: &Netns,
+        targets: &[Target],
+        receiver: &Netns,
+        servers: &[u32],
+    ) -> Result<Self, Error> {
+        let cpus = bpf::possible_cpus();
+        let elements = [
+            ("openers", cpus as u32),
+            ("ends", 2 * cpus as u32),
+            ("bits", (STAGES * WORDS) as u32),
+            ("times", (cpus * BUCKETS) as u32),
+            ("ports", targets.len() as u32),
+        ];
+        let mut ebpf = bpf::CONNECTIONS.load(&[("CPUS", cpus as u32)], &[], &elements)?;
+        for name in ["open4", "open6"] {
+            bpf::load_xdp(&mut ebpf, name)?;
+        }
+        let clients: Vec<u32> = targets.iter().map(|target| target.ifindex).collect();
+        for (name, namespace, interfaces) in
+            [("client", generator, &clients[..]), ("server", receiver, servers)]
+        {
+            let program = bpf::load_xdp(&mut ebpf, name)?;
+            for ifindex in interfaces {
+                let attached = namespace.enter(|| program.attach_to_if_index(*ifindex, XdpMode::Default))?;
+                // Its link ends with the program.
+                attached.map_err(|e| not_attached(name, *ifindex, e))?;
+            }
+        }
+        generator.run(|| {
+            (0..)
+                .zip(targets)
+                .try_for_each(|(n, target)| bpf::set_devmap(&mut ebpf, "ports", n, target.ifindex))
+        })?;
+        Ok(ConnectionEnds {
+            generator: generator.clone(),
+            control: MappedArray::take(&mut ebpf, "control", 1)?,
+            openers: MappedArray::take(&mut ebpf, "openers", cpus)?,
+            ends: MappedArray::take(&mut ebpf, "ends", 2 * cpus)?,
+            bits: MappedArray::take(&mut ebpf, "bits", STAGES * WORDS)?,
+            times: MappedArray::take(&mut ebpf, "times", cpus * BUCKETS)?,
+            ebpf: Arc::new(ebpf),
+            cpus,
+            loads: 0,
+            opened: 0,
+            targets: targets.to_vec(),
+        })
+    }
+
+    /// The ports of a load: the generator's `frames` are connections that were attempted, the receiver's those that closed.
+    pub fn ports(&mut self, wanted: Wanted) -> (Opener<'_>, Closed<'_>) {
+        self.begin(&wanted);
+        let ends = &*self;
+        (Opener { ends, wanted, calls: Vec::new() }, Closed { ends })
+    }
+
+    /// Whether a CPU has opened as many connections as there are numbers for it.
+    pub fn are_numbers_used_up(&self, cpus: usize) -> bool {
+        self.openers.iter().any(|state| state.attempted >= numbers_of_each(cpus))
+    }
+
+    /// Counts the connections of the last load that closed.
+    pub fn closed(&self) -> Closed<'_> {
+        Closed { ends: self }
+    }
+
+    /// Sets all counters to 0, for connections of another number and with other tuples than those before.
+    fn begin(&mut self, wanted: &Wanted) {
+        self.opened += self.attempted();
+        let ConnectionSpec { exchange, request, object } = wanted.connections;
+        let [client, server] = first_addresses(wanted.family);
+        let control = Control {
+            exchange: exchange as u32,
+            epoch: self.loads % EPOCHS,
+            request: request.into(),
+            object: object.into(),
+            turn: if wanted.alone { XDP_TX } else { XDP_REDIRECT },
+            first_tuple: (self.opened % MOST_CONNECTIONS) as u32,
+            client,
+            server,
+            stamp_every: STAMP_EVERY,
+            spare: 0,
+        };
+        self.loads += 1;
+        for (first, end) in self.ranges() {
+            let words = first as usize / 64..(end as usize).div_ceil(64);
+            (0..STAGES)
+                .for_each(|stage| words.clone().for_each(|word| self.bits.set(stage * WORDS + word, 0)));
+        }
+        (0..2 * self.cpus).for_each(|n| self.ends.set(n, Seen::default()));
+        (0..self.cpus).for_each(|n| self.openers.set(n, OpenerState::default()));
+        (0..self.cpus * BUCKETS).for_each(|n| self.times.set(n, 0));
+        self.control.set(0, control);
+    }
+
+    /// The numbers of the connections that each CPU has attempted.
+    fn ranges(&self) -> Vec<(u64, u64)> {
+        let used = self.openers.iter().filter(|state| state.attempted > 0);
+        used.map(|state| (state.first, state.first + state.attempted)).collect()
+    }
+
+    fn attempted(&self) -> u64 {
+        self.openers.iter().map(|state| state.attempted).sum()
+    }
+
+    /// What clients and servers have seen.
+    fn seen(&self) -> [Seen; 2] {
+        [0, self.cpus].map(|from| {
+            (from..from + self.cpus).map(|n| self.ends.get(n)).fold(Seen::default(), |sum, one| {
+                let stages = |a: [u64; STAGES], b: [u64; STAGES]| std::array::from_fn(|n| a[n] + b[n]);
+                Seen {
+                    came: stages(sum.came, one.came),
+                    went: stages(sum.went, one.went),
+                    again: stages(sum.again, one.again),
+                    came_bytes: sum.came_bytes + one.came_bytes,
+                    went_bytes: sum.went_bytes + one.went_bytes,
+                    closed: sum.closed + one.closed,
+                    stale: sum.stale + one.stale,
+                    changed: sum.changed + one.changed,
+                    foreign: std::array::from_fn(|n| sum.foreign[n] + one.foreign[n]),
+                    first_sample: 0,
+                }
+            })
+        })
+    }
+
+    /// Connections that reached each stage, by their bits.
+    fn reached(&self, stages: usize) -> Vec<u64> {
+        let of_stage = |stage: usize, (first, end): (u64, u64)| -> u64 {
+            let words = first / 64..end.div_ceil(64);
+            words.map(|word| u64::from(self.bits.get(stage * WORDS + word as usize).count_ones())).sum()
+        };
+        (0..stages).map(|stage| self.ranges().into_iter().map(|range| of_stage(stage, range)).sum()).collect()
+    }
+
+    /// Frames that went from the clients and arrived at the servers, and those of the other direction, with their bytes.
+    pub fn frames(&self) -> [[PortCounters; 2]; 2] {
+        let [client, server] = self.seen();
+        let sum = |stages: [u64; STAGES]| stages.iter().sum::<u64>();
+        let port = |frames, bytes| PortCounters { frames, bytes, ..PortCounters::default() };
+        let came = |seen: &Seen| PortCounters {
+            foreign: Self::strangers(seen),
+            ..port(sum(seen.came), seen.came_bytes)
+        };
+        [
+            [port(sum(client.went), client.went_bytes), came(&server)],
+            [port(sum(server.went), server.went_bytes), came(&client)],
+        ]
+    }
+
+    /// Times to establish the connections, in nanoseconds.
+    fn establishment(&self) -> Histogram {
+        let of_bucket = |bucket| (0..self.cpus).map(|cpu| self.times.get(cpu * BUCKETS + bucket)).sum();
+        Histogram::from_dense(&(0..BUCKETS).map(of_bucket).collect::<Vec<u64>>())
+    }
+
+    /// What arrived that belongs to no connection, by kind.
+    fn strangers(seen: &Seen) -> BTreeMap<String, u64> {
+        let kinds = FOREIGN.iter().map(|kind| kind.to_string()).zip(seen.foreign);
+        let others = [("stale".to_string(), seen.stale), ("changed".to_string(), seen.changed)];
+        kinds.chain(others).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// How far the connections of the load came.
+    pub fn account(&self, connections: ConnectionSpec) -> ConnectionTrial {
+        let stages = connections.exchange.stages();
+        let [client, server] = self.seen();
+        let states: Vec<OpenerState> = self.openers.iter().collect();
+        ConnectionTrial {
+            attempted: self.attempted(),
+            reached: self.reached(stages.len()),
+            again: (0..stages.len()).map(|n| client.again[n] + server.again[n]).collect(),
+            changed: client.changed + server.changed,
+            stale: client.stale + server.stale,
+            resets: client.foreign[0] + server.foreign[0],
+            written_off: states.iter().map(|state| state.written_off).sum(),
+            ..ConnectionTrial::default()
+        }
+    }
+}
+
+/// Opens connections.
+pub struct Opener<'a> {
+    ends: &'a ConnectionEnds,
+    wanted: Wanted,
+    calls: Vec<Worker>,
+}
+
+impl Opener<'_> {
+    fn join(&mut self) -> Result<(), Error> {
+        super::live::end_calls(&mut self.calls)
+    }
+
+    fn states(&self) -> impl Iterator<Item = (u32, OpenerState)> {
+        self.wanted.cpus.iter().map(|cpu| (*cpu, self.ends.openers.get(*cpu as usize)))
+    }
+}
+
+/// How many connections each of so many CPUs has numbers for: whole words of bits.
+fn numbers_of_each(cpus: usize) -> u64 {
+    MOST_CONNECTIONS / cpus.max(1) as u64 / 64 * 64
+}
+
+/// A frame with room for the first one of a connection; the program writes it.
+fn blank(wanted: &Wanted) -> Vec<u8> {
+    vec![0; if wanted.family == Family::V6 && wanted.connections.exchange.is_tcp() { 78 } else { 60 }]
+}
+
+impl Port for Opener<'_> {
+    fn backend(&self) -> Backend {
+        Backend::Xdp
+    }
+
+    fn start(&mut self, load: &Load) -> Result<(), Error> {
+        let Wanted { cpus, target, .. } = &self.wanted;
+        let threads = cpus.len();
+        let macs = addresses(&self.ends.targets[*target]);
+        let each = numbers_of_each(threads);
+        for (thread, cpu) in cpus.iter().enumerate() {
+            let Pacer { rate_mfps, frames_left, .. } = Pacer::new(load, thread, threads);
+            let [mut macs_low, mut macs_high] = [[0; 8], [0; 8]];
+            macs_low.copy_from_slice(&macs[..8]);
+            macs_high[..4].copy_from_slice(&macs[8..]);
+            let state = OpenerState {
+                duration_ns: load.duration_ns,
+                left: frames_left.min(each),
+                rate_mfps,
+                not_before: load.not_before_ns,
+                first: each * thread as u64,
+                // At a rate that was asked for, those under way do not hold others up.
+                window: if self.wanted.closed_loop && load.rate.is_none() { WINDOW } else { 0 },
+                target: *target as u32,
+                macs_high: [macs_high[0], macs_high[1], macs_high[2], macs_high[3]],
+                macs_low,
+                ..OpenerState::default()
+            };
+            self.ends.openers.set(*cpu as usize, state);
+        }
+        handle_signal();
+        let name = if self.wanted.family == Family::V6 { "open6" } else { "open4" };
+        let (frame, batch) = (Arc::new(blank(&self.wanted)), load.batch);
+        for cpu in cpus {
+            let (namespace, ebpf) = (self.ends.generator.clone(), Arc::clone(&self.ends.ebpf));
+            let frame = Arc::clone(&frame);
+            let call = Worker::spawn(format!("{GENERATOR}{cpu}"), Some(*cpu), move |stop| {
+                go_first();
+                namespace.current_thread_enter()?;
+                let Some(Program::Xdp(program)) = ebpf.program(name) else { return Ok(()) };
+                while !stop.load(Ordering::Relaxed) {
+                    run_live(program, &frame, u32::MAX >> 1, batch)?;
+                }
+                Ok(())
+            })?;
+            self.calls.push(call);
+        }
+        Ok(())
+    }
+
+    fn threads(&self) -> Vec<ThreadCounters> {
+        let thread = |(cpu, state): (u32, OpenerState)| ThreadCounters {
+            cpu,
+            queue: cpu,
+            stream: 0,
+            frames: state.attempted,
+            bytes: 0,
+            refused: state.refused,
+            broadcasts: 0,
+            bursts: (0, 0),
+            next_sequence: state.attempted,
+            first_ns: state.first_ns,
+            last_ns: state.last_ns,
+            stall_ns: state.stall_ns,
+            finished: state.finished != 0,
+            reverse: false,
+            ipv6: false,
+        };
+        self.states().map(thread).collect()
+    }
+
+    fn counters(&self) -> PortCounters {
+        // Connections are told apart by their numbers, and not by streams.
+        PortCounters { streams: Vec::new(), ..sum(&self.threads(), self.active_ns()) }
+    }
+
+    fn finished(&self) -> bool {
+        self.calls.iter().any(Worker::has_ended) || self.states().all(|(_, state)| state.finished != 0)
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        for cpu in &self.wanted.cpus {
+            self.ends.openers.set_field(*cpu as usize, std::mem::offset_of!(OpenerState, finished), 1);
+        }
+        self.join()
+    }
+}
+
+impl Drop for Opener<'_> {
+    fn drop(&mut self) {
+        // An error has been reported by `stop`.
+        let _ = self.join();
+    }
+}
+
+/// Counts the connections that closed.
+pub struct Closed<'a> {
+    ends: &'a ConnectionEnds,
+}
+
+impl Port for Closed<'_> {
+    fn backend(&self) -> Backend {
+        Backend::Xdp
+    }
+
+    fn start(&mut self, _: &Load) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn frames(&self) -> u64 {
+        self.ends.ends.iter().map(|seen| seen.closed).sum()
+    }
+
+    fn counters(&self) -> PortCounters {
+        let mut foreign = BTreeMap::new();
+        for (kind, count) in self.ends.seen().iter().flat_map(ConnectionEnds::strangers) {
+            *foreign.entry(kind).or_default() += count;
+        }
+        PortCounters {
+            frames: self.frames(),
+            foreign,
+            latency: self.ends.establishment(),
+            ..PortCounters::default()
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,310 @@
+//! The embedded lab with connections: both ends are programs of the tester, and every connection is accounted for, by its stages.
+//!
+//! A frame of the state machine, the audit and the record is a connection here: sent when it was attempted, received when it closed. Its
+//! frames are counted beside, in both directions, as those of any other load.
+
+use super::collectors::Scene;
+use super::connections::tracked;
+use super::embedded::{lab_spec, turn};
+use super::prepare::{Prepared, distinct};
+use super::{Request, Testbed, TrialOutcome};
+use crate::interrupt::INTERRUPTED as STOP;
+use anyhow::{Context, Result};
+use linerate_linux::lab::ledger::{self, Account, Snapshot};
+use linerate_linux::lab::{EmbeddedLab, Lane};
+use linerate_linux::net::{conntrack, sysctl};
+use linerate_linux::ports::connections::{ConnectionEnds, Wanted};
+use linerate_linux::ports::{Port, Target};
+use linerate_linux::trial;
+use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::{ConnectionTrial, LabKind, Mode, States};
+use linerate_measure::trial::Shape;
+use linerate_plan::campaign::Lab;
+use linerate_plan::settings::Dut;
+use linerate_wire::{ConnectionSpec, MacAddr};
+use std::time::{Duration, Instant};
+
+/// First frames that are handed over at once: more of them overflow the rings of a veth, fewer cost more each.
+const BATCH: u32 = 64;
+/// How long frames may be under way after the load has ended.
+const SETTLE_WITHIN: Duration = Duration::from_millis(500);
+/// Beyond this share of its limit, the DUT's table of connections drops and closes some early.
+const TABLE_SHARE: f64 = 0.95;
+
+/// A lab for each group of lanes; the one that was needed last is up.
+pub struct ConnectionLabs {
+    prepared: Prepared,
+    batch: u32,
+    standing: Option<Standing>,
+}
+
+/// A lab that is up.
+struct Standing {
+    group: usize,
+    /// The plan's number of each lane.
+    lanes: Vec<usize>,
+    /// Before the lab: dropped in this order.
+    ends: ConnectionEnds,
+    lab: EmbeddedLab,
+}
+
+impl ConnectionLabs {
+    /// The labs of a plan, built when they are needed. `batch`: that of the campaign that is resumed.
+    pub fn new(prepared: &Prepared, batch: Option<u32>) -> ConnectionLabs {
+        let asked = match prepared.plan.lab {
+            Lab::Embedded { batch, .. } => batch,
+            Lab::File { .. } => None,
+        };
+        let batch = batch.or(asked).unwrap_or(BATCH);
+        ConnectionLabs { prepared: prepared.clone(), batch, standing: None }
+    }
+
+    fn stand(&mut self, cell: usize) -> Result<()> {
+        let group = self.prepared.group(cell);
+        if self.standing.as_ref().is_none_or(|standing| standing.group != group) {
+            // Down before the next one is up: each puts the host back as it was.
+            self.standing = None;
+            self.standing = Some(Standing::build(&self.prepared, group)?);
+        }
+        Ok(())
+    }
+}
+
+impl Standing {
+    fn build(prepared: &Prepared, group: usize) -> Result<Standing> {
+        let mut spec = lab_spec(prepared, group);
+        // Frames come back, too.
+        spec.both_ways = true;
+        let (lanes, setups) = prepared.setups(group)?;
+        let lab = EmbeddedLab::build(spec, &setups).context("building the embedded lab")?;
+        let targets = lab.lanes.iter().map(|lane| Target {
+            ifindex: lane.generator.index,
+            source: MacAddr(lane.generator.mac),
+            destination: MacAddr(lane.destination_mac()),
+        });
+        let servers: Vec<u32> = lab.lanes.iter().map(|lane| lane.receiver.index).collect();
+        let ends = ConnectionEnds::new(
+            &lab.generator.namespace,
+            &targets.collect::<Vec<_>>(),
+            &lab.receiver.namespace,
+            &servers,
+        );
+        let ends = ends.context("setting up both ends of the connections")?;
+        if prepared.mode == Mode::Threaded && prepared.roles.receiver != prepared.roles.dut {
+            lab.thread_receivers(&prepared.roles.receiver).context("giving the receiver its CPU")?;
+        }
+        Ok(Standing { group, lanes, ends, lab })
+    }
+
+    fn run(&mut self, prepared: &Prepared, batch: u32, request: &Request) -> Result<TrialOutcome> {
+        let Request { slot: cell, timing, .. } = *request;
+        let turn = turn(prepared);
+        let number = self.lanes.iter().position(|lane| *lane == prepared.lane(cell));
+        let number = number.context("a measured cell has its lane")?;
+        let lane = &self.lab.lanes[number];
+        if let Some(dut) = &lane.dut {
+            conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
+        }
+        let kind = &prepared.kinds[prepared.kind_of[cell]];
+        let connections = kind.traffic.connections.context("a cell of connections")?;
+        let wanted = Wanted {
+            connections,
+            family: kind.traffic.frame.family,
+            cpus: kind.cpus.clone(),
+            target: number,
+            alone: lane.setup.settings.dut == Dut::TesterBaseline,
+            closed_loop: prepared.mode == Mode::Inline,
+        };
+        let forwarding = match prepared.mode {
+            Mode::Inline => &kind.cpus,
+            Mode::Threaded | Mode::Hosts | Mode::EndHosts => &prepared.roles.dut,
+        };
+        let telemetry = request.telemetry.map(|what| (what, forwarding.clone()));
+        let configuration = request.configuration.then_some(cell);
+        let scene = Scene { telemetry, configuration, ..Scene::of_lane(lane) };
+        let mut collectors = scene.before(&prepared.plan.collect);
+        lane.dut.iter().for_each(|dut| dut.begin_load());
+        let before = ledger::snapshot(lane)?;
+        let (mut opener, mut closed) = self.ends.ports(wanted);
+        let load = request.load(batch);
+        let outcome = trial::run(timing, load, &mut opener, &mut closed, &STOP, |moment, _| {
+            collectors.during(moment);
+        })?;
+        let attempted = opener.counters();
+        drop(opener);
+        let (accounts, frames) = settle(lane, &before, &self.ends)?;
+        let received = self.ends.closed().counters();
+        let waited_ns = turn.waited_ns;
+        drop(turn);
+        let found = collectors.after();
+        let mut opened = self.ends.account(connections);
+        opened.lost = accounts.iter().flat_map(|account| account.losses.clone()).collect();
+        let states = match &lane.dut {
+            Some(dut) => tracked(&dut.namespace, States::New)?,
+            None => None,
+        };
+        let entries = states.and_then(|states| states.tracked);
+        let mut account = account(&opened, &connections, accounts, &frames);
+        account.second_counts.extend(agrees(lane, &opened, entries));
+        let mut faults = faults(lane, &opened, &connections, entries);
+        if self.ends.are_numbers_used_up(kind.cpus.len()) {
+            faults.push(format!(
+                "{} connections were attempted, and there are no more numbers for them: make the trial shorter",
+                opened.attempted
+            ));
+        }
+        if prepared.mode == Mode::Inline {
+            faults.extend(loop_is_open(&opened));
+        }
+        let mut outcome = TrialOutcome::new(outcome, [vec![attempted], vec![received]], vec![account], found);
+        outcome.evidence.faults.extend(faults);
+        outcome.evidence.connections = states;
+        outcome.record.opened = Some(Box::new(opened));
+        outcome.record.waited_ns = waited_ns;
+        Ok(outcome)
+    }
+}
+
+impl Testbed for ConnectionLabs {
+    fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
+        if request.shape != Shape::Constant {
+            bail_usage!("connections are opened at a constant rate only");
+        }
+        self.stand(request.slot)?;
+        let standing = self.standing.as_mut().expect("it stands now");
+        standing.run(&self.prepared, self.batch, request)
+    }
+
+    fn dut(&self, slot: usize) -> Option<usize> {
+        Some(self.prepared.lane(slot))
+    }
+
+    fn names(&self) -> (LabKind, [String; 2], u32) {
+        let name = self.prepared.backend.name();
+        (LabKind::Namespaces, [name.into(), name.into()], self.batch)
+    }
+
+    fn lab(&self) -> Option<&EmbeddedLab> {
+        self.standing.as_ref().map(|standing| &standing.lab)
+    }
+}
+
+/// Frames of a direction: sent and received.
+type Way = [PortCounters; 2];
+
+/// Reads the final counters. Where they do not balance, frames may still be under way: looks again, for a while.
+fn settle(lane: &Lane, before: &Snapshot, ends: &ConnectionEnds) -> Result<(Vec<Account>, [Way; 2])> {
+    let began = Instant::now();
+    loop {
+        let after = ledger::snapshot(lane)?;
+        let frames = ends.frames();
+        let [sent, received] = [0, 1].map(|end| frames.each_ref().map(|way: &Way| way[end].clone()));
+        let accounts = ledger::account(lane, [before, &after], [&sent, &received]);
+        let balanced =
+            accounts.iter().zip(&frames).all(|(account, [sent, received])| account.balances(sent, received));
+        if balanced || began.elapsed() > SETTLE_WITHIN {
+            return Ok((accounts, frames));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The account of connections: those that failed, by the frame that did not arrive, and the counts of their frames in both directions.
+fn account(
+    opened: &ConnectionTrial,
+    spec: &ConnectionSpec,
+    frames: Vec<Account>,
+    ways: &[Way; 2],
+) -> Account {
+    let by_tester = |loss: &Loss| loss.side == Side::Tester;
+    let side =
+        if opened.lost.iter().all(by_tester) && !opened.lost.is_empty() { Side::Tester } else { Side::Dut };
+    let failed = opened.failures(spec.exchange).map(|(stage, frames)| Loss {
+        place: format!("{stage} did not arrive"),
+        frames,
+        side,
+        cause: Cause::Dropped,
+    });
+    let mut account = Account { losses: failed.collect(), ..Account::default() };
+    for ((way, of_frames), [sent, received]) in
+        ["to the server", "to the client"].iter().zip(frames).zip(ways)
+    {
+        let lost: u64 = of_frames.losses.iter().map(|loss| loss.frames).sum();
+        account.second_counts.extend(
+            of_frames
+                .second_counts
+                .into_iter()
+                .map(|count| SecondCount { place: format!("{}, frames {way}", count.place), ..count }),
+        );
+        account.second_counts.push(SecondCount {
+            place: format!("frames {way}, received or lost at known places"),
+            frames: received.frames + lost,
+            expected: sent.frames,
+        });
+        account.dut.extend(of_frames.dut);
+    }
+    account
+}
+
+/// The DUT's own count of connections, where all of them closed and none of its entries can have gone.
+fn agrees(lane: &Lane, opened: &ConnectionTrial, entries: Option<u64>) -> Option<SecondCount> {
+    let settings = &lane.setup.settings;
+    let own = settings.rules.is_some() && lane.setup.tracks;
+    let usual = !settings.sysctls.keys().any(|name| name.contains("netfilter"));
+    (own && usual && opened.closed() == opened.attempted).then(|| SecondCount {
+        place: "DUT: connections that it tracks".into(),
+        frames: entries.unwrap_or(0),
+        expected: opened.attempted,
+    })
+}
+
+/// Reasons why a trial says nothing about the DUT's rate of connections.
+fn faults(lane: &Lane, opened: &ConnectionTrial, spec: &ConnectionSpec, entries: Option<u64>) -> Vec<String> {
+    let mut faults = opened.faults(spec);
+    let limit = lane.dut.as_ref().and_then(|dut| {
+        sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?.trim().parse::<u64>().ok()
+    });
+    if let Some((entries, limit)) =
+        entries.zip(limit).filter(|(n, most)| *n as f64 >= TABLE_SHARE * *most as f64)
+    {
+        faults.push(format!(
+            "the DUT's table of connections was full: {entries} of {limit} (nf_conntrack_max), so the table decided and not the rate: make trials shorter, or raise the limit"
+        ));
+    }
+    let of_tester: Vec<String> = opened
+        .lost
+        .iter()
+        .filter(|loss| loss.side == Side::Tester && lane.dut.is_some())
+        .map(|loss| format!("the tester lost {} frames at {}", loss.frames, loss.place))
+        .collect();
+    faults.extend(of_tester);
+    faults
+}
+
+/// In a closed loop, the number of connections under way keeps rings from filling up.
+fn loop_is_open(opened: &ConnectionTrial) -> Option<String> {
+    /// Of so many connections, one may find a full ring.
+    const SHARE: u64 = 100;
+    let full = opened.lost.iter().filter(|loss| loss.cause == Cause::QueueFull);
+    let frames: u64 = full.map(|loss| loss.frames).sum();
+    (frames * SHARE > opened.attempted).then(|| {
+        format!(
+            "{frames} frames of {} connections found a ring full: the kernel left their handling to another thread (Linux before 6.5), or the machine is too busy",
+            opened.attempted
+        )
+    })
+}
+
+/// Whether a plan's cells are all of connections, or none is.
+///
+/// # Errors
+/// Some are and some are not.
+pub fn opens_connections(prepared: &Prepared) -> Result<bool> {
+    let all = distinct(prepared.measured().map(|cell| prepared.traffic(cell).connections.is_some()));
+    match all[..] {
+        [one] => Ok(one),
+        [] => Ok(false),
+        _ => bail_usage!("connections and single frames cannot be measured in one campaign: make two of it"),
+    }
+}
