@@ -25,6 +25,7 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
         uncertain(&planned.experiment.trials, summary),
         scaling(campaign, cpus, &duts),
         under_load(campaign, &duts),
+        new_connections(campaign),
         firewall(campaign),
     ];
     steps.into_iter().flatten().take(4).collect()
@@ -102,6 +103,18 @@ fn under_load(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
         let half = Si((rate / 2.0 / scale).round() * scale);
         let bench = bench(campaign);
         format!("loss and latency at a load that does not wait for the DUT: {bench} --mode threaded --rate {half}pps")
+    })
+}
+
+/// Rule files are measured with connections that the DUT knows.
+fn new_connections(campaign: &Campaign) -> Option<String> {
+    let files =
+        campaign.slots.iter().any(|slot| slot.rule_counters.is_some() && slot.connections().is_none());
+    let words = &campaign.asked.command;
+    let named = words.windows(2).filter(|pair| ["--rules", "--map"].contains(&pair[0].as_str()));
+    let named: String = named.map(|pair| format!(" {} {}", pair[0], pair[1])).collect();
+    files.then(|| {
+        format!("what its rules cost each new connection: linerate bench --connections request{named}")
     })
 }
 

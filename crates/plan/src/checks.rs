@@ -370,9 +370,9 @@ fn of_connections(place: &Place<'_>, traffic: &Tree, problems: &mut Vec<Diagnost
     let threaded = place.draft.tree.table("lab").and_then(|lab| lab.text("mode")) == Some("threaded");
     let refused = if !place.embedded {
         Some(("connections can be opened in the embedded lab only", "leave out `file` of [lab]"))
-    } else if measure.is_some_and(|measure| measure != "rate") {
-        Some(("connections are measured as rates only", "leave out `measure` of [trials]"))
-    } else if threaded && rate == Rate::Max {
+    } else if measure == Some("rfc2544") {
+        Some(("the tests of RFC 2544 are of frames, not of connections", "leave out `measure` of [trials]"))
+    } else if threaded && measure != Some("search") && rate == Rate::Max {
         Some((
             "in threaded mode, connections at the rate \"max\" would overrun every DUT",
             "add rate = \"10 kpps\" to [traffic]: 10,000 connections a second",

@@ -29,6 +29,8 @@ pub struct Options;
 impl Verb for Options {
     const OPTIONS: &'static [&'static [Opt]] = &[
         &[
+            key("--connections", "traffic.connections", "KIND"),
+            key("--object", "traffic.object", "BYTES"),
             key("--sizes", "traffic.size", "SIZE"),
             key("--flows", "traffic.flows", "N"),
             key("--direction", "traffic.direction", "DIRECTION"),
@@ -60,6 +62,7 @@ impl Verb for Options {
   sudo linerate search --goal pdr --width 1%         only PDR (at most 0.5 % loss), less precisely
   sudo linerate search --loss-curve --step 5%        the loss at falling loads, in steps of 5 %
   sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
+  sudo linerate search --connections request         new connections a second, none of which fails
   sudo linerate search firewalls                     every cell of a plan
   linerate search --lab LAB.toml --max 5Mpps         the hosts of a real lab
   linerate search lab/forwarding --lab LAB.toml --max 5Mpps  every cell of a plan on these hosts

@@ -70,7 +70,16 @@ fn every_kind_of_dut_is_read() {
     assert_eq!(dut("known-delay=5us").map(|d| d.to_string()), Ok("known-delay=5000ns".into()));
     assert_eq!(dut("known-delay=5000ns"), dut("known-delay=5us"));
     assert!(dut("frowarding").unwrap_err().remedy.unwrap().contains("\"forwarding\""));
-    for bad in ["", "known-loss=0", "known-loss", "known-loss=5@sin", "known-loss=0@syn", "known-delay=1s", "known-delay=5", "pf"] {
+    for bad in [
+        "",
+        "known-loss=0",
+        "known-loss",
+        "known-loss=5@sin",
+        "known-loss=0@syn",
+        "known-delay=1s",
+        "known-delay=5",
+        "pf",
+    ] {
         assert!(dut(bad).is_err(), "{bad}");
     }
 }

@@ -167,7 +167,11 @@ impl<'a> Shown<'a> {
         if let Some(path) = self.campaign.slots.iter().find_map(|slot| slot.path.as_ref()) {
             return RateUnit { scale: 1e6 / path.goodput(1.0), name: "Mbit/s" };
         }
-        let rates = self.summary.rows.iter().map(|r| r.received.median.max(r.offered));
+        self.unit_of(self.summary.rows.iter().map(|r| r.received.median.max(r.offered)))
+    }
+
+    /// The unit of these rates, of frames or of connections.
+    fn unit_of(&self, rates: impl IntoIterator<Item = f64>) -> RateUnit {
         if self.opens_connections() { RateUnit::of_connections(rates) } else { RateUnit::of(rates) }
     }
 

@@ -99,16 +99,21 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
     let falling: Vec<&SearchedLoad> = search.loads.iter().rev().collect();
     match falling.windows(2).find(|pair| pair.iter().all(|load| load.most == 0.0)) {
         Some([above, below]) => format!(
-            "{who}: two successive trials lost nothing, at {} and at {} frames a second.",
+            "{who}: two successive trials lost nothing, at {} and at {} {}s a second.",
             words(above.load, 4),
-            words(below.load, 4)
+            words(below.load, 4),
+            shown.noun()
         ),
         _ if search.is_silent() => format!("{who}: {NOTHING_PASSES}."),
         _ if search.ended == Some(Ended::Known) => format!("{who}: no two successive trials without loss."),
         _ => {
             let last = falling.last().map_or(search.limits.max, |load| load.load);
             let stopped = search.stopped(shown.summary.stopped);
-            format!("{who}: incomplete, without trials below {} frames a second; {stopped}.", words(last, 4))
+            format!(
+                "{who}: incomplete, without trials below {} {}s a second; {stopped}.",
+                words(last, 4),
+                shown.noun()
+            )
         }
     }
 }
@@ -120,7 +125,7 @@ fn unit(shown: &Shown<'_>) -> RateUnit {
     let curves = shown.summary.searches.iter().filter(|search| {
         search.goals.iter().all(|goal| goal.outcome.lower.is_none() && goal.outcome.upper.is_none())
     });
-    RateUnit::of(bounds.chain(curves.map(|search| search.limits.max)))
+    shown.unit_of(bounds.chain(curves.map(|search| search.limits.max)))
 }
 
 /// The 95 % interval of the load where the goal begins to be missed.
@@ -177,8 +182,9 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
     let (found, spoiled) = (&goal.outcome, shown.spoiled(search.slot, [" (", ")"]));
     match (found.irregular, found.conditional, found.lower, found.upper) {
         (None, Some(rate), Some(low), Some(high)) => format!(
-            "{who}: {} frames a second{spoiled}. The goal is met at {} and missed at {}{}.",
+            "{who}: {} {}s a second{spoiled}. The goal is met at {} and missed at {}{}.",
             words(rate, 4),
+            shown.noun(),
             words(low, 4),
             words(high, 4),
             chance(search, goal, high - low)
@@ -187,15 +193,17 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
             let below = low.zip(high).filter(|(low, high)| low < high);
             let below = below.map_or(String::new(), |(_, high)| format!(" and less than {}", words(high, 4)));
             format!(
-                "{who}: at least {}{below} frames a second{spoiled}; {}.",
+                "{who}: at least {}{below} {}s a second{spoiled}; {}.",
                 words(rate, 4),
+                shown.noun(),
                 why(shown, search, goal)
             )
         }
         (_, _, _, Some(high)) => {
             format!(
-                "{who}: less than {} frames a second{spoiled}; {}.",
+                "{who}: less than {} {}s a second{spoiled}; {}.",
                 words(high, 4),
+                shown.noun(),
                 why(shown, search, goal)
             )
         }
