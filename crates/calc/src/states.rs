@@ -1,6 +1,6 @@
 //! How large state tables and their hashes are to be: pf, ipfw, and Linux' connection tracking.
 
-use crate::Unit::{Bytes, Count, Share};
+use crate::Unit::{Bytes, Count, Share, Time};
 use crate::{CalcError, Calculation, PAPER_2018, within};
 
 /// FreeBSD's default for ipfw: `net.inet.ip.fw.dyn_buckets`.
@@ -82,7 +82,23 @@ pub enum Asked {
     Connections(f64),
     /// The states that suit a hash of so many slots.
     Hash(f64),
+    /// The limit and the hash for connections that are opened and closed at this rate, each second, and stay so many seconds.
+    Rate {
+        /// Connections a second.
+        each_second: f64,
+        /// How long each stays, in seconds.
+        stays_s: f64,
+    },
 }
+
+/// How long a firewall remembers a connection of TCP that has been closed, in seconds: Linux' TIME_WAIT
+/// (`nf_conntrack_tcp_timeout_time_wait`), pf's `tcp.closed`, and ipfw's `dyn_fin_lifetime`.
+pub const STAYS_S: [f64; 3] = [120.0, 90.0, 1.0];
+/// One that has been reset, in Linux (`nf_conntrack_tcp_timeout_close`).
+const RESET_STAYS_S: f64 = 10.0;
+/// Ports of an address that Linux translates to, for each server and port: 1024 to 65535 (`nf_nat_l4proto_unique_tuple` in
+/// net/netfilter/nf_nat_core.c).
+const NAT_PORTS: u64 = 64_512;
 
 impl Asked {
     /// The limit of states, where a firewall keeps so many for a connection, and so many suit a slot.
@@ -92,6 +108,10 @@ impl Asked {
             Asked::States(n) => count("a number of states", n),
             Asked::Connections(n) => Ok(count("a number of connections", n)? * per_connection),
             Asked::Hash(n) => Ok(for_hash(count("a hash size", n)?).max(1)),
+            Asked::Rate { each_second, stays_s } => {
+                let stays_s = within("a time", stays_s * 1e9, 1.0, 1e18, Time)? / 1e9;
+                Ok(count("a number of connections", (each_second * stays_s).ceil())? * per_connection)
+            }
         }
     }
 
@@ -100,6 +120,10 @@ impl Asked {
             Asked::States(n) => ("entries", n),
             Asked::Connections(n) => ("connections", n),
             Asked::Hash(n) => ("hash size", n),
+            Asked::Rate { each_second, stays_s } => {
+                let page = page.given("new connections a second", each_second, Count);
+                return page.given("an entry stays", stays_s * 1e9, Time);
+            }
         };
         page.given(name, n.floor(), Count)
     }
@@ -219,13 +243,20 @@ pub fn conntrack(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
         .result("memory of the buckets", hash as f64, Bytes)
         .result("memory of the entries", entries as f64, Bytes)
         .result("entries in a bucket", 2.0 * states as f64 / buckets as f64, Count)
+        .result("new ones a second, closed by FIN", states as f64 / STAYS_S[0], Count)
+        .result("new ones a second, ended by RST", states as f64 / RESET_STAYS_S, Count)
+        .result("NAT addresses for one server", states.div_ceil(NAT_PORTS) as f64, Count)
         .result_text("/etc/sysctl.conf", format!("net.netfilter.nf_conntrack_max={states}"))
         .result_text("/etc/sysctl.conf", format!("net.netfilter.nf_conntrack_buckets={buckets}"))
         .formula(&[
             "buckets = 2 x connections (each is in the table once for each direction)",
             "memory = 8 B x buckets + 256 B x connections",
+            "connections = new ones a second x time that an entry stays: 120 s after FIN, 10 s after RST",
+            "NAT addresses = connections / 64512 ports of an address, for each server and port",
         ])
         .source("Linux, Documentation/networking/nf_conntrack-sysctl.rst; commit d532bcd0b269").source("size of an entry: /proc/slabinfo of Linux 6.18, x86-64")
+        .source("times: nf_conntrack_tcp_timeout_time_wait and _close; ports: net/netfilter/nf_nat_core.c")
+        .note("With NAT, an entry takes 384 B (measured, Linux 6.18).")
         .note("An entry takes up to 320 B in kernels with more options: `grep nf_conntrack /proc/slabinfo` prints its size.")
         .note("The sysctls exist once nf_conntrack is loaded; nf_conntrack_buckets can be set in the first network namespace only.");
     let page = match memory {
@@ -271,6 +302,22 @@ mod tests {
         assert_eq!(number(conntrack(Asked::Hash(262_144.0), None).unwrap(), "connections"), 131_072.0);
         // This hash of 1 slot has no state of its own; its calculation still has no zero to divide by.
         assert_eq!(number(conntrack(Asked::Hash(1.0), None).unwrap(), "entries in a bucket"), 2.0);
+    }
+
+    #[test]
+    fn a_rate_fills_a_table() {
+        let rate = |each_second| Asked::Rate { each_second, stays_s: STAYS_S[0] };
+        let page = conntrack(rate(2184.0), None).unwrap();
+        assert_eq!(page.number("connections"), Some(262_080.0));
+        let page = conntrack(Asked::States(262_144.0), None).unwrap();
+        assert!((page.number("new ones a second, closed by FIN").unwrap() - 2184.53).abs() < 0.01);
+        assert_eq!(page.number("NAT addresses for one server"), Some(5.0));
+        assert_eq!(
+            pf_states(Asked::Rate { each_second: 100.0, stays_s: 90.0 }, None).unwrap().number("states"),
+            Some(18_000.0)
+        );
+        assert!(conntrack(rate(f64::INFINITY), None).is_err() && conntrack(rate(0.0), None).is_err());
+        assert!(conntrack(Asked::Rate { each_second: 1.0, stays_s: 0.0 }, None).is_err());
     }
 
     #[test]

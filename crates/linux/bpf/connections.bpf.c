@@ -32,7 +32,7 @@ struct control {
 	u32 client[4];     /* addresses, wire order; the last word is the machine's, and a number is added to it */
 	u32 server[4];
 	u32 stamp_every;   /* connections; a power of 2 */
-	u32 spare;
+	u32 pad;
 };
 
 /* A CPU that opens connections. */
@@ -51,17 +51,18 @@ struct opener {
 	u64 attempted;     /* ...and how many it has opened */
 	u64 refused;       /* frames that could not be written or handed over */
 	u64 window;        /* connections under way at most; 0: any number */
-	u64 seen_closed;   /* connections that had ended when some last had... */
-	u64 seen_ns;       /* ...and when that was */
+	u64 heard;         /* bytes that had arrived at the last look at a shut window... */
+	u64 heard_ns;      /* ...since when no more have */
+	u64 looks;         /* at the shut window since then */
 	u64 written_off;   /* connections that no longer count as under way */
-	u64 blocked;       /* looks at a closed window */
+	u64 idle_ns;       /* time that passed until they did not */
 	u32 target;        /* element of `ports` */
 	u32 macs_high;     /* half of the source address */
 	u64 macs_low;      /* destination and the other half */
-	u64 pad[4];
+	u64 pad[3];
 };
 
-/* What a CPU has seen at an end. */
+/* Counters of a CPU at one end. */
 struct seen {
 	u64 came[STAGES];  /* frames of each stage that arrived... */
 	u64 went[STAGES];  /* ...and those that were made of them, by their own stage */
@@ -71,27 +72,20 @@ struct seen {
 	u64 closed;        /* connections whose last frame arrived here */
 	u64 stale;         /* frames of an earlier load */
 	u64 changed;       /* frames whose sequence numbers are not those that were sent */
+	u64 unwritten;     /* frames that could not be written */
 	u64 foreign[5];    /* by kind */
-	u64 first_sample;
+	u64 pad[3];
 };
 
 enum foreign { F_RESET, F_ICMP, F_ARP, F_ICMPV6, F_OTHER };
-
-/* The first foreign frame. */
-struct sample {
-	u32 length;
-	u32 kind;
-	u8 bytes[64];
-};
 
 SHARED_ARRAY(control, struct control, 1);
 SHARED_ARRAY(openers, struct opener, 1);
 /* Of the clients, then of the servers: an element for each CPU. */
 SHARED_ARRAY(ends, struct seen, 1);
 SHARED_ARRAY(bits, u64, 1);
-SHARED_ARRAY(opened_at, u64, 65536);
+ARRAY(opened_at, u64, WORDS); /* of the first connection of each word of bits */
 SHARED_ARRAY(times, u64, 1);
-SHARED_ARRAY(sample, struct sample, 1);
 MAP(ports, DEVMAP, 4, 4, 1);
 
 const volatile u32 CPUS = 1;
@@ -299,20 +293,19 @@ inline_always int mark(u32 stage, u32 flow)
 
 inline_always u64 *time_of(u32 flow)
 {
-	u32 index = (flow >> 6) & 65535;
+	u32 index = flow >> 6;
 
 	return bpf_map_lookup_elem(&opened_at, &index);
 }
 
 inline_always void count_time(u32 flow)
 {
-	u64 *opened = time_of(flow), *bucket, now;
+	u64 *opened = time_of(flow), *bucket, began = opened ? *opened : 0, now = bpf_ktime_get_ns();
 	u32 index;
 
-	if (!opened || !*opened)
+	if (!began || began > now)
 		return;
-	now = bpf_ktime_get_ns();
-	index = bpf_get_smp_processor_id() * TIME_BUCKETS + time_bucket(now - *opened);
+	index = bpf_get_smp_processor_id() * TIME_BUCKETS + time_bucket(now - began);
 	bucket = bpf_map_lookup_elem(&times, &index);
 	if (bucket)
 		(*bucket)++;
@@ -322,12 +315,16 @@ inline_always void count_time(u32 flow)
 
 #define CREDIT 1000000000000ULL
 #define CATCH_UP_NS 100000000ULL
-/* Lost connections would keep the window closed for ever: where none has ended for so long, those under way are written off. */
-#define PATIENCE_NS 20000000ULL
+/*
+ * Lost connections would keep the window shut for ever. Frames that are under way arrive before this program runs for the next batch, or
+ * soon after: where nothing has arrived at either end for so long, and in so many batches, connections under way are written off.
+ */
+#define PATIENCE_NS 200000ULL
+#define PATIENCE_LOOKS (64 * 32)
 
 inline_always int due(struct opener *s, const struct seen *client, const struct seen *server)
 {
-	u64 closed, now, elapsed;
+	u64 closed, heard, now, elapsed;
 	s64 under_way;
 	int shut;
 
@@ -343,7 +340,7 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 	shut = s->window && under_way >= (s64)s->window;
 	if (!shut && s->attempted & 63 && (!s->rate_mfps || s->credit >= CREDIT))
 		return 1;
-	if (shut && ++s->blocked & 31)
+	if (shut && ++s->looks & 31)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (unlikely(!s->first_ns)) {
@@ -369,12 +366,15 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 		if (unlikely(s->credit > CATCH_UP_NS * s->rate_mfps + CREDIT))
 			s->credit = CATCH_UP_NS * s->rate_mfps + CREDIT;
 	}
-	if (closed != s->seen_closed || !shut) {
-		s->seen_closed = closed;
-		s->seen_ns = now;
-	} else if (now - s->seen_ns > PATIENCE_NS) {
+	heard = *(const volatile u64 *)&client->came_bytes + *(const volatile u64 *)&server->came_bytes;
+	if (heard != s->heard || !shut) {
+		s->heard = heard;
+		s->heard_ns = now;
+		s->looks = 0;
+	} else if (now - s->heard_ns > PATIENCE_NS && s->looks > PATIENCE_LOOKS) {
 		s->written_off += under_way;
-		s->seen_ns = now;
+		s->idle_ns += now - s->heard_ns;
+		s->heard_ns = now;
 		return 0;
 	}
 	return !shut && (!s->rate_mfps || s->credit >= CREDIT);
@@ -442,21 +442,9 @@ SEC("xdp") int open6(struct xdp_md *ctx)
 
 /* Answering. */
 
-inline_always int stranger(struct seen *seen, u32 kind, const u8 *data, const u8 *end)
+inline_always int stranger(struct seen *seen, u32 kind)
 {
-	u32 zero = 0, i;
-	struct sample *kept = bpf_map_lookup_elem(&sample, &zero);
-
 	seen->foreign[kind]++;
-	if (kept && !kept->length) {
-		kept->length = end - data;
-		kept->kind = kind;
-		for (i = 0; i < sizeof(kept->bytes); i++) {
-			if (data + i + 1 > end)
-				break;
-			kept->bytes[i] = data[i];
-		}
-	}
 	return XDP_DROP;
 }
 
@@ -530,10 +518,12 @@ inline_always int next_of_server(const struct control *how, struct frame *f, u32
 {
 	u32 request = how->exchange == REQUEST || how->exchange == RESET ? how->request : 0, c0, number, stage, s0;
 
+	if (f->flags & RST && how->exchange != RESET)
+		return IS_RESET;
 	if (f->flags & SYN) {
 		stage = OPENED;
 		c0 = f->seq;
-	} else if (f->flags & (FIN | RST)) {
+	} else if (f->flags & (how->exchange == RESET ? RST : FIN)) {
 		stage = ENDED;
 		c0 = f->seq - 1 - request;
 	} else {
@@ -596,10 +586,10 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 
 	/* the shortest frame that passes is one of TCP without payload, or of UDP with its number */
 	if (data + l4 + 16 > end || (!v6 && data[14] != 0x45))
-		return stranger(seen, F_OTHER, data, end);
+		return stranger(seen, F_OTHER);
 	proto = data[v6 ? 20 : 23];
 	if (proto == PROTO_ICMP || proto == PROTO_ICMPV6)
-		return stranger(seen, proto == PROTO_ICMP ? F_ICMP : F_ICMPV6, data, end);
+		return stranger(seen, proto == PROTO_ICMP ? F_ICMP : F_ICMPV6);
 	/* both turned round */
 	f.macs_low = *(u32 *)(data + 6) | (u64)*(u16 *)(data + 10) << 32 | (u64)*(u16 *)data << 48;
 	f.macs_high = *(u32 *)(data + 2);
@@ -616,27 +606,27 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 		struct udp *got = (struct udp *)(data + l4);
 
 		if (got->magic != NUMBER_MAGIC)
-			return stranger(seen, F_OTHER, data, end);
+			return stranger(seen, F_OTHER);
 		f.number = got->number;
 		stage = next_of_udp(how, &f, is_server, &flow, &reply);
 	} else if (proto == PROTO_TCP && how->exchange != UDP) {
 		struct tcp *got = (struct tcp *)(data + l4);
 
 		if (data + l4 + 20 > end)
-			return stranger(seen, F_OTHER, data, end);
+			return stranger(seen, F_OTHER);
 		f.seq = swap32(got->seq);
 		f.ack = swap32(got->ack);
 		f.flags = got->offset_flags >> 8 & 0x3f;
 		stage = is_server ? next_of_server(how, &f, &flow, &reply) : next_of_client(how, &f, &flow, &reply);
 	} else {
-		return stranger(seen, F_OTHER, data, end);
+		return stranger(seen, F_OTHER);
 	}
 	if (unlikely(stage < 0)) {
 		if (stage == IS_STALE)
 			seen->stale++;
 		else if (stage == IS_CHANGED)
 			seen->changed++;
-		return stage == IS_RESET ? stranger(seen, F_RESET, data, end) : XDP_DROP;
+		return stage == IS_RESET ? stranger(seen, F_RESET) : XDP_DROP;
 	}
 	if (!arrived(seen, stage, flow, bytes))
 		return XDP_DROP;
@@ -652,8 +642,10 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 		failed = write_frame(ctx, &f, v6, 0, 1);
 	else
 		failed = write_frame(ctx, &f, v6, 0, 0);
-	if (unlikely(failed))
-		return XDP_ABORTED;
+	if (unlikely(failed)) {
+		seen->unwritten++;
+		return XDP_DROP;
+	}
 	seen->went[reply & 7]++;
 	seen->went_bytes += ctx->data_end - ctx->data;
 	return how->turn == XDP_TX ? XDP_TX : bpf_redirect(ctx->ingress_ifindex, 0);
@@ -675,7 +667,7 @@ inline_always int end_of(struct xdp_md *ctx, const int is_server)
 		return answer(ctx, how, seen, is_server, 0);
 	if (type == swap16(ETH_IPV6))
 		return answer(ctx, how, seen, is_server, 1);
-	return stranger(seen, type == swap16(ETH_ARP) ? F_ARP : F_OTHER, data, end);
+	return stranger(seen, type == swap16(ETH_ARP) ? F_ARP : F_OTHER);
 }
 
 SEC("xdp") int client(struct xdp_md *ctx)

@@ -14,7 +14,7 @@ use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
 use linerate_wire::{
     ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MILLION,
-    MacAddr, RFC2544_PORTS, Second, Selection, SourceMacs, Traffic, Transport, WireError,
+    MacAddr, RFC2544_PORTS, SHORTEST_OBJECT, Second, Selection, SourceMacs, Traffic, Transport, WireError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -144,9 +144,6 @@ pub struct Kind {
     /// Direction through the DUT. The load is that of each direction.
     pub direction: Direction,
 }
-
-/// Bytes of payload that fill the shortest frame of TCP in IPv4.
-const SHORTEST_OBJECT: u16 = 6;
 
 impl Default for Kind {
     fn default() -> Self {

@@ -340,7 +340,7 @@ fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
 }
 
 /// Connections bring their own frames, and both ends are programs of this machine.
-fn of_connections(place: &Place<'_>, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
+fn of_connections(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
     let (kind, rate) = lower::traffic(traffic);
     let usual = Kind::default();
     for entry in &traffic.entries {
@@ -368,10 +368,27 @@ fn of_connections(place: &Place<'_>, traffic: &Tree, problems: &mut Vec<Diagnost
     let span = traffic.get("connections").map_or_else(|| place.span(), |node| node.span);
     let measure = place.draft.tree.table("trials").and_then(|trials| trials.text("measure"));
     let threaded = place.draft.tree.table("lab").and_then(|lab| lab.text("mode")) == Some("threaded");
+    let dut = lower::settings(settings).dut;
+    let lacks = match (dut, kind.connections) {
+        (Dut::KnownLossOf { of, .. }, Some(exchange)) => !of.is_of(exchange),
+        _ => false,
+    };
     let refused = if !place.embedded {
         Some(("connections can be opened in the embedded lab only", "leave out `file` of [lab]"))
     } else if measure == Some("rfc2544") {
         Some(("the tests of RFC 2544 are of frames, not of connections", "leave out `measure` of [trials]"))
+    } else if dut == Dut::Vlan {
+        Some(("connections carry no 802.1Q tags", "choose another variant than vlan"))
+    } else if lacks {
+        Some((
+            "the DUT loses a frame that these connections do not have",
+            "choose another kind of frame, such as syn",
+        ))
+    } else if !matches!(rate, Rate::Max | Rate::Frames(_)) {
+        Some((
+            "the rate of connections is one of connections",
+            "write rate = \"10 kpps\": 10,000 connections a second",
+        ))
     } else if threaded && measure != Some("search") && rate == Rate::Max {
         Some((
             "in threaded mode, connections at the rate \"max\" would overrun every DUT",
@@ -392,7 +409,11 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
     }
     let (kind, rate) = lower::traffic(traffic);
     if kind.connections.is_some() {
-        return of_connections(place, traffic, problems);
+        return of_connections(place, settings, traffic, problems);
+    }
+    if matches!(lower::settings(settings).dut, Dut::KnownLossOf { .. }) {
+        let help = "add connections = \"request\" to [traffic], or write \"known-loss=1000\"";
+        problems.fault(place.span(), "known-loss with a kind loses frames of connections", help);
     }
     if let Some(object) = traffic.get("object") {
         let help = "add connections = \"request\", or leave object out";

@@ -141,8 +141,8 @@ static CONNECTIONS: [(&str, &str); 5] = [
         "request",
         "SYN, SYN/ACK, ACK with a request, answer with FIN, FIN, ACK: six frames; the server closes first",
     ),
-    ("greeting", "the same with a bare ACK, as kernels send it: the server speaks first"),
-    ("rst", "the same as request, but the client ends with RST: five frames"),
+    ("greeting", "as request, with a bare ACK, as kernels send it: the server speaks first"),
+    ("rst", "as request, but the client ends with RST: five frames"),
     ("half", "SYNs that nobody answers"),
     ("udp", "a datagram and its answer"),
 ];

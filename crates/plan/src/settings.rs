@@ -7,7 +7,7 @@ use crate::rules::own::RuleFile;
 use crate::rules::{Firewall, Kind, RuleSet};
 use crate::text_form;
 use linerate_measure::record::{EventClass, States};
-use linerate_wire::MacAddr;
+use linerate_wire::{Exchange, MacAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -72,6 +72,13 @@ pub enum Segment {
     LastAck,
 }
 
+impl Segment {
+    /// Whether such connections have this frame.
+    pub fn is_of(self, exchange: Exchange) -> bool {
+        (self as usize) < exchange.stages().len()
+    }
+}
+
 /// The kinds of DUT, with descriptions.
 pub(crate) const DUTS: [(&str, &str); 17] = [
     ("tester-baseline", "nothing: the tester alone"),
@@ -130,6 +137,11 @@ impl Dut {
     /// The 802.1Q tags of the frames on the links to generator and receiver.
     pub fn tags(self) -> Option<[u16; 2]> {
         (self == Dut::Vlan).then_some([2, 4])
+    }
+
+    /// Whether it loses frames that come from its outside.
+    pub fn loses_of_server(self) -> bool {
+        matches!(self, Dut::KnownLossOf { of: Segment::SynAck | Segment::Answer | Segment::LastAck, .. })
     }
 
     /// Whether its answer is known, to check linerate itself.

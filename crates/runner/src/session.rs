@@ -523,8 +523,8 @@ fn testbed(
         }
         if prepared.backend != Backend::Xdp {
             bail_usage!(
-                "both ends of connections are XDP programs, and {}: run it as root, on Linux 5.18 or newer",
-                prepared.notes.first().map_or("they cannot be loaded here", String::as_str)
+                "both ends of connections are XDP programs, and this would be measured with {}: leave out `port`, and run it as root, on Linux 5.18 or newer",
+                prepared.backend
             );
         }
         return Ok(Box::new(ConnectionLabs::new(prepared, batch)));

@@ -32,8 +32,12 @@ pub struct ConnectionSpec {
 /// Stages of a connection: the frame that arrived at one of both ends.
 pub const STAGES: usize = 6;
 
-/// The largest payload of a segment without options, and of a datagram with a number.
-pub const LARGEST_OBJECT: u16 = 1454;
+/// The largest payload of a segment without options that fits an MTU of 1500 in IPv6 as well.
+pub const LARGEST_OBJECT: u16 = 1440;
+/// Bytes of payload that fill the shortest frame of TCP in IPv4: `GET /` and a line's end.
+pub const SHORTEST_OBJECT: u16 = 6;
+/// Bytes of payload with which a datagram carries the number of its connection.
+pub const NUMBERED: u16 = 8;
 
 /// The numbers of connections have so many bits, and so each load has at most so many connections.
 pub const MOST_CONNECTIONS: u64 = 1 << 24;
@@ -70,12 +74,8 @@ impl Exchange {
 impl ConnectionSpec {
     /// Connections with these bytes of payload in the answer. The frames are the shortest that there are where it has 6 bytes or less.
     pub fn new(exchange: Exchange, object: u16) -> ConnectionSpec {
-        /// Six bytes fill the shortest frame of TCP in IPv4: `GET /` and a line's end.
-        const REQUEST: u16 = 6;
-        /// A datagram carries the connection's number.
-        const NUMBERED: u16 = 8;
         let (request, object) = match exchange {
-            Exchange::Request | Exchange::Rst => (REQUEST, object),
+            Exchange::Request | Exchange::Rst => (SHORTEST_OBJECT, object),
             Exchange::Greeting => (0, object),
             Exchange::Half => (0, 0),
             Exchange::Udp => (NUMBERED, object.max(NUMBERED)),
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn datagrams_have_room_for_their_number() {
         assert_eq!(ConnectionSpec::new(Exchange::Udp, 1).object, 8);
-        assert_eq!(ConnectionSpec::new(Exchange::Half, 1454).object, 0);
+        assert_eq!(ConnectionSpec::new(Exchange::Half, LARGEST_OBJECT).object, 0);
         assert_eq!(
             ConnectionSpec::new(Exchange::Greeting, 100),
             ConnectionSpec { exchange: Exchange::Greeting, request: 0, object: 100 }

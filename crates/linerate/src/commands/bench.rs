@@ -121,7 +121,7 @@ pub struct Bench {
     pub map: Vec<(String, Meaning)>,
 
     /// Frame lengths in bytes with FCS, measured side by side: 64,1518,imix,genome:aaafg,rfc2544
-    #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64")]
+    #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with = "connections")]
     pub sizes: Sizes,
 
     /// IP version: 4, 6 or both. --ipv6-share and --connections imply 4, --extension-headers 6
@@ -130,7 +130,7 @@ pub struct Bench {
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
     /// answered), new (unknown to the DUT: the first frame of each flow opens one)
-    #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), default_value = "established")]
+    #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), default_value = "established", conflicts_with = "connections")]
     pub states: States,
 
     #[command(flatten)]

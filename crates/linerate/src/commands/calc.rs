@@ -11,7 +11,7 @@ use linerate_calc::ethernet::{
 use linerate_calc::harvest::{COSTLY, Mask, harvest_mask};
 use linerate_calc::queues::{Card, queues};
 use linerate_calc::rss::{Fields, Key, Rss, rss, rss_even};
-use linerate_calc::states::{Asked, conntrack, ipfw_states, pf_states};
+use linerate_calc::states::{Asked, STAYS_S, conntrack, ipfw_states, pf_states};
 use linerate_calc::tcp::bdp;
 use linerate_calc::trials::{self, trials};
 use linerate_calc::{CalcError, Calculation};
@@ -153,6 +153,8 @@ A router's rate counts the frames that it forwards in both directions together."
     PfStates {
         #[command(flatten)]
         table: Table,
+        #[command(flatten)]
+        stay: Stay,
         /// Memory of the host: 8GiB
         #[arg(long, value_name = "SIZE", value_parser = bytes)]
         memory: Option<f64>,
@@ -164,14 +166,19 @@ A router's rate counts the frames that it forwards in both directions together."
     IpfwStates {
         #[command(flatten)]
         table: Table,
+        #[command(flatten)]
+        stay: Stay,
     },
     /// Linux' connection tracking: nf_conntrack_max, nf_conntrack_buckets, memory
     #[command(after_help = "Examples:
   linerate calc conntrack 1M                  the buckets and the memory of a million connections
-  linerate calc conntrack 1M --memory 4GiB    and the kernel's default for 4 GiB")]
+  linerate calc conntrack 1M --memory 4GiB    and the kernel's default for 4 GiB
+  linerate calc conntrack --rate 5k           5,000 new connections a second, which stay 120 s after their end")]
     Conntrack {
         #[command(flatten)]
         table: Table,
+        #[command(flatten)]
+        stay: Stay,
         /// Memory of the host: 4GiB
         #[arg(long, value_name = "SIZE", value_parser = bytes)]
         memory: Option<f64>,
@@ -282,11 +289,26 @@ struct Table {
     /// The reverse: entries that suit a hash with this number of slots or buckets
     #[arg(long, value_name = "N", value_parser = count)]
     hash: Option<f64>,
+    /// New connections a second that it is to hold, each as long as --stay says: 5k
+    #[arg(long, value_name = "N", value_parser = count)]
+    rate: Option<f64>,
+}
+
+/// How long a connection stays.
+#[derive(Debug, Args)]
+struct Stay {
+    /// With --rate: how long an entry stays after its connection was opened, with the time after its end [default: that of a closed
+    /// connection of TCP: 120s in Linux, 90s in pf, 1s in ipfw]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "rate")]
+    stay: Option<Duration>,
 }
 
 impl Table {
-    fn asked(&self) -> Asked {
+    /// `usual_s`: seconds that the firewall remembers a connection.
+    fn asked(&self, Stay { stay }: &Stay, usual_s: f64) -> Asked {
+        let stays_s = stay.map_or(usual_s, |stay| stay.as_secs_f64());
         let asked = self.states.map(Asked::States).or(self.connections.map(Asked::Connections));
+        let asked = asked.or(self.rate.map(|each_second| Asked::Rate { each_second, stays_s }));
         asked.unwrap_or(Asked::Hash(self.hash.unwrap_or_default()))
     }
 }
@@ -373,9 +395,9 @@ fn calculate(what: What) -> Result<Calculation, CalcError> {
             }
         }
         What::Pcie { slot, link, ports, payload } => pcie(slot, payload.into(), link, ports),
-        What::PfStates { table, memory } => pf_states(table.asked(), memory),
-        What::IpfwStates { table } => ipfw_states(table.asked()),
-        What::Conntrack { table, memory } => conntrack(table.asked(), memory),
+        What::PfStates { table, stay, memory } => pf_states(table.asked(&stay, STAYS_S[1]), memory),
+        What::IpfwStates { table, stay } => ipfw_states(table.asked(&stay, STAYS_S[2])),
+        What::Conntrack { table, stay, memory } => conntrack(table.asked(&stay, STAYS_S[0]), memory),
         What::HarvestMask { mask, without } => match without {
             Some(names) => {
                 let names: Vec<&str> =

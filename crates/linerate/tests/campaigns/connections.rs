@@ -186,7 +186,14 @@ fn connections_that_cannot_be_are_refused_with_what_to_do() {
     let bench =
         |more: &str| linerate(["bench", "--connections", "request"]).args(more.split_whitespace()).run();
     bench("--simulate loss=10").fails(2, &["a simulated DUT has no connections"]);
-    bench("--object 1455").fails(2, &["1454"]);
+    bench("--object 1441").fails(2, &["1440"]);
+    bench("--sizes 128").fails(2, &["--sizes", "--connections"]);
+    bench("--rate 50%").fails(2, &["is one of connections", "10 kpps"]);
+    bench("--variant vlan").fails(2, &["no 802.1Q tags"]);
+    let half = linerate(["bench", "--connections", "half", "--variant", "known-loss=9@fin"]).run();
+    half.fails(2, &["loses a frame that these connections do not have"]);
+    let frames = linerate(["bench", "--variant", "known-loss=9@fin"]).run();
+    frames.fails(2, &["loses frames of connections", "known-loss=1000"]);
     bench("--direction both").fails(2, &["connections cannot have this direction", "docs/connections.md"]);
     bench("--flows 7").fails(2, &["connections cannot have this flows"]);
     bench("--mode threaded").fails(2, &["would overrun every DUT", "add rate"]);

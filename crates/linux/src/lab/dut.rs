@@ -309,10 +309,7 @@ fn load(constants: Constants) -> Result<Ebpf, Error> {
 pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup, both_ways: bool) -> Result<(), Error> {
     let (inside, outside) = (dut.inside.clone(), dut.outside.clone());
     let pass = |needed: bool| needed.then_some(("pass", Constants::default()));
-    let of_server = matches!(
-        setup.settings.dut,
-        Dut::KnownLossOf { of: Segment::SynAck | Segment::Answer | Segment::LastAck, .. }
-    );
+    let of_server = setup.settings.dut.loses_of_server();
     let forward = program(setup.settings.dut).filter(|_| !of_server);
     let forward = forward.into_iter().chain(pass(setup.needs_pass()));
     // A DUT with a known answer has it in one direction: forward, unless it loses frames of servers.

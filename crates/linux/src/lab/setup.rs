@@ -126,7 +126,8 @@ impl Setup {
     /// GRO itself is the question, both answers get the program.
     pub(super) fn needs_pass(&self) -> bool {
         let dut = self.settings.dut;
-        let has_its_own = dut == Dut::Xdp || dut.is_known() && !matches!(dut, Dut::KnownDuplication(_));
+        let elsewhere = matches!(dut, Dut::KnownDuplication(_)) || dut.loses_of_server();
+        let has_its_own = dut == Dut::Xdp || dut.is_known() && !elsewhere;
         self.settings.inside.features.contains_key(&Feature::Gro) && !has_its_own
     }
 

@@ -37,7 +37,7 @@ struct Control {
     client: [u32; 4],
     server: [u32; 4],
     stamp_every: u32,
-    spare: u32,
+    pad: u32,
 }
 
 /// `struct opener` there: one for each CPU.
@@ -58,16 +58,17 @@ struct OpenerState {
     attempted: u64,
     refused: u64,
     window: u64,
-    seen_closed: u64,
-    seen_ns: u64,
+    heard: u64,
+    heard_ns: u64,
+    looks: u64,
     written_off: u64,
-    blocked: u64,
+    idle_ns: u64,
     target: u32,
     /// The source's last four bytes; see `macs_low`.
     macs_high: [u8; 4],
     /// Destination and the source's first two bytes.
     macs_low: [u8; 8],
-    pad: [u64; 4],
+    pad: [u64; 3],
 }
 
 /// `struct seen` there: one for each CPU of the clients, then of the servers.
@@ -82,8 +83,9 @@ struct Seen {
     closed: u64,
     stale: u64,
     changed: u64,
+    unwritten: u64,
     foreign: [u64; FOREIGN.len()],
-    first_sample: u64,
+    pad: [u64; 3],
 }
 
 /// Kinds of frames that are none of the connections'.
@@ -91,11 +93,11 @@ const FOREIGN: [&str; 5] = ["RST", "ICMP", "ARP", "ICMPv6", "other"];
 
 const _: () = assert!(size_of::<Control>() == 64);
 const _: () = assert!(size_of::<OpenerState>() == 192);
-const _: () = assert!(size_of::<Seen>() == 8 * 29);
+const _: () = assert!(size_of::<Seen>() == 256);
 
 /// Words of the bits of a stage.
 const WORDS: usize = MOST_CONNECTIONS as usize / 64;
-/// Loads that can be told apart; the next one has the number of the first again.
+/// Loads that can be told apart; the next one has the number of the first again. Between loads, frames are of none.
 const EPOCHS: u32 = 15;
 /// Connections under way at most, where each is finished on the CPU that opened it. Rings of a veth overflow from 256 on.
 const WINDOW: u64 = 128;
@@ -180,7 +182,7 @@ impl ConnectionEnds {
             let program = bpf::load_xdp(&mut ebpf, name)?;
             for ifindex in interfaces {
                 let attached = namespace.enter(|| program.attach_to_if_index(*ifindex, XdpMode::Default))?;
-                // Its link ends with the program.
+                // The program holds the link.
                 attached.map_err(|e| not_attached(name, *ifindex, e))?;
             }
         }
@@ -223,7 +225,8 @@ impl ConnectionEnds {
 
     /// Sets all counters to 0, for connections of another number and with other tuples than those before.
     fn begin(&mut self, wanted: &Wanted) {
-        self.opened += self.attempted();
+        // CPUs have ranges of their own, which overlap those of later loads least where all move by the longest.
+        self.opened += self.openers.iter().map(|state| state.attempted).max().unwrap_or(0);
         let ConnectionSpec { exchange, request, object } = wanted.connections;
         let [client, server] = first_addresses(wanted.family);
         let control = Control {
@@ -236,14 +239,12 @@ impl ConnectionEnds {
             client,
             server,
             stamp_every: STAMP_EVERY,
-            spare: 0,
+            pad: 0,
         };
         self.loads += 1;
-        for (first, end) in self.ranges() {
-            let words = first as usize / 64..(end as usize).div_ceil(64);
-            (0..STAGES)
-                .for_each(|stage| words.clone().for_each(|word| self.bits.set(stage * WORDS + word, 0)));
-        }
+        // Late frames of the load before set no bit.
+        self.control.set(0, Control { epoch: EPOCHS, ..control });
+        (0..STAGES * WORDS).for_each(|word| self.bits.set(word, 0));
         (0..2 * self.cpus).for_each(|n| self.ends.set(n, Seen::default()));
         (0..self.cpus).for_each(|n| self.openers.set(n, OpenerState::default()));
         (0..self.cpus * BUCKETS).for_each(|n| self.times.set(n, 0));
@@ -260,7 +261,7 @@ impl ConnectionEnds {
         self.openers.iter().map(|state| state.attempted).sum()
     }
 
-    /// What clients and servers have seen.
+    /// Counters of clients and of servers.
     fn seen(&self) -> [Seen; 2] {
         [0, self.cpus].map(|from| {
             (from..from + self.cpus).map(|n| self.ends.get(n)).fold(Seen::default(), |sum, one| {
@@ -274,8 +275,9 @@ impl ConnectionEnds {
                     closed: sum.closed + one.closed,
                     stale: sum.stale + one.stale,
                     changed: sum.changed + one.changed,
+                    unwritten: sum.unwritten + one.unwritten,
                     foreign: std::array::from_fn(|n| sum.foreign[n] + one.foreign[n]),
-                    first_sample: 0,
+                    pad: [0; 3],
                 }
             })
         })
@@ -311,7 +313,7 @@ impl ConnectionEnds {
         Histogram::from_dense(&(0..BUCKETS).map(of_bucket).collect::<Vec<u64>>())
     }
 
-    /// What arrived that belongs to no connection, by kind.
+    /// Frames that belong to no connection, by kind.
     fn strangers(seen: &Seen) -> BTreeMap<String, u64> {
         let kinds = FOREIGN.iter().map(|kind| kind.to_string()).zip(seen.foreign);
         let others = [("stale".to_string(), seen.stale), ("changed".to_string(), seen.changed)];
@@ -326,11 +328,14 @@ impl ConnectionEnds {
         ConnectionTrial {
             attempted: self.attempted(),
             reached: self.reached(stages.len()),
+            arrived: (0..stages.len()).map(|n| client.came[n] + server.came[n]).collect(),
             again: (0..stages.len()).map(|n| client.again[n] + server.again[n]).collect(),
             changed: client.changed + server.changed,
             stale: client.stale + server.stale,
             resets: client.foreign[0] + server.foreign[0],
+            unwritten: client.unwritten + server.unwritten,
             written_off: states.iter().map(|state| state.written_off).sum(),
+            idle_ns: states.iter().map(|state| state.idle_ns).max().unwrap_or(0),
             ..ConnectionTrial::default()
         }
     }

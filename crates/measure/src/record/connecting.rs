@@ -12,7 +12,9 @@ pub struct ConnectionTrial {
     pub attempted: u64,
     /// Connections that reached each stage, each counted once.
     pub reached: Vec<u64>,
-    /// Frames of each stage that arrived again.
+    /// Frames of each stage that arrived...
+    pub arrived: Vec<u64>,
+    /// ...and those among them that had arrived before.
     pub again: Vec<u64>,
     /// Frames whose sequence numbers are others than those that were sent: the DUT changes them.
     pub changed: u64,
@@ -20,11 +22,18 @@ pub struct ConnectionTrial {
     pub stale: u64,
     /// RST segments that neither end had sent.
     pub resets: u64,
-    /// Connections of which nothing was heard for 20 ms while no other ended: they no longer counted as under way.
+    /// Frames that an end could not write.
+    pub unwritten: u64,
+    /// Connections that no longer counted as under way, because no frame had arrived for a while...
     pub written_off: u64,
+    /// ...and the time that passed until they did not, in nanoseconds, on the CPU that had most of it.
+    pub idle_ns: u64,
     /// Places where frames of the connections were lost.
     pub lost: Vec<Loss>,
 }
+
+/// Share of a load's time that may pass while nothing arrives and no connection may be opened.
+const MOST_IDLE: f64 = 0.02;
 
 impl ConnectionTrial {
     /// Connections whose last frame arrived.
@@ -38,9 +47,30 @@ impl ConnectionTrial {
         before.zip(&self.reached).map(|(before, reached)| before.checked_sub(*reached)).collect()
     }
 
-    /// Counts that contradict each other, in words.
-    pub fn faults(&self, spec: &ConnectionSpec) -> Vec<String> {
+    /// Counts that contradict each other, and rates that are not the DUT's, in words. `load_ns`: the length of the load.
+    pub fn faults(&self, spec: &ConnectionSpec, load_ns: u64) -> Vec<String> {
         let mut faults = Vec::new();
+        let counted =
+            self.arrived.iter().zip(&self.again).map(|(arrived, again)| arrived.saturating_sub(*again));
+        if !counted.eq(self.reached.iter().copied()) {
+            faults.push(format!(
+                "stages were counted by frames and by connections, and the counts differ: {:?} of {:?} frames came for the first time; {}",
+                self.again,
+                self.arrived,
+                self.stages(spec)
+            ));
+        }
+        let idle = self.idle_ns as f64 / load_ns.max(1) as f64;
+        if idle > MOST_IDLE {
+            faults.push(format!(
+                "{} failed connections kept others waiting for {:.1} % of the time, so the rate is not the DUT's: ask for a rate",
+                self.written_off,
+                100.0 * idle
+            ));
+        }
+        if self.unwritten > 0 {
+            faults.push(format!("the tester could not write {} frames", self.unwritten));
+        }
         if self.failed().is_none() {
             faults.push(format!(
                 "a stage of connections was reached by more of them than the stage before it: {}",
@@ -50,7 +80,7 @@ impl ConnectionTrial {
         let failed = self.attempted.saturating_sub(self.closed());
         if self.written_off > failed {
             faults.push(format!(
-                "{} connections were written off after 20 ms without an answer, and {failed} failed: others were late, so more were under way than was allowed for; the machine is too busy",
+                "{} connections were given up, and {failed} failed: the others were late, so more were under way than was allowed for; the machine is too busy",
                 self.written_off
             ));
         }
@@ -78,7 +108,14 @@ mod tests {
     use super::*;
 
     fn trial(reached: [u64; 6]) -> ConnectionTrial {
-        ConnectionTrial { attempted: 1000, reached: reached.to_vec(), ..ConnectionTrial::default() }
+        let (arrived, again) = (reached.to_vec(), vec![0; 6]);
+        ConnectionTrial {
+            attempted: 1000,
+            reached: arrived.clone(),
+            arrived,
+            again,
+            ..ConnectionTrial::default()
+        }
     }
 
     #[test]
@@ -93,12 +130,20 @@ mod tests {
     #[test]
     fn counts_that_contradict_each_other_are_found() {
         let spec = ConnectionSpec::new(Exchange::Request, 6);
-        assert_eq!(trial([1000; 6]).faults(&spec), Vec::<String>::new());
-        assert!(trial([990, 991, 990, 990, 990, 990]).faults(&spec)[0].contains("SYN 990, SYN/ACK 991"));
+        assert_eq!(trial([1000; 6]).faults(&spec, 1_000_000), Vec::<String>::new());
+        assert!(
+            trial([990, 991, 990, 990, 990, 990]).faults(&spec, 1_000_000)[0]
+                .contains("SYN 990, SYN/ACK 991")
+        );
         let busy = ConnectionTrial { written_off: 11, ..trial([990; 6]) };
-        assert!(busy.faults(&spec)[0].contains("11 connections were written off"));
-        assert!(ConnectionTrial { written_off: 10, ..trial([990; 6]) }.faults(&spec).is_empty());
+        assert!(busy.faults(&spec, 1_000_000)[0].contains("11 connections were given up"));
+        assert!(ConnectionTrial { written_off: 10, ..trial([990; 6]) }.faults(&spec, 1_000_000).is_empty());
+        let idle = ConnectionTrial { idle_ns: 30_000, written_off: 10, ..trial([990; 6]) };
+        assert!(idle.faults(&spec, 1_000_000)[0].contains("for 3.0 % of the time"));
+        assert!(idle.faults(&spec, 2_000_000).is_empty());
+        let twice = ConnectionTrial { again: vec![1, 0, 0, 0, 0, 0], ..trial([1000; 6]) };
+        assert!(twice.faults(&spec, 1_000_000)[0].contains("the counts differ"));
         let changed = ConnectionTrial { changed: 7, ..trial([1000, 0, 0, 0, 0, 0]) };
-        assert!(changed.faults(&spec)[0].contains("changes sequence numbers"));
+        assert!(changed.faults(&spec, 1_000_000)[0].contains("changes sequence numbers"));
     }
 }

@@ -5,28 +5,31 @@
 
 use super::collectors::Scene;
 use super::connections::tracked;
-use super::embedded::{lab_spec, turn};
+use super::embedded::{lab_spec, targets, turn};
 use super::prepare::{Prepared, distinct};
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::{Context, Result};
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
-use linerate_linux::lab::{EmbeddedLab, Lane};
+use linerate_linux::lab::{EmbeddedLab, Lane, support};
 use linerate_linux::net::{conntrack, sysctl};
+use linerate_linux::ports::Port;
 use linerate_linux::ports::connections::{ConnectionEnds, Wanted};
-use linerate_linux::ports::{Port, Target};
 use linerate_linux::trial;
 use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{ConnectionTrial, LabKind, Mode, States};
 use linerate_measure::trial::Shape;
 use linerate_plan::campaign::Lab;
+use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
-use linerate_wire::{ConnectionSpec, MacAddr};
+use linerate_wire::ConnectionSpec;
 use std::time::{Duration, Instant};
 
 /// First frames that are handed over at once: more of them overflow the rings of a veth, fewer cost more each.
 const BATCH: u32 = 64;
+/// Linux remembers connections that were reset for 10 s, and others longer: all are still there after shorter loads.
+const SHORTEST_TIMEOUT_NS: u64 = 9_000_000_000;
 /// How long frames may be under way after the load has ended.
 const SETTLE_WITHIN: Duration = Duration::from_millis(500);
 /// Beyond this share of its limit, the DUT's table of connections drops and closes some early.
@@ -78,18 +81,9 @@ impl Standing {
         spec.both_ways = true;
         let (lanes, setups) = prepared.setups(group)?;
         let lab = EmbeddedLab::build(spec, &setups).context("building the embedded lab")?;
-        let targets = lab.lanes.iter().map(|lane| Target {
-            ifindex: lane.generator.index,
-            source: MacAddr(lane.generator.mac),
-            destination: MacAddr(lane.destination_mac()),
-        });
         let servers: Vec<u32> = lab.lanes.iter().map(|lane| lane.receiver.index).collect();
-        let ends = ConnectionEnds::new(
-            &lab.generator.namespace,
-            &targets.collect::<Vec<_>>(),
-            &lab.receiver.namespace,
-            &servers,
-        );
+        let ends =
+            ConnectionEnds::new(&lab.generator.namespace, &targets(&lab), &lab.receiver.namespace, &servers);
         let ends = ends.context("setting up both ends of the connections")?;
         if prepared.mode == Mode::Threaded && prepared.roles.receiver != prepared.roles.dut {
             lab.thread_receivers(&prepared.roles.receiver).context("giving the receiver its CPU")?;
@@ -124,6 +118,7 @@ impl Standing {
         let configuration = request.configuration.then_some(cell);
         let scene = Scene { telemetry, configuration, ..Scene::of_lane(lane) };
         let mut collectors = scene.before(&prepared.plan.collect);
+        let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
         let (mut opener, mut closed) = self.ends.ports(wanted);
@@ -137,6 +132,7 @@ impl Standing {
         let received = self.ends.closed().counters();
         let waited_ns = turn.waited_ns;
         drop(turn);
+        let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();
         let mut opened = self.ends.account(connections);
         opened.lost = accounts.iter().flat_map(|account| account.losses.clone()).collect();
@@ -146,21 +142,21 @@ impl Standing {
         };
         let entries = states.and_then(|states| states.tracked);
         let mut account = account(&opened, &connections, accounts, &frames);
-        account.second_counts.extend(agrees(lane, &opened, entries));
-        let mut faults = faults(lane, &opened, &connections, entries);
+        if timing.load_ns() < SHORTEST_TIMEOUT_NS {
+            account.second_counts.extend(agrees(lane, &opened, entries));
+        }
+        let mut faults = faults(lane, &opened, &connections, entries, timing.load_ns());
         if self.ends.are_numbers_used_up(kind.cpus.len()) {
             faults.push(format!(
                 "{} connections were attempted, and there are no more numbers for them: make the trial shorter",
                 opened.attempted
             ));
         }
-        if prepared.mode == Mode::Inline {
-            faults.extend(loop_is_open(&opened));
-        }
         let mut outcome = TrialOutcome::new(outcome, [vec![attempted], vec![received]], vec![account], found);
         outcome.evidence.faults.extend(faults);
         outcome.evidence.connections = states;
-        outcome.record.opened = Some(Box::new(opened));
+        outcome.evidence.closed_loop = prepared.mode == Mode::Inline && support::leaves_softirqs();
+        (outcome.record.opened, outcome.record.rules) = (Some(Box::new(opened)), rules);
         outcome.record.waited_ns = waited_ns;
         Ok(outcome)
     }
@@ -220,11 +216,14 @@ fn account(
     let by_tester = |loss: &Loss| loss.side == Side::Tester;
     let side =
         if opened.lost.iter().all(by_tester) && !opened.lost.is_empty() { Side::Tester } else { Side::Dut };
+    // Frames that found a queue full were no work for the DUT.
+    let full = !opened.lost.is_empty() && opened.lost.iter().all(|loss| loss.cause == Cause::QueueFull);
+    let cause = if full { Cause::QueueFull } else { Cause::Dropped };
     let failed = opened.failures(spec.exchange).map(|(stage, frames)| Loss {
         place: format!("{stage} did not arrive"),
         frames,
         side,
-        cause: Cause::Dropped,
+        cause,
     });
     let mut account = Account { losses: failed.collect(), ..Account::default() };
     for ((way, of_frames), [sent, received]) in
@@ -260,8 +259,14 @@ fn agrees(lane: &Lane, opened: &ConnectionTrial, entries: Option<u64>) -> Option
 }
 
 /// Reasons why a trial says nothing about the DUT's rate of connections.
-fn faults(lane: &Lane, opened: &ConnectionTrial, spec: &ConnectionSpec, entries: Option<u64>) -> Vec<String> {
-    let mut faults = opened.faults(spec);
+fn faults(
+    lane: &Lane,
+    opened: &ConnectionTrial,
+    spec: &ConnectionSpec,
+    entries: Option<u64>,
+    load_ns: u64,
+) -> Vec<String> {
+    let mut faults = opened.faults(spec, load_ns);
     let limit = lane.dut.as_ref().and_then(|dut| {
         sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?.trim().parse::<u64>().ok()
     });
@@ -282,20 +287,6 @@ fn faults(lane: &Lane, opened: &ConnectionTrial, spec: &ConnectionSpec, entries:
     faults
 }
 
-/// In a closed loop, the number of connections under way keeps rings from filling up.
-fn loop_is_open(opened: &ConnectionTrial) -> Option<String> {
-    /// Of so many connections, one may find a full ring.
-    const SHARE: u64 = 100;
-    let full = opened.lost.iter().filter(|loss| loss.cause == Cause::QueueFull);
-    let frames: u64 = full.map(|loss| loss.frames).sum();
-    (frames * SHARE > opened.attempted).then(|| {
-        format!(
-            "{frames} frames of {} connections found a ring full: the kernel left their handling to another thread (Linux before 6.5), or the machine is too busy",
-            opened.attempted
-        )
-    })
-}
-
 /// Whether a plan's cells are all of connections, or none is.
 ///
 /// # Errors
@@ -305,6 +296,8 @@ pub fn opens_connections(prepared: &Prepared) -> Result<bool> {
     match all[..] {
         [one] => Ok(one),
         [] => Ok(false),
-        _ => bail_usage!("connections and single frames cannot be measured in one campaign: make two of it"),
+        _ => bail_usage!(
+            "connections and single frames cannot be measured in one campaign: make two campaigns"
+        ),
     }
 }

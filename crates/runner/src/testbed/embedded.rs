@@ -343,6 +343,16 @@ pub(super) fn lab_spec(prepared: &Prepared, group: usize) -> LabSpec {
     }
 }
 
+/// Where the generator's frames leave into each lane.
+pub(super) fn targets(lab: &EmbeddedLab) -> Vec<Target> {
+    let of_lane = |lane: &Lane| Target {
+        ifindex: lane.generator.index,
+        source: MacAddr(lane.generator.mac),
+        destination: MacAddr(lane.destination_mac()),
+    };
+    lab.lanes.iter().map(of_lane).collect()
+}
+
 /// The turn on the lab's CPUs, beside other linerates.
 pub(super) fn turn(prepared: &Prepared) -> Turn {
     let Roles { generator, dut, receiver, .. } = &prepared.roles;
@@ -511,12 +521,7 @@ impl Tester {
             made.collect::<Result<_, _>>().map(Ends::new)
         });
         let receivers = receivers.collect::<Result<_, _>>().context("setting up the receiver")?;
-        let targets = lab.lanes.iter().map(|lane| Target {
-            ifindex: lane.generator.index,
-            source: MacAddr(lane.generator.mac),
-            destination: MacAddr(lane.destination_mac()),
-        });
-        let targets: Vec<Target> = targets.collect();
+        let targets = targets(lab);
         let back = lab.lanes.iter().map(|lane| Target {
             ifindex: lane.receiver.index,
             source: MacAddr(lane.receiver.mac),

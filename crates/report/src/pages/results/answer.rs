@@ -11,13 +11,10 @@ use crate::prelude::*;
 use linerate_measure::experiment::{Factor, Interest, Judgement};
 use linerate_measure::record::{Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot};
 use linerate_stats::Estimate;
-use linerate_wire::{ConnectionSpec, Exchange};
+use linerate_wire::{ConnectionSpec, Exchange, NUMBERED};
 
 /// Most comparisons in the answer. The tables have the others.
 const MOST: usize = 8;
-
-/// Larger objects are mentioned.
-const SHORTEST: u16 = 8;
 
 /// Wider intervals are no basis for a claim, unless the plan sets another limit.
 const NARROW: f64 = 0.02;
@@ -188,7 +185,7 @@ fn frames(slot: &Slot) -> String {
             Exchange::Half => format!("half-open {family} connections"),
             Exchange::Request | Exchange::Greeting | Exchange::Rst => format!("new {family} connections"),
         };
-        return if *object > SHORTEST { format!("{kind} with {object}-byte objects") } else { kind };
+        return if *object > NUMBERED { format!("{kind} with {object}-byte objects") } else { kind };
     }
     let Slot { family, frame, lengths_fcs, .. } = slot;
     match lengths_fcs[..] {
