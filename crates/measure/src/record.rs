@@ -76,6 +76,16 @@ pub struct Campaign {
 }
 
 impl Campaign {
+    /// Whether connections are opened, and not single frames sent.
+    pub fn opens_connections(&self) -> bool {
+        self.slots.iter().any(|slot| slot.connections().is_some())
+    }
+
+    /// The thing whose rate is measured: `frame` or `connection`.
+    pub fn noun(&self) -> &'static str {
+        if self.opens_connections() { "connection" } else { "frame" }
+    }
+
     /// The variants with a DUT, in the order of the plan.
     pub fn variants(&self) -> Vec<String> {
         let mut variants: Vec<String> = Vec::new();

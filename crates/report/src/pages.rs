@@ -90,14 +90,15 @@ pub fn in_short(campaign: &Campaign, summary: &Summary) -> String {
             "{}, {}: {}",
             name(search.slot),
             goal.name,
-            numbers::rate_with_unit(goal.outcome.conditional?)
+            numbers::rate_of(campaign, goal.outcome.conditional?)
         ))
     });
     let is_dut = |slot: usize| campaign.slots.get(slot).is_some_and(|slot| !slot.is_calibration());
     let rows = || summary.rows.iter().filter(|row| row.received.n > 0);
     let row = || rows().find(|row| is_dut(row.slot)).or(rows().next());
-    let rate =
-        || row().map(|row| format!("{}: {}", name(row.slot), numbers::rate_with_unit(row.received.median)));
+    let rate = || {
+        row().map(|row| format!("{}: {}", name(row.slot), numbers::rate_of(campaign, row.received.median)))
+    };
     searched.or_else(rate).unwrap_or("no figure".into())
 }
 

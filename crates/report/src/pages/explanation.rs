@@ -16,14 +16,14 @@ const CELLS: usize = 6;
 /// The page of `linerate explain`. `all`: also the causes that are absent.
 pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all: bool) -> Document {
     let mut page = Document::default();
-    page.heading("Why the DUT forwards no more frames");
+    page.heading(format!("Why the DUT {} no more {}s", forwards(campaign), campaign.noun()));
     limits(&mut page, campaign, summary);
     for (finding, slots) in merged(&summary.explanations) {
         page.gap();
         page.answer(&finding.statement);
         facts(&mut page, campaign, finding, &slots);
     }
-    stages(&mut page, &summary.explanations);
+    stages(&mut page, campaign, &summary.explanations);
     super::results::balance::balance(&mut page, campaign, &summary.explanations, false);
     let explained = |of: &&SlotProfile| summary.explanations.iter().any(|e| e.slot == of.slot);
     let profiles: Vec<SlotProfile> = summary.profiles.iter().filter(explained).cloned().collect();
@@ -84,7 +84,7 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
     if merged.is_empty() {
         part.say("None of the known causes was found.");
     }
-    stages(&mut part, explanations);
+    stages(&mut part, campaign, explanations);
     if whole {
         part.folded("The limit of each cell, and the causes that were not looked for", |page| {
             limits(page, campaign, summary);
@@ -233,9 +233,14 @@ fn limits(page: &mut Document, campaign: &Campaign, summary: &Summary) {
     }
 }
 
+/// The verb for what the DUT does with frames or connections.
+fn forwards(campaign: &Campaign) -> &'static str {
+    if campaign.opens_connections() { "carries" } else { "forwards" }
+}
+
 /// `forwarding: 0.626 Mpps. The DUT was the limit: CPU 1 was full, and a frame takes 1,597 ns of it. No known cause was found.`
 fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
-    let rate = rate_with_unit(row.received.median);
+    let rate = rate_of(campaign, row.received.median);
     let full = &row.full_cpus;
     let of_dut = if campaign.asked.lab == LabKind::Hosts { " of the DUT" } else { "" };
     let busy = match full[..] {
@@ -245,8 +250,9 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
     };
     let limit = match row.limit {
         Limit::Dut if row.ns_per_frame > 0.0 => format!(
-            "The DUT was the limit: it takes {:.0} ns for a frame, with the tester's part.",
-            row.ns_per_frame
+            "The DUT was the limit: it takes {:.0} ns for a {}, with the tester's part.",
+            row.ns_per_frame,
+            campaign.noun()
         ),
         Limit::Dut | Limit::DutDrops => "The DUT was the limit.".into(),
         Limit::Tester if row.ceiling.is_none() => super::results::NO_CEILING.into(),
@@ -267,7 +273,7 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
 }
 
 /// Nanoseconds of a frame by stage, for slots that were profiled.
-fn stages(page: &mut Document, explanations: &[Explanation]) {
+fn stages(page: &mut Document, campaign: &Campaign, explanations: &[Explanation]) {
     let profiled: Vec<&Explanation> =
         explanations.iter().filter(|e| !e.stages.is_empty()).take(CELLS).collect();
     let Some(first) = profiled.first() else { return };
@@ -277,7 +283,7 @@ fn stages(page: &mut Document, explanations: &[Explanation]) {
     };
     let taken = (0..first.stages.len()).filter(|stage| profiled.iter().any(|e| ns(e, Some(*stage)) > 0.0));
     let table = Table::of(taken.map(Some).chain([None]));
-    let table = table.column("stage of a frame's way", "", |row| {
+    let table = table.column(&format!("stage of a {}'s way", campaign.noun()), "", |row| {
         row.map_or("together".to_string(), |stage| first.stages[stage].name.clone())
     });
     let table = profiled.iter().fold(table, |table, explanation| {

@@ -3,6 +3,7 @@
 pub use linerate_wire::units::{counted, decimals, grouped, significant};
 
 use crate::document::{Cell, Rows};
+use linerate_measure::record::Campaign;
 use linerate_plan::campaign::Kind;
 use linerate_stats::Estimate;
 
@@ -128,10 +129,11 @@ impl RateUnit {
         RateUnit { scale, name }
     }
 
-    /// Of connections a second.
-    pub fn of_connections(rates: impl IntoIterator<Item = f64>) -> RateUnit {
+    /// Of what a campaign counts: frames or connections.
+    pub fn of_campaign(campaign: &Campaign, rates: impl IntoIterator<Item = f64>) -> RateUnit {
         let RateUnit { scale, name } = RateUnit::of(rates);
         let name = match name {
+            _ if !campaign.opens_connections() => name,
             "Mpps" => "M conn/s",
             "kpps" => "k conn/s",
             _ => "conn/s",
@@ -172,6 +174,15 @@ pub fn rate_with_unit(fps: f64) -> String {
         v if v >= 1e6 => format!("{} Mpps", significant(v / 1e6, 4)),
         v if v >= 1e3 => format!("{} kpps", significant(v / 1e3, 4)),
         v => format!("{} pps", significant(v, 4)),
+    }
+}
+
+/// A rate of what a campaign counts: `1.490 Mpps`, `153.8 k conn/s`.
+pub fn rate_of(campaign: &Campaign, rate: f64) -> String {
+    let text = rate_with_unit(rate);
+    match text.strip_suffix("pps").filter(|_| campaign.opens_connections()) {
+        Some(number) => format!("{} conn/s", number.trim_end()),
+        None => text,
     }
 }
 

@@ -172,17 +172,17 @@ impl<'a> Shown<'a> {
 
     /// The unit of these rates, of frames or of connections.
     fn unit_of(&self, rates: impl IntoIterator<Item = f64>) -> RateUnit {
-        if self.opens_connections() { RateUnit::of_connections(rates) } else { RateUnit::of(rates) }
+        RateUnit::of_campaign(self.campaign, rates)
     }
 
     /// Whether connections are opened, and not single frames sent.
     fn opens_connections(&self) -> bool {
-        self.campaign.slots.iter().any(|slot| slot.connections().is_some())
+        self.campaign.opens_connections()
     }
 
     /// The thing whose rate is measured.
     fn noun(&self) -> &'static str {
-        if self.opens_connections() { "connection" } else { "frame" }
+        self.campaign.noun()
     }
 }
 

@@ -13,7 +13,7 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         return page;
     }
     let rates = trials.iter().filter_map(|t| t.rates);
-    let unit = RateUnit::of(rates.map(|r| r.offered.max(r.received)));
+    let unit = RateUnit::of_campaign(campaign, rates.map(|r| r.offered.max(r.received)));
     let imported = campaign.imported.is_some();
     let fps = |t: &&TrialRecord, pick: fn(&Rates) -> f64| match t.rates.as_ref().map(pick) {
         None if imported => "no figure".into(),
@@ -21,6 +21,7 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         Some(r) if imported && r == 0.0 => Cell::Nothing,
         Some(r) => rate(r, unit.scale, 4),
     };
+    let things = if campaign.opens_connections() { "conn." } else { "frames" };
     let most = |shares: &mut dyn Iterator<Item = f64>| shares.reduce(f64::max).map(|s| fixed(100.0 * s, 0));
     let table = Table::of(trials)
         .column("", "trial and slot", |t| format!("{:>5}  {}", t.trial, campaign.name_of(t.slot)))
@@ -34,8 +35,8 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
             (true, false) => "ok",
             (false, _) => "FAILED",
         })
-        .optional("sent", "frames", |t| count(t.generator.frames))
-        .optional("lost", "frames", |t| count(t.generator.frames.saturating_sub(t.receiver.unique())))
+        .optional("sent", things, |t| count(t.generator.frames))
+        .optional("lost", things, |t| count(t.generator.frames.saturating_sub(t.receiver.unique())))
         .optional("DUT CPU", "% busy", |t| {
             let of_dut = |cpu| campaign.asked.lab == LabKind::Hosts || campaign.roles.dut.contains(cpu);
             most(&mut t.cpus.iter().filter(|c| of_dut(&c.cpu)).map(|c| c.busy))
