@@ -41,6 +41,31 @@ fn takes_minutes_a_guest_is_the_tester() {
     }
 }
 
+/// Other kernels load the programs of connections, and both ends work there. (Before Linux 6.5, trials through a DUT may be invalid.)
+#[test]
+#[cfg_attr(stand, ignore = "needs root")]
+#[cfg_attr(not(stand), ignore = "needs qemu-system-x86 and Debian's kernels: scripts/stand 6.1 6.12")]
+fn takes_minutes_guests_open_connections() {
+    for kernel in KERNELS {
+        let lab = GuestLab::router(Stand { kernel, card: VIRTIO });
+        let bench = "cd /run; linerate bench --connections request,udp --family both --trials 1 --duration 50ms --cpus 3 --out r";
+        lab.guest.on(&format!("{bench} >said 2>&1 || true"));
+        let read = |file: &str| lab.guest.on(&format!("cat /run/{file}"));
+        let campaign: serde_json::Value = serde_json::from_str(&read("r/campaign.json")).unwrap();
+        let trials: Vec<serde_json::Value> =
+            read("r/trials.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let alone = |trial: &&serde_json::Value| {
+            campaign["slots"][trial["slot"].as_u64().unwrap() as usize]["plan_variant"] == "tester-baseline"
+        };
+        let alone: Vec<_> = trials.iter().filter(alone).collect();
+        assert_eq!(alone.len(), 4, "{kernel}: {}", read("said"));
+        for trial in alone {
+            let (opened, valid) = (&trial["opened"], &trial["audit"]["valid"]);
+            assert!(*valid == true && opened["attempted"].as_u64() > Some(100), "{kernel}: {trial:#}");
+        }
+    }
+}
+
 /// `LINERATE_STAND="6.12 e1000e"` names a guest that waits until Enter is pressed.
 #[test]
 #[cfg_attr(stand, ignore = "needs root")]
