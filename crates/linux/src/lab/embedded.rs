@@ -213,6 +213,12 @@ impl Lane {
         })
     }
 
+    /// Frames of several CPUs go into one receive queue of the DUT's inside, also where the generator has one: answers are the
+    /// receiver's.
+    pub fn share_inside(&mut self) {
+        self.shared_queue[0] = true;
+    }
+
     /// Where a generator addresses its frames to.
     pub fn destination_mac(&self) -> MacAddr {
         match &self.dut {

@@ -210,6 +210,17 @@ impl LiveFrames {
     }
 }
 
+/// Requests the end of calls whose program sends nothing any more. It takes the kernel some 20 ms, in which the trial can go on: threads
+/// that have ended have no CPU time to be read. [`end_calls`] waits for them.
+pub(super) fn let_end(calls: &[Worker]) {
+    for call in calls {
+        call.tell_to_stop();
+        call.interrupt();
+    }
+    // A frame that was being written when the program was told to finish is handed over with its batch.
+    std::thread::sleep(Duration::from_micros(100));
+}
+
 /// Ends calls and waits for them. A signal that comes before a call has begun is lost: repeat it.
 pub(super) fn end_calls(calls: &mut Vec<Worker>) -> Result<(), Error> {
     let mut result = Ok(());
@@ -457,14 +468,7 @@ impl Port for LiveFrames {
         if self.has_died() {
             return self.join(); // say why
         }
-        // The program sends nothing any more. Ending the calls takes the kernel some 20 ms, in which the trial can go on;
-        // the next start waits for it.
-        for call in &self.calls {
-            call.tell_to_stop();
-            call.interrupt();
-        }
-        // A frame that was being written when `finished` was set is handed over with its batch.
-        std::thread::sleep(Duration::from_micros(100));
+        let_end(&self.calls);
         Ok(())
     }
 }

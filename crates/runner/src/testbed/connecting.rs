@@ -80,7 +80,10 @@ impl Standing {
         // Frames come back, too.
         spec.both_ways = true;
         let (lanes, setups) = prepared.setups(group)?;
-        let lab = EmbeddedLab::build(spec, &setups).context("building the embedded lab")?;
+        let mut lab = EmbeddedLab::build(spec, &setups).context("building the embedded lab")?;
+        if prepared.mode == Mode::Threaded {
+            lab.lanes.iter_mut().for_each(Lane::share_inside);
+        }
         let servers: Vec<u32> = lab.lanes.iter().map(|lane| lane.receiver.index).collect();
         let ends =
             ConnectionEnds::new(&lab.generator.namespace, &targets(&lab), &lab.receiver.namespace, &servers);
@@ -156,6 +159,7 @@ impl Standing {
         outcome.evidence.faults.extend(faults);
         outcome.evidence.connections = states;
         outcome.evidence.closed_loop = prepared.mode == Mode::Inline && support::leaves_softirqs();
+        outcome.evidence.passes_first_frames = opened.reached.first() > Some(&0);
         (outcome.record.opened, outcome.record.rules) = (Some(Box::new(opened)), rules);
         outcome.record.waited_ns = waited_ns;
         Ok(outcome)
