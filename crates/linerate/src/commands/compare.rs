@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::records::StoredCampaign;
 use linerate_measure::compare::{Comparison, Rates, chosen, compare, correct, partners};
-use linerate_measure::record::Slot;
+use linerate_measure::record::{Campaign, Slot};
 use linerate_report::export::{Suite, junit};
 use linerate_runner::{handle, input};
 use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
@@ -77,14 +77,18 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
         bail!("nothing to compare: {}", found.notes.join("; "));
     }
     correct(&mut found.comparisons);
-    show_found(args, &found)?;
+    let campaign = sources.iter().find_map(|source| match source {
+        Source::Campaign(campaign) => Some(&campaign.stored.campaign),
+        _ => None,
+    });
+    show_found(args, &found, campaign)?;
     if let (Some(file), Some(Share(limit))) = (&args.junit, args.fail_if_slower) {
         export::write(Some(file), &junit(&[Suite::of_comparisons(&found.comparisons, limit)]))?;
     }
     Ok(verdict(args, &found.comparisons))
 }
 
-fn show_found(args: &Compare, found: &Found) -> Result<ExitCode> {
+fn show_found(args: &Compare, found: &Found, campaign: Option<&Campaign>) -> Result<ExitCode> {
     let Found { comparisons, notes } = found;
     let options = Options { confidence: args.confidence, ..Options::default() };
     let block = |c: &Comparison| {
@@ -95,7 +99,7 @@ fn show_found(args: &Compare, found: &Found) -> Result<ExitCode> {
     };
     let page = || {
         let blocks: Vec<String> = comparisons.iter().filter_map(block).collect();
-        linerate_report::pages::comparisons(comparisons, &blocks, notes)
+        linerate_report::pages::comparisons(comparisons, &blocks, notes, campaign)
     };
     result(&args.printed, || serde_json::json!({ "comparisons": comparisons, "warnings": notes }), page)
 }

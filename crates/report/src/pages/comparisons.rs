@@ -3,14 +3,20 @@
 use super::results::changes::{change, change_interval};
 use crate::prelude::*;
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
+use linerate_measure::record::Campaign;
 use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
 
 /// Verdicts, figures and warnings. `blocks` are ministat's output for each comparison, already laid out. `notes` name the sets
-/// that could not be compared.
-pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[String]) -> Document {
+/// that could not be compared. `campaign`: one whose rates are compared, if they are a campaign's.
+pub fn comparisons(
+    comparisons: &[Comparison],
+    blocks: &[String],
+    notes: &[String],
+    campaign: Option<&Campaign>,
+) -> Document {
     let mut page = Document::default();
     comparisons.iter().for_each(|comparison| page.answer(verdict(comparison)));
-    figures(&mut page, comparisons);
+    figures(&mut page, comparisons, campaign);
     for (i, block) in blocks.iter().enumerate() {
         if i == 0 {
             page.heading("As ministat has it (unpaired, Student's t)");
@@ -72,9 +78,13 @@ fn data(comparison: &Comparison) -> String {
     }
 }
 
-fn figures(page: &mut Document, comparisons: &[Comparison]) {
+fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Campaign>) {
     let medians = |c: &Comparison| [middle(&c.reference_rates), middle(&c.other_rates)];
-    let unit = RateUnit::of(comparisons.iter().flat_map(medians));
+    let rates = comparisons.iter().flat_map(medians);
+    let unit = match campaign {
+        Some(campaign) => RateUnit::of_campaign(campaign, rates),
+        None => RateUnit::of(rates),
+    };
     let loses = comparisons.iter().flat_map(|c| c.lost).any(|lost| lost > 0.0);
     let table = Table::of(comparisons)
         .column("", "", |c| format!("{} / {}", c.other, c.reference))
@@ -165,7 +175,7 @@ mod tests {
     #[test]
     fn a_page_has_the_verdict_first_and_each_warning_once() {
         let slower = comparison([Some(-0.31), Some(-0.44), Some(-0.18)], Outcome::Slower);
-        let page = comparisons(&[slower.clone(), slower], &["x\ty\n".into()], &["a note".into()])
+        let page = comparisons(&[slower.clone(), slower], &["x\ty\n".into()], &["a note".into()], None)
             .text(Style { color: false, width: 80 });
         assert!(page.starts_with("nft-stateful is 31 %"), "{page}");
         assert_eq!(page.matches("few blocks").count(), 1);

@@ -257,7 +257,7 @@ proptest! {
         for pair in slots.windows(2) {
             let [a, b] = [pair[0], pair[1]].map(|slot| Rates::of_slot(campaign.name_of(slot).into(), slot, &campaign, &trials));
             let Some(compared) = compare(&a, &b, true, 0.95) else { continue };
-            let page = comparisons(std::slice::from_ref(&compared), &[], &[]);
+            let page = comparisons(std::slice::from_ref(&compared), &[], &[], None);
             let said = answers(&page);
             let wrong = contradictions(&said, &[value(&compared), json!([a.values.len(), b.values.len()])]);
             prop_assert!(wrong.is_empty(), "{wrong:#?}");
