@@ -54,8 +54,8 @@ struct opener {
 	u64 heard;         /* bytes that had arrived at the last look at a shut window... */
 	u64 heard_ns;      /* ...since when no more have */
 	u64 looks;         /* at the shut window since then */
-	u64 written_off;   /* connections that no longer count as under way */
-	u64 idle_ns;       /* time that passed until they did not */
+	u64 given_up;      /* connections that no longer count as under way */
+	u64 idle_ns;       /* time lost waiting for them */
 	u32 target;        /* element of `ports` */
 	u32 macs_high;     /* half of the source address */
 	u64 macs_low;      /* destination and the other half */
@@ -317,7 +317,7 @@ inline_always void count_time(u32 flow)
 #define CATCH_UP_NS 100000000ULL
 /*
  * Lost connections would keep the window shut for ever. Frames that are under way arrive before this program runs for the next batch, or
- * soon after: where nothing has arrived at either end for so long, and in so many batches, connections under way are written off.
+ * soon after: where nothing has arrived at either end for so long, and in so many batches, connections under way are given up.
  */
 #define PATIENCE_NS 200000ULL
 #define PATIENCE_LOOKS (64 * 32)
@@ -336,7 +336,7 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 		return 0;
 	}
 	closed = *(const volatile u64 *)&client->closed + *(const volatile u64 *)&server->closed;
-	under_way = s->attempted - closed - s->written_off;
+	under_way = s->attempted - closed - s->given_up;
 	shut = s->window && under_way >= (s64)s->window;
 	if (!shut && s->attempted & 63 && (!s->rate_mfps || s->credit >= CREDIT))
 		return 1;
@@ -372,7 +372,7 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 		s->heard_ns = now;
 		s->looks = 0;
 	} else if (now - s->heard_ns > PATIENCE_NS && s->looks > PATIENCE_LOOKS) {
-		s->written_off += under_way;
+		s->given_up += under_way;
 		s->idle_ns += now - s->heard_ns;
 		s->heard_ns = now;
 		return 0;

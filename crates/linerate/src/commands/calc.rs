@@ -173,7 +173,7 @@ A router's rate counts the frames that it forwards in both directions together."
     #[command(after_help = "Examples:
   linerate calc conntrack 1M                  the buckets and the memory of a million connections
   linerate calc conntrack 1M --memory 4GiB    and the kernel's default for 4 GiB
-  linerate calc conntrack --rate 5k           5,000 new connections a second, which stay 120 s after their end")]
+  linerate calc conntrack --rate 5k           5,000 new connections a second, whose entries stay 120 s")]
     Conntrack {
         #[command(flatten)]
         table: Table,
@@ -297,8 +297,8 @@ struct Table {
 /// How long a connection stays.
 #[derive(Debug, Args)]
 struct Stay {
-    /// With --rate: how long an entry stays after its connection was opened, with the time after its end [default: that of a closed
-    /// connection of TCP: 120s in Linux, 90s in pf, 1s in ipfw]
+    /// With --rate: how long an entry stays in the table, from the first frame until it is removed [default: that of a short connection
+    /// of TCP: 120s in Linux, 90s in pf, 1s in ipfw]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "rate")]
     stay: Option<Duration>,
 }

@@ -61,7 +61,7 @@ struct OpenerState {
     heard: u64,
     heard_ns: u64,
     looks: u64,
-    written_off: u64,
+    given_up: u64,
     idle_ns: u64,
     target: u32,
     /// The source's last four bytes; see `macs_low`.
@@ -334,7 +334,7 @@ impl ConnectionEnds {
             stale: client.stale + server.stale,
             resets: client.foreign[0] + server.foreign[0],
             unwritten: client.unwritten + server.unwritten,
-            written_off: states.iter().map(|state| state.written_off).sum(),
+            given_up: states.iter().map(|state| state.given_up).sum(),
             idle_ns: states.iter().map(|state| state.idle_ns).max().unwrap_or(0),
             ..ConnectionTrial::default()
         }

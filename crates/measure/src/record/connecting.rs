@@ -12,9 +12,9 @@ pub struct ConnectionTrial {
     pub attempted: u64,
     /// Connections that reached each stage, each counted once.
     pub reached: Vec<u64>,
-    /// Frames of each stage that arrived...
+    /// Frames of each stage that arrived.
     pub arrived: Vec<u64>,
-    /// ...and those among them that had arrived before.
+    /// Frames of each stage that had arrived before; they are in `arrived` as well.
     pub again: Vec<u64>,
     /// Frames whose sequence numbers are others than those that were sent: the DUT changes them.
     pub changed: u64,
@@ -24,9 +24,9 @@ pub struct ConnectionTrial {
     pub resets: u64,
     /// Frames that an end could not write.
     pub unwritten: u64,
-    /// Connections that no longer counted as under way, because no frame had arrived for a while...
-    pub written_off: u64,
-    /// ...and the time that passed until they did not, in nanoseconds, on the CPU that had most of it.
+    /// Connections that were given up, because no frame of any connection arrived for a while.
+    pub given_up: u64,
+    /// Time lost waiting for them, in nanoseconds, on the CPU that waited longest.
     pub idle_ns: u64,
     /// Places where frames of the connections were lost.
     pub lost: Vec<Loss>,
@@ -54,22 +54,25 @@ impl ConnectionTrial {
             self.arrived.iter().zip(&self.again).map(|(arrived, again)| arrived.saturating_sub(*again));
         if !counted.eq(self.reached.iter().copied()) {
             faults.push(format!(
-                "stages were counted by frames and by connections, and the counts differ: {:?} of {:?} frames came for the first time; {}",
-                self.again,
+                "the counts of frames and of connections differ: of {:?} frames {:?} were repeated; {}",
                 self.arrived,
+                self.again,
                 self.stages(spec)
             ));
         }
         let idle = self.idle_ns as f64 / load_ns.max(1) as f64;
         if idle > MOST_IDLE {
             faults.push(format!(
-                "{} failed connections kept others waiting for {:.1} % of the time, so the rate is not the DUT's: ask for a rate",
-                self.written_off,
+                "{} failed connections kept others waiting for {:.1} % of the time, so the rate is not the DUT's: open connections at a rate that you choose, such as --mode threaded --rate 20kpps",
+                self.given_up,
                 100.0 * idle
             ));
         }
         if self.unwritten > 0 {
-            faults.push(format!("the tester could not write {} frames", self.unwritten));
+            faults.push(format!(
+                "the tester could not write {} frames: use a shorter --object",
+                self.unwritten
+            ));
         }
         if self.failed().is_none() {
             faults.push(format!(
@@ -78,14 +81,14 @@ impl ConnectionTrial {
             ));
         }
         let failed = self.attempted.saturating_sub(self.closed());
-        if self.written_off > failed {
+        if self.given_up > failed {
             faults.push(format!(
-                "{} connections were given up, and {failed} failed: the others were late, so more were under way than was allowed for; the machine is too busy",
-                self.written_off
+                "{} connections were given up, and {failed} failed: the others were late, so more were under way than was allowed for: stop other programs, and run it again",
+                self.given_up
             ));
         }
         if self.changed > 0 && self.closed() == 0 && spec.exchange.is_tcp() {
-            faults.push("the DUT changes sequence numbers (SYN proxy, `modulate state`), by which linerate knows its connections".into());
+            faults.push("the DUT changes sequence numbers (SYN proxy, `modulate state`), by which linerate knows its connections: turn that off".into());
         }
         faults
     }
@@ -135,14 +138,14 @@ mod tests {
             trial([990, 991, 990, 990, 990, 990]).faults(&spec, 1_000_000)[0]
                 .contains("SYN 990, SYN/ACK 991")
         );
-        let busy = ConnectionTrial { written_off: 11, ..trial([990; 6]) };
+        let busy = ConnectionTrial { given_up: 11, ..trial([990; 6]) };
         assert!(busy.faults(&spec, 1_000_000)[0].contains("11 connections were given up"));
-        assert!(ConnectionTrial { written_off: 10, ..trial([990; 6]) }.faults(&spec, 1_000_000).is_empty());
-        let idle = ConnectionTrial { idle_ns: 30_000, written_off: 10, ..trial([990; 6]) };
+        assert!(ConnectionTrial { given_up: 10, ..trial([990; 6]) }.faults(&spec, 1_000_000).is_empty());
+        let idle = ConnectionTrial { idle_ns: 30_000, given_up: 10, ..trial([990; 6]) };
         assert!(idle.faults(&spec, 1_000_000)[0].contains("for 3.0 % of the time"));
         assert!(idle.faults(&spec, 2_000_000).is_empty());
         let twice = ConnectionTrial { again: vec![1, 0, 0, 0, 0, 0], ..trial([1000; 6]) };
-        assert!(twice.faults(&spec, 1_000_000)[0].contains("the counts differ"));
+        assert!(twice.faults(&spec, 1_000_000)[0].contains("connections differ"));
         let changed = ConnectionTrial { changed: 7, ..trial([1000, 0, 0, 0, 0, 0]) };
         assert!(changed.faults(&spec, 1_000_000)[0].contains("changes sequence numbers"));
     }

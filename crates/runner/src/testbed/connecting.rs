@@ -151,7 +151,7 @@ impl Standing {
         let mut faults = faults(lane, &opened, &connections, entries, timing.load_ns());
         if self.ends.are_numbers_used_up(kind.cpus.len()) {
             faults.push(format!(
-                "{} connections were attempted, and there are no more numbers for them: make the trial shorter",
+                "{} connections were attempted, and there are no more numbers for them: use a shorter --duration",
                 opened.attempted
             ));
         }
@@ -278,14 +278,19 @@ fn faults(
         entries.zip(limit).filter(|(n, most)| *n as f64 >= TABLE_SHARE * *most as f64)
     {
         faults.push(format!(
-            "the DUT's table of connections was full: {entries} of {limit} (nf_conntrack_max), so the table decided and not the rate: make trials shorter, or raise the limit"
+            "the DUT's table of connections was full: {entries} of {limit} (nf_conntrack_max), so the table decided and not the rate: use a shorter --duration, or a larger nf_conntrack_max"
         ));
     }
     let of_tester: Vec<String> = opened
         .lost
         .iter()
         .filter(|loss| loss.side == Side::Tester && lane.dut.is_some())
-        .map(|loss| format!("the tester lost {} frames at {}", loss.frames, loss.place))
+        .map(|loss| {
+            format!(
+                "the tester lost {} frames at {}: use a lower --rate, or other CPUs",
+                loss.frames, loss.place
+            )
+        })
         .collect();
     faults.extend(of_tester);
     faults
