@@ -256,7 +256,6 @@ pub fn conntrack(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
         ])
         .source("Linux, Documentation/networking/nf_conntrack-sysctl.rst; commit d532bcd0b269").source("size of an entry: /proc/slabinfo of Linux 6.18, x86-64")
         .source("times: nf_conntrack_tcp_timeout_time_wait and _close; ports: net/netfilter/nf_nat_core.c")
-        .note("With NAT, an entry takes 384 B (measured, Linux 6.18).")
         .note("An entry takes up to 320 B in kernels with more options: `grep nf_conntrack /proc/slabinfo` prints its size.")
         .note("The sysctls exist once nf_conntrack is loaded; nf_conntrack_buckets can be set in the first network namespace only.");
     let page = match memory {

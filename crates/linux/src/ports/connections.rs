@@ -88,7 +88,7 @@ struct Seen {
     pad: [u64; 3],
 }
 
-/// Kinds of frames that are none of the connections'.
+/// Kinds of frames that belong to no connection.
 const FOREIGN: [&str; 5] = ["RST", "ICMP", "ARP", "ICMPv6", "other"];
 
 const _: () = assert!(size_of::<Control>() == 64);
@@ -292,8 +292,8 @@ impl ConnectionEnds {
         (0..stages).map(|stage| self.ranges().into_iter().map(|range| of_stage(stage, range)).sum()).collect()
     }
 
-    /// Frames that went from the clients and arrived at the servers, and those of the other direction, with their bytes.
-    pub fn frames(&self) -> [[PortCounters; 2]; 2] {
+    /// Frames that were sent and that arrived, each by direction: to the servers, to the clients.
+    pub fn frames(&self) -> [Vec<PortCounters>; 2] {
         let [client, server] = self.seen();
         let sum = |stages: [u64; STAGES]| stages.iter().sum::<u64>();
         let port = |frames, bytes| PortCounters { frames, bytes, ..PortCounters::default() };
@@ -301,10 +301,8 @@ impl ConnectionEnds {
             foreign: Self::strangers(seen),
             ..port(sum(seen.came), seen.came_bytes)
         };
-        [
-            [port(sum(client.went), client.went_bytes), came(&server)],
-            [port(sum(server.went), server.went_bytes), came(&client)],
-        ]
+        let sent = [&client, &server].map(|seen| port(sum(seen.went), seen.went_bytes));
+        [sent.into(), [came(&server), came(&client)].into()]
     }
 
     /// Times to establish the connections, in nanoseconds.

@@ -177,7 +177,7 @@ pub fn rate_with_unit(fps: f64) -> String {
     }
 }
 
-/// A rate of what a campaign counts: `1.490 Mpps`, `153.8 k conn/s`.
+/// A rate with the unit of its campaign, frames or connections: `1.490 Mpps`, `153.8 k conn/s`.
 pub fn rate_of(campaign: &Campaign, rate: f64) -> String {
     let text = rate_with_unit(rate);
     match text.strip_suffix("pps").filter(|_| campaign.opens_connections()) {

@@ -5,12 +5,12 @@
 
 use super::collectors::Scene;
 use super::connections::tracked;
-use super::embedded::{lab_spec, targets, turn};
+use super::embedded::{lab_spec, settle, targets, turn};
 use super::prepare::{Prepared, distinct};
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::{Context, Result};
-use linerate_linux::lab::ledger::{self, Account, Snapshot};
+use linerate_linux::lab::ledger::{self, Account};
 use linerate_linux::lab::{EmbeddedLab, Lane, support};
 use linerate_linux::net::{conntrack, sysctl};
 use linerate_linux::ports::Port;
@@ -24,14 +24,11 @@ use linerate_plan::campaign::Lab;
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
 use linerate_wire::ConnectionSpec;
-use std::time::{Duration, Instant};
 
 /// First frames that are handed over at once: more of them overflow the rings of a veth, fewer cost more each.
 const BATCH: u32 = 64;
 /// Linux remembers connections that were reset for 10 s, and others longer: all are still there after shorter loads.
 const SHORTEST_TIMEOUT_NS: u64 = 9_000_000_000;
-/// How long frames may be under way after the load has ended.
-const SETTLE_WITHIN: Duration = Duration::from_millis(500);
 /// Beyond this share of its limit, the DUT's table of connections drops and closes some early.
 const TABLE_SHARE: f64 = 0.95;
 
@@ -131,7 +128,7 @@ impl Standing {
         })?;
         let attempted = opener.counters();
         drop(opener);
-        let (accounts, frames) = settle(lane, &before, &self.ends)?;
+        let ([sent, came], accounts) = settle(lane, &before, false, || self.ends.frames())?;
         let received = self.ends.closed().counters();
         let waited_ns = turn.waited_ns;
         drop(turn);
@@ -144,7 +141,7 @@ impl Standing {
             None => None,
         };
         let entries = states.and_then(|states| states.tracked);
-        let mut account = account(&opened, &connections, accounts, &frames);
+        let mut account = account(&opened, &connections, accounts, [&sent, &came]);
         if timing.load_ns() < SHORTEST_TIMEOUT_NS {
             account.second_counts.extend(agrees(lane, &opened, entries));
         }
@@ -190,32 +187,12 @@ impl Testbed for ConnectionLabs {
     }
 }
 
-/// Frames of a direction: sent and received.
-type Way = [PortCounters; 2];
-
-/// Reads the final counters. Where they do not balance, frames may still be under way: looks again, for a while.
-fn settle(lane: &Lane, before: &Snapshot, ends: &ConnectionEnds) -> Result<(Vec<Account>, [Way; 2])> {
-    let began = Instant::now();
-    loop {
-        let after = ledger::snapshot(lane)?;
-        let frames = ends.frames();
-        let [sent, received] = [0, 1].map(|end| frames.each_ref().map(|way: &Way| way[end].clone()));
-        let accounts = ledger::account(lane, [before, &after], [&sent, &received]);
-        let balanced =
-            accounts.iter().zip(&frames).all(|(account, [sent, received])| account.balances(sent, received));
-        if balanced || began.elapsed() > SETTLE_WITHIN {
-            return Ok((accounts, frames));
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// The account of connections: those that failed, by the frame that did not arrive, and the counts of their frames in both directions.
 fn account(
     opened: &ConnectionTrial,
     spec: &ConnectionSpec,
     frames: Vec<Account>,
-    ways: &[Way; 2],
+    [sent, came]: [&[PortCounters]; 2],
 ) -> Account {
     let by_tester = |loss: &Loss| loss.side == Side::Tester;
     let side =
@@ -230,9 +207,8 @@ fn account(
         cause,
     });
     let mut account = Account { losses: failed.collect(), ..Account::default() };
-    for ((way, of_frames), [sent, received]) in
-        ["to the server", "to the client"].iter().zip(frames).zip(ways)
-    {
+    let ways = ["to the server", "to the client"].iter().zip(frames).zip(sent.iter().zip(came));
+    for ((way, of_frames), (sent, received)) in ways {
         let lost: u64 = of_frames.losses.iter().map(|loss| loss.frames).sum();
         account.second_counts.extend(
             of_frames

@@ -307,7 +307,9 @@ impl Embedded {
         let outcome = outcome?;
         let sent = generator.directions();
         let downed = event_run.is_some() && lane.setup.settings.event.as_ref().is_some_and(Event::downs_link);
-        let (received, accounts) = settle(lane, &before, &sent, receiver, downed)?;
+        let read = || [sent.clone(), receiver.directions()];
+        let ([sent, received], accounts) = settle(lane, &before, downed, read)?;
+        receiver.stop()?;
         let waited_ns = turn.as_ref().map_or(0, |turn| turn.waited_ns);
         drop(turn);
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
@@ -376,27 +378,28 @@ const SETTLE_WITHIN: Duration = Duration::from_millis(500);
 
 /// Reads the final counters. Where they do not balance, frames may still be in a ring whose thread has not been scheduled:
 /// looks again, for a while.
-fn settle(
+///
+/// `read`: frames sent and received by direction.
+pub(super) fn settle(
     lane: &Lane,
     before: &Snapshot,
-    sent: &[PortCounters],
-    receiver: &mut dyn Port,
     downed: bool,
-) -> Result<(Vec<PortCounters>, Vec<Account>)> {
+    read: impl Fn() -> [Vec<PortCounters>; 2],
+) -> Result<([Vec<PortCounters>; 2], Vec<Account>)> {
     let began = Instant::now();
     loop {
         let after = ledger::snapshot(lane)?;
-        let received = receiver.directions();
-        let mut accounts = ledger::account(lane, [before, &after], [sent, &received]);
+        let frames = read();
+        let [sent, received] = &frames;
+        let mut accounts = ledger::account(lane, [before, &after], [sent, received]);
         if downed {
             accounts.iter_mut().for_each(Account::link_down);
         }
-        let mut ways = accounts.iter().zip(sent.iter().zip(&received));
+        let mut ways = accounts.iter().zip(sent.iter().zip(received));
         if ways.all(|(account, (sent, received))| account.balances(sent, received))
             || began.elapsed() > SETTLE_WITHIN
         {
-            receiver.stop()?;
-            return Ok((received, accounts));
+            return Ok((frames, accounts));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
