@@ -109,7 +109,7 @@ pub(super) const LINES_BACK: &str = concat!(lines_back!(), "exit $failed");
 const FORWARDING_READ: &str = concat!(
     files_read!(),
     offloads!(),
-    r#"for d in /sys/class/net/*/device; do d=${d%/device}; offloads "${d##*/}"; done; exit 0"#
+    r#"for d in /sys/class/net/*/device; do [ -e "$d" ] || continue; d=${d%/device}; offloads "${d##*/}"; done; exit 0"#
 );
 const FORWARDING_BACK: &str = concat!(lines_back!(), offloads!(), offloads_back!());
 
