@@ -319,6 +319,12 @@ fn sysfs_is_that_of_the_namespace_and_has_no_mount_point() {
         wrong.to_string(),
         "cannot write 1 to class/net/b0/threaded in the sysfs of namespace test-a: No such file or directory"
     );
+    // The kernel's tables of flows have a power of two of entries (`store_rps_dev_flow_table_cnt` in net/core/net-sysfs.c).
+    let flows = "class/net/a0/queues/rx-0/rps_flow_cnt";
+    let set = |value: &str| sysfs::set(&pair.a, flows, value, |kept| kept == value);
+    set("1024").unwrap();
+    let other = set("1000").unwrap_err().to_string();
+    assert_eq!(other, format!("1000 was written to {flows}, and the kernel keeps 1024"));
     assert_eq!(mounts(), before);
 }
 

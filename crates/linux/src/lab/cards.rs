@@ -3,7 +3,7 @@
 use super::{DutEnd, Interface, LabSpec, Setup};
 use crate::error::Error;
 use crate::net::ethtool::Ethtool;
-use crate::net::sysfs;
+use crate::net::{Netns, sysfs};
 use linerate_measure::record::Mode;
 use linerate_plan::offload::Offload;
 use linerate_plan::settings::{Dut, Feature, Interface as Settings, cpu_mask};
@@ -118,10 +118,11 @@ impl Card<'_> {
         let folders = (0..).map(|queue| format!("class/net/{}/queues/rx-{queue}", self.interface.name));
         for folder in folders.take_while(|folder| sysfs::exists(namespace, folder)) {
             if let Some(cpus) = rps {
-                sysfs::write(namespace, &format!("{folder}/rps_cpus"), &cpu_mask(cpus))?;
+                set_mask(namespace, &format!("{folder}/rps_cpus"), cpus)?;
             }
             if let Some(flows) = rfs {
-                sysfs::write(namespace, &format!("{folder}/rps_flow_cnt"), &flows.to_string())?;
+                let flows = flows.to_string();
+                sysfs::set(namespace, &format!("{folder}/rps_flow_cnt"), &flows, |kept| kept == flows)?;
             }
         }
         Ok(())
@@ -133,8 +134,14 @@ impl Card<'_> {
             let own = cpus.clone().filter(|(_, number)| number % self.queues == queue).map(|(cpu, _)| *cpu);
             let own: Vec<u32> = own.collect();
             let file = format!("class/net/{}/queues/tx-{queue}/xps_cpus", self.interface.name);
-            sysfs::write(&self.interface.node.namespace, &file, &cpu_mask(&own))?;
+            set_mask(&self.interface.node.namespace, &file, &own)?;
         }
         Ok(())
     }
+}
+
+/// Writes a file of CPUs, and reads it back.
+fn set_mask(namespace: &Netns, file: &str, cpus: &[u32]) -> Result<(), Error> {
+    let mask = cpu_mask(cpus);
+    sysfs::set(namespace, file, &mask, |kept| sysfs::is_same_mask(kept, &mask))
 }

@@ -230,6 +230,13 @@ impl DutEnd {
             }
             let value = sysctl::get(&self.namespace, key)?;
             sysctl::set(&self.namespace, key, &wanted.value)?;
+            let kept = sysctl::get(&self.namespace, key)?;
+            if !kept.split_whitespace().eq(wanted.value.split_whitespace()) {
+                let (key, wanted) = (key.replace('/', "."), &wanted.value);
+                return Err(Error::Refused(format!(
+                    "sysctl {key} was set to {wanted}, and the kernel keeps {kept}"
+                )));
+            }
             self.sysctls.push(Change { value, ..wanted });
         }
         Ok(others)

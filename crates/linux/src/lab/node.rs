@@ -1,6 +1,7 @@
 //! The namespaces of a lab, and the interfaces in them.
 
 use crate::error::Error;
+use crate::host::cpu;
 use crate::net::ethtool::Ethtool;
 use crate::net::napi::{self, NapiThread};
 use crate::net::netlink::{LinkInfo, Route};
@@ -186,6 +187,13 @@ impl Interface {
         }
         for (thread, cpu) in threads.iter().zip(cpus.iter().cycle()) {
             napi::pin(thread.pid, *cpu as usize)?;
+            let kept = cpu::parse_list(&napi::allowed(thread.pid)?);
+            if kept != [*cpu] {
+                let pid = thread.pid;
+                return Err(Error::Refused(format!(
+                    "NAPI thread {pid} of {name} was bound to CPU {cpu}, and the kernel keeps {kept:?}"
+                )));
+            }
         }
         threads.iter().try_for_each(|thread| napi::favour(thread.pid))
     }

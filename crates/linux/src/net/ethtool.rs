@@ -202,13 +202,14 @@ impl Ethtool {
         Ok([4, 8].map(|at| u32_at(&config, at).unwrap_or(0)))
     }
 
-    /// Sets the numbers of receive and transmit queues; on a card whose queues serve both directions, both must be
+    /// Sets the numbers of receive and transmit queues, and reads them back; on a card whose queues serve both directions, both must be
     /// the same.
+    ///
+    /// # Errors
+    /// The driver refuses the numbers, or keeps others.
     pub fn set_channels(&self, dev: &str, rx: u32, tx: u32) -> Result<(), Error> {
         let what = format!("set {rx} receive and {tx} transmit channels of");
-        let mut asked = request(GCHANNELS, &[], 32);
-        self.call(dev, &mut asked, &what)?;
-        let mut words: [u32; 8] = std::array::from_fn(|nth| u32_at(&asked, 4 + nth * 4).unwrap_or(0));
+        let mut words = self.channels(dev, &what)?;
         let [max_rx, max_tx, _, max_combined, ..] = words;
         if max_rx == 0 && max_tx == 0 && max_combined > 0 {
             if rx != tx {
@@ -221,7 +222,25 @@ impl Ethtool {
         } else {
             (words[4], words[5]) = (rx, tx);
         }
-        self.call(dev, &mut request(SCHANNELS, &words, 0), &what).map(drop)
+        self.call(dev, &mut request(SCHANNELS, &words, 0), &what)?;
+        let kept = self.channels(dev, &what)?;
+        match kept[4..] == words[4..] {
+            true => Ok(()),
+            false => Err(Error::Refused(format!(
+                "cannot {}: the driver keeps {} receive, {} transmit and {} combined",
+                self.operation(&what, dev),
+                kept[4],
+                kept[5],
+                kept[7]
+            ))),
+        }
+    }
+
+    /// The numbers of channels that a card can have and has: each of receive, transmit, other and combined.
+    fn channels(&self, dev: &str, what: &str) -> Result<[u32; 8], Error> {
+        let mut asked = request(GCHANNELS, &[], 32);
+        self.call(dev, &mut asked, what)?;
+        Ok(std::array::from_fn(|nth| u32_at(&asked, 4 + nth * 4).unwrap_or(0)))
     }
 
     /// How many strings a set has.

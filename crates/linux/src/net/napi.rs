@@ -68,6 +68,14 @@ pub fn pin(pid: i32, cpu: usize) -> Result<(), Error> {
     bind(Pid::from_raw(pid), cpu).doing(format_args!("pin task {pid} to CPU {cpu}"))
 }
 
+/// The CPUs that a thread may run on, as the kernel lists them: `0-3,8`.
+pub fn allowed(pid: i32) -> Result<String, Error> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    let status = status.doing(format_args!("read the CPUs of task {pid}"))?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    Ok(list.unwrap_or_default().trim().to_owned())
+}
+
 /// Lets a thread, or the calling one, run on one CPU only.
 pub(crate) fn bind(thread: Option<Pid>, cpu: usize) -> io::Result<()> {
     if cpu >= CpuSet::MAX_CPU {

@@ -26,6 +26,25 @@ pub fn write(ns: &Netns, path: &str, value: &str) -> Result<(), Error> {
     access(ns, path, &format!("write {value} to {path}"), |file| set_file(file, value))
 }
 
+/// Writes a file, and reads it back: what the kernel keeps must be as `is_wanted` finds.
+///
+/// # Errors
+/// The kernel refuses the value, or keeps another one.
+pub fn set(ns: &Netns, path: &str, value: &str, is_wanted: impl FnOnce(&str) -> bool) -> Result<(), Error> {
+    write(ns, path, value)?;
+    let kept = read(ns, path)?;
+    match is_wanted(&kept) {
+        true => Ok(()),
+        false => Err(Error::Refused(format!("{value} was written to {path}, and the kernel keeps {kept}"))),
+    }
+}
+
+/// Whether two masks of CPUs have the same CPUs: the kernel has as many words as CPUs need.
+pub fn is_same_mask(one: &str, other: &str) -> bool {
+    let digits = |mask: &str| mask.replace(',', "").trim_start_matches('0').to_owned();
+    digits(one) == digits(other)
+}
+
 /// Whether a file or folder is there.
 pub fn exists(ns: &Netns, path: &str) -> bool {
     access(ns, path, "look", |file| file.metadata()).is_ok()
@@ -56,4 +75,16 @@ pub(crate) fn mount_here() -> io::Result<()> {
     // Unmounting on the host takes effect here as well; mounts made here stay here.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     Ok(mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_compared_by_their_cpus() {
+        assert!(is_same_mask("00000003", "3") && is_same_mask("00000001,00000000", "1,00000000"));
+        assert!(is_same_mask("00000000", "0"));
+        assert!(!is_same_mask("00000003", "2") && !is_same_mask("00000001,00000000", "1"));
+    }
 }
