@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::host::autogroup::{self, Ahead};
 use crate::host::changes::{Host, HostChanges};
 use crate::host::cpu;
+use crate::host::turn::Turn;
 use crate::ports::{go_first, monotonic_ns};
 use crate::trial::sleep_until;
 use linerate_hosts::agent::message::{Fault, Lines, Order, Reply, Request, Sample, encode};
@@ -16,7 +17,7 @@ use linerate_hosts::agent::server::{Action, Event, Session};
 use linerate_hosts::systems::Kernel;
 use linerate_wire::Load;
 use ports::Made;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -39,6 +40,8 @@ const START_WITHIN_NS: u64 = 5_000_000_000;
 const UNREAD: usize = 64;
 /// …and to be written. With more, the controller has stopped reading.
 const UNWRITTEN: usize = 1024;
+/// How long an agent waits for its turn on its host before it says who has it. Other linerates pause between their loads.
+const TURN_WITHIN: Duration = Duration::from_secs(1);
 /// How long the last lines may take to be written.
 const PARTING: Duration = Duration::from_millis(500);
 
@@ -180,13 +183,30 @@ fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Said>
     (lines, ended)
 }
 
+/// A load that may start.
+struct Armed {
+    ports: Vec<String>,
+    order: Order,
+    /// Times of the host's CPUs, and of the agent's own threads.
+    before: Option<Reading>,
+    _turn: Turn,
+}
+
+/// Times of CPUs and of the agent's threads.
+type Reading = (cpu::CpuTimes, BTreeMap<i32, cpu::TaskTime>);
+
+fn read_cpus() -> Option<Reading> {
+    let tasks = cpu::own_tasks(&[]);
+    Some((cpu::times(Path::new("/")).ok()?, tasks))
+}
+
 /// Does the slow tasks, ports and loads: one after the other, on a thread of its own.
 struct Worker {
     options: Options,
     to: SyncSender<Event>,
     cancel: Arc<AtomicBool>,
     ports: BTreeMap<String, Made>,
-    armed: Option<(Vec<String>, Order)>,
+    armed: Option<Armed>,
     /// Of this host: cards that stamp. Undone at the end of the session.
     changes: HostChanges,
 }
@@ -223,8 +243,12 @@ impl Worker {
                 self.silence();
                 self.ports.retain(|name, _| !ports.is_empty() && !ports.contains(name));
             }
-            Request::Arm { ports, order } => self.arm(ports, order)?,
-            Request::Go { at_ns } => return self.fly(at_ns),
+            Request::Arm { ports, order } => return self.arm(ports, order),
+            Request::Stop {} => {
+                self.silence();
+                self.armed = None;
+            }
+            Request::Go { at_ns } => return self.run_load(at_ns),
             Request::Counters { ports } => {
                 let named = |name: &String| Some((name.clone(), self.ports.get(name)?.counters()));
                 return Ok(Reply::Counters { ports: ports.iter().filter_map(named).collect() });
@@ -243,9 +267,17 @@ impl Worker {
         Ok(Reply::Done {})
     }
 
-    fn arm(&mut self, names: Vec<String>, order: Order) -> Result<(), Fault> {
+    fn arm(&mut self, names: Vec<String>, order: Order) -> Result<Reply, Fault> {
         self.armed = None;
         self.silence();
+        // Interrupts and softirqs of a tester's cards may come to any of them.
+        let cpus = cpu::online_cpus().unwrap_or_default();
+        let turn = Turn::within(TURN_WITHIN, &order.turn, &cpus, || self.cancel.load(Ordering::Relaxed));
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(taken) => return Ok(Reply::Busy { by: taken.words() }),
+        };
+        let waited_ns = turn.waited_ns;
         // Where frames go both ways, a receiver of the other direction takes the frames of the interface that answers come to.
         let hears = |made: &Made| order.answer && made.sends;
         let hearing = self.ports.iter().filter(|(name, made)| names.contains(name) && hears(made));
@@ -263,8 +295,8 @@ impl Worker {
             }
             made.read_before().map_err(|e| system("arming the load", e))?;
         }
-        self.armed = Some((names, order));
-        Ok(())
+        self.armed = Some(Armed { ports: names, order, before: read_cpus(), _turn: turn });
+        Ok(Reply::Armed { waited_ns })
     }
 
     /// Nothing is answered any more.
@@ -273,31 +305,31 @@ impl Worker {
     }
 
     /// Runs the load that is armed. Its end is in the reply, also where a port failed; generators are stopped in any case.
-    fn fly(&mut self, at_ns: u64) -> Result<Reply, Fault> {
-        let (names, order) =
-            self.armed.take().ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
-        let flown = self.ports.iter_mut().filter(|(name, _)| names.contains(name)).collect();
-        let mut trial_run =
-            TrialRun { at_ns: at_ns.max(monotonic_ns()), order, flown, to: &self.to, cancel: &self.cancel };
-        let cpu_times = || cpu::times(Path::new("/")).ok();
-        let mut before = None;
-        let flown = trial_run.start().and_then(|()| {
-            before = cpu_times();
-            trial_run.watch()
-        });
-        let after = cpu_times();
-        let mut faults: Vec<String> = flown.err().map(|error| error.to_string()).into_iter().collect();
-        for (name, made) in &mut trial_run.flown {
+    fn run_load(&mut self, at_ns: u64) -> Result<Reply, Fault> {
+        let armed = self.armed.take().ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
+        let ports = self.ports.iter_mut().filter(|(name, _)| armed.ports.contains(name)).collect();
+        let (at_ns, order) = (at_ns.max(monotonic_ns()), armed.order);
+        let mut load = RunningLoad { at_ns, order, ports, to: &self.to, cancel: &self.cancel };
+        let ran = load.start().and_then(|()| load.watch());
+        let mut faults: Vec<String> = ran.err().map(|error| error.to_string()).into_iter().collect();
+        for (name, made) in &mut load.ports {
             if made.sends
                 && let Err(error) = made.port.stop()
             {
                 faults.push(format!("{name}: {error}"));
             }
         }
-        trial_run.report();
-        let cpus =
-            after.zip(before).map(|(after, before)| after.since(&before, Kernel::Linux)).unwrap_or_default();
-        Ok(Reply::Ended { faults, cpus })
+        load.report();
+        let busy: BTreeSet<u32> = load.ports.iter().flat_map(|(_, made)| made.cpus()).collect();
+        let cpus = armed.before.zip(read_cpus()).map(|(before, after)| {
+            let mut shares = after.0.since(&before.0, Kernel::Linux);
+            let others = cpu::of_others([&before.0, &after.0], [&before.1, &after.1]);
+            for share in shares.iter_mut().filter(|share| busy.contains(&share.cpu)) {
+                share.others = others.get(&share.cpu).copied();
+            }
+            shares
+        });
+        Ok(Reply::Ended { faults, cpus: cpus.unwrap_or_default() })
     }
 }
 
@@ -306,19 +338,19 @@ fn system(what: &str, why: impl ToString) -> Fault {
 }
 
 /// A load under way.
-struct TrialRun<'a> {
+struct RunningLoad<'a> {
     at_ns: u64,
     order: Order,
-    flown: Vec<(&'a String, &'a mut Made)>,
+    ports: Vec<(&'a String, &'a mut Made)>,
     to: &'a SyncSender<Event>,
     cancel: &'a AtomicBool,
 }
 
-impl TrialRun<'_> {
+impl RunningLoad<'_> {
     /// Receivers count from now on; generators are ready to send at their moment.
     fn start(&mut self) -> Result<(), Error> {
         let load = Load { not_before_ns: self.at_ns, ..self.order.load };
-        for (name, made) in self.flown.iter_mut().filter(|(_, made)| !made.sends) {
+        for (name, made) in self.ports.iter_mut().filter(|(_, made)| !made.sends) {
             made.port.start(&load)?;
             say(self.to, Reply::Began { port: name.to_string(), at_ns: monotonic_ns() });
         }
@@ -326,13 +358,13 @@ impl TrialRun<'_> {
         if self.cancelled() {
             return Ok(());
         }
-        let mut generators = self.flown.iter_mut().filter(|(_, made)| made.sends);
+        let mut generators = self.ports.iter_mut().filter(|(_, made)| made.sends);
         generators.try_for_each(|(_, made)| made.port.start(&load))
     }
 
     /// Reports until the load is over.
     fn watch(&mut self) -> Result<(), Error> {
-        let mut begun = vec![false; self.flown.len()];
+        let mut begun = vec![false; self.ports.len()];
         let mut next_ns = self.at_ns;
         loop {
             self.announce(&mut begun)?;
@@ -355,7 +387,7 @@ impl TrialRun<'_> {
 
     /// Reports generators whose first frame has left.
     fn announce(&self, begun: &mut [bool]) -> Result<(), Error> {
-        let waiting = self.flown.iter().zip(begun).filter(|((_, made), begun)| made.sends && !**begun);
+        let waiting = self.ports.iter().zip(begun).filter(|((_, made), begun)| made.sends && !**begun);
         for ((name, made), begun) in waiting {
             if let Some(at_ns) = made.port.began_ns() {
                 *begun = true;
@@ -371,7 +403,7 @@ impl TrialRun<'_> {
     }
 
     fn is_over(&self) -> bool {
-        let mut generators = self.flown.iter().filter(|(_, made)| made.sends).peekable();
+        let mut generators = self.ports.iter().filter(|(_, made)| made.sends).peekable();
         match generators.peek() {
             Some(_) => generators.all(|(_, made)| made.port.finished()),
             None => monotonic_ns() >= self.at_ns.saturating_add(self.order.load.duration_ns),
@@ -383,7 +415,7 @@ impl TrialRun<'_> {
     }
 
     fn report(&self) {
-        for (name, made) in &self.flown {
+        for (name, made) in &self.ports {
             let (frames, at_ns) = (made.port.frames(), monotonic_ns());
             say(self.to, Reply::Sample(Sample { port: name.to_string(), at_ns, frames }));
         }

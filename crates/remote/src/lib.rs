@@ -26,7 +26,7 @@ pub mod target;
 pub mod telemetry;
 pub mod watch;
 
-pub(crate) use agents::Flown;
+pub(crate) use agents::TrialResult;
 pub(crate) use changes::{BOOTED_AT, is_same_boot};
 pub use changes::{Changes, Undone};
 pub(crate) use channel::{Control, Part, Scanner, end_within, fresh_mark, spawn_piped};

@@ -28,7 +28,7 @@ pub enum Request {
     Prepare(Box<Port>),
     /// Give these ports up; all of them where none are named.
     Release { ports: Vec<String> },
-    /// Be ready with these ports for their load, with its samples and answers.
+    /// Be ready with these ports for their load, with its samples and answers, once it is this controller's turn on the host.
     Arm {
         ports: Vec<String>,
         #[serde(flatten)]
@@ -36,7 +36,7 @@ pub enum Request {
     },
     /// Starts the armed load, at a moment of the agent's clock, or at once if that is past.
     Go { at_ns: u64 },
-    /// End the load.
+    /// End the load, or give the turn back.
     Stop {},
     /// Asks for the counters of these ports.
     Counters { ports: Vec<String> },
@@ -59,6 +59,10 @@ pub enum Reply {
     Time { heard_ns: u64, answered_ns: u64 },
     /// The order is done; of a go: it will start.
     Done {},
+    /// The load is armed, after so many nanoseconds of waiting for another linerate on this host.
+    Armed { waited_ns: u64 },
+    /// The load is not armed: it is the turn of another linerate on this host, in words.
+    Busy { by: String },
     /// A port is there, and what sends or counts, with the reason if that is not the fastest.
     Prepared { backend: Backend, why: Option<String> },
     /// The first frame of a generator has left; a receiver counts.
@@ -270,6 +274,8 @@ pub struct Port {
 /// The load that a host's ports are armed with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
+    /// Who measures: agents with the same name here have their turn on a host together.
+    pub turn: String,
     /// The load of each generator; receivers report for its duration.
     pub load: Load,
     /// Between two samples of the counters, in nanoseconds.
@@ -291,6 +297,8 @@ const MOST_UNSTAMPED: u32 = 65_536;
 const MOST_CPUS: usize = 256;
 /// Letters of a port's name.
 const LONGEST_NAME: usize = 40;
+/// Bytes of the name of who measures.
+pub const LONGEST_TURN: usize = 100;
 /// The kernel's limit on an interface's name, less its end (IFNAMSIZ).
 const LONGEST_INTERFACE: usize = 15;
 
@@ -352,6 +360,9 @@ impl Order {
     pub fn check(&self) -> Result<(), Fault> {
         let what = "arming the load";
         self.load.check().map_err(|e| Fault::order(what, e.to_string()))?;
+        if self.turn.is_empty() || self.turn.len() > LONGEST_TURN || self.turn.chars().any(char::is_control) {
+            return Err(Fault::order(what, format!("who measures must have 1 to {LONGEST_TURN} bytes")));
+        }
         match self.sample_ns >= SHORTEST_SAMPLE_NS {
             true => Ok(()),
             false => Err(Fault::order(what, "samples are a millisecond apart at least")),

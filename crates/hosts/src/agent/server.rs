@@ -178,7 +178,11 @@ impl Session {
                 todo.push(Action::Cancel);
             }
             Request::Stop {} if !self.runs() => {
-                self.armed = false;
+                let was_armed = std::mem::take(&mut self.armed);
+                if was_armed && self.under.is_none() {
+                    self.under = Some((id, Request::Stop {}));
+                    return todo.push(Action::Do(Request::Stop {}));
+                }
                 todo.push(Action::Send(id, Reply::Done {}));
             }
             Request::Goodbye {} => {
@@ -274,7 +278,7 @@ impl Session {
                 self.armed = false;
                 self.ports.retain(|port| !ports.is_empty() && !ports.contains(port));
             }
-            Request::Arm { .. } => self.armed = result.is_ok(),
+            Request::Arm { .. } => self.armed = matches!(result, Ok(Reply::Armed { .. })),
             _ => {}
         }
         let reply = match (request, result) {

@@ -38,7 +38,13 @@ pub(super) fn receiver() -> Port {
 
 pub(super) fn order() -> Order {
     let load = Load { rate: Some(1000.5), batch: 8, ..Load::lasting(std::time::Duration::from_secs(1)) };
-    Order { load, sample_ns: 10_000_000, answer: false, ahead_ns: vec![(3, -5)] }
+    Order {
+        turn: "process 1 of lab".into(),
+        load,
+        sample_ns: 10_000_000,
+        answer: false,
+        ahead_ns: vec![(3, -5)],
+    }
 }
 
 fn hello(protocol: u32) -> Request {
@@ -101,10 +107,27 @@ fn opened() -> Session {
 fn running() -> Session {
     let mut session = opened();
     say(&mut session, 3, &Request::Arm { ports: vec!["g".into()], order: order() }, 0);
-    session.handle(Event::Done(Ok(Reply::Done {})), 0);
+    session.handle(Event::Done(Ok(Reply::Armed { waited_ns: 0 })), 0);
     let actions = say(&mut session, 4, &Request::Go { at_ns: 5 }, 0);
     assert_eq!(actions, [Action::Send(4, Reply::Done {}), Action::Do(Request::Go { at_ns: 5 })]);
     session
+}
+
+#[test]
+fn a_turn_is_waited_for_and_given_back() {
+    let mut session = opened();
+    let arm = Request::Arm { ports: vec!["g".into()], order: order() };
+    say(&mut session, 3, &arm, 0);
+    let busy = Reply::Busy { by: "another linerate".into() };
+    assert_eq!(session.handle(Event::Done(Ok(busy.clone())), 0), [Action::Send(3, busy)]);
+    fault(&say(&mut session, 4, &Request::Go { at_ns: 5 }, 0));
+    say(&mut session, 5, &arm, 0);
+    session.handle(Event::Done(Ok(Reply::Armed { waited_ns: 7 })), 0);
+    // The turn is the worker's: the answer comes when it has been given back.
+    assert_eq!(say(&mut session, 6, &Request::Stop {}, 0), [Action::Do(Request::Stop {})]);
+    assert_eq!(session.handle(Event::Done(Ok(Reply::Done {})), 0), [Action::Send(6, Reply::Done {})]);
+    fault(&say(&mut session, 7, &Request::Go { at_ns: 5 }, 0));
+    assert_eq!(say(&mut session, 8, &Request::Stop {}, 0), [Action::Send(8, Reply::Done {})]);
 }
 
 fn ended() -> Reply {
@@ -121,9 +144,10 @@ fn every_message_comes_back_from_its_line() {
     let mut ports = BTreeMap::new();
     ports.insert("r".to_string(), linerate_measure::counters::PortCounters::default());
     let fault = Fault::malformed("x\ny");
-    for reply in
-        [Reply::Heartbeat {}, Reply::Sample(sample), Reply::Counters { ports }, Reply::Error(fault), ended()]
-    {
+    let armed = [Reply::Armed { waited_ns: 3 }, Reply::Busy { by: "process 7".into() }];
+    let others =
+        [Reply::Heartbeat {}, Reply::Sample(sample), Reply::Counters { ports }, Reply::Error(fault), ended()];
+    for reply in others.into_iter().chain(armed) {
         let line = encode(u64::MAX, &reply);
         assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1, "one line each");
         assert_eq!(decode::<Reply>(&line).unwrap(), (u64::MAX, reply));
@@ -285,6 +309,7 @@ proptest! {
                     let reply = match task {
                         Request::Go { .. } => ended(),
                         Request::Goodbye {} => Reply::Goodbye { why: None },
+                        Request::Arm { .. } => Reply::Armed { waited_ns: 1 },
                         _ => Reply::Done {},
                     };
                     let result = if fails { Err(Fault::order("x", "y")) } else { Ok(reply) };

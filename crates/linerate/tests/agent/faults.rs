@@ -23,7 +23,7 @@ const STANDSTILL: Duration = Duration::from_millis(300);
 fn set_going(agent: &Agent, hosts: &Hosts, means: Backend) {
     agent.prepare(sender(means)).unwrap();
     let offset = agent.compare_clocks().unwrap();
-    agent.arm(vec!["out".into()], order(60_000, 20_000.0)).unwrap();
+    agent.arm(vec!["out".into()], order(60_000, 20_000.0)).unwrap().unwrap();
     let number = agent.go(offset.there(monotonic_ns())).unwrap();
     loop {
         let said = agent.hear(number, Instant::now() + Duration::from_secs(60)).unwrap().expect("it begins");
@@ -172,7 +172,7 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
     let members = [sends(&generator), counts(receiver.agent())];
     let timing = Timing::slice(30_000_000_000);
     let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
-    let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false };
+    let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false, tell: drop };
     let began = Instant::now();
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -197,16 +197,16 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
     let members = [sends(&generator), counts(&receiver)];
     let timing = Timing { run_ns: 30_000_000_000, ..Timing::slice(1_000_000) };
     let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
-    let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false };
+    let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false, tell: drop };
     let interrupted = AtomicBool::new(false);
-    let flown = std::thread::scope(|scope| {
+    let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             crate::common::wait_for("frames", || (hosts.sent() > 100).then_some(()));
             interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         trial.run(&interrupted, &|_| {}).unwrap()
     });
-    assert!(flown.sent[0].frames > 100 && flown.sent[0].frames < 100_000, "{}", flown.sent[0].frames);
+    assert!(result.sent[0].frames > 100 && result.sent[0].frames < 100_000, "{}", result.sent[0].frames);
 }
 
 /// Runs an agent with these bytes as input: its exit status and its output.

@@ -9,6 +9,7 @@ use linerate_linux::net::netlink::{LinkStats, Route};
 use linerate_plan::Backend;
 use linerate_remote::agents::{Agent, Link, Member, Ports};
 use linerate_wire::{Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -89,6 +90,7 @@ impl Drop for Hosts {
             if names().contains(name.as_str()) {
                 ip(&format!("netns del {name}"));
             }
+            let _ = std::fs::remove_dir_all(state(name));
         }
     }
 }
@@ -104,18 +106,34 @@ pub fn counted(namespace: &str, link: &str) -> LinkStats {
     Route::open(&Netns::open(namespace).unwrap()).unwrap().link(link).unwrap().stats
 }
 
+/// The folder of linerate's state.
+const STATE: &str = "/run/linerate";
+
+/// That folder of a host: hosts stand for machines, and so have turns of their own on the CPUs.
+pub fn state(namespace: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("linerate-host-{namespace}"))
+}
+
 /// The command that serves an agent in a namespace, as ssh would.
 pub fn serve(namespace: &str) -> Command {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace, LINERATE, "agent"]).env_remove("SSH_CONNECTION");
-    command
+    by(namespace, &[])
 }
 
 /// The command of an agent whose CLOCK_MONOTONIC is so many seconds ahead of this machine's, in a time namespace.
 pub fn serve_ahead(namespace: &str, seconds: u64) -> Command {
+    by(namespace, &["unshare", "--fork", "--time", "--monotonic", &seconds.to_string()])
+}
+
+fn by(namespace: &str, words: &[&str]) -> Command {
+    let own = state(namespace);
+    for folder in [&own, Path::new(STATE)] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    // `ip netns exec` gives its command a mount table of its own.
+    let bind = r#"mount --bind "$1" "$2" && shift 2 && exec "$@""#;
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace, "unshare", "--fork", "--time", "--monotonic"]);
-    command.args([&seconds.to_string(), LINERATE, "agent"]).env_remove("SSH_CONNECTION");
+    command.args(["netns", "exec", namespace, "sh", "-c", bind, "sh"]).arg(own).arg(STATE);
+    command.args(words).args([LINERATE, "agent"]).env_remove("SSH_CONNECTION");
     command
 }
 
@@ -200,5 +218,5 @@ pub fn counts(agent: &Agent) -> Member<'_> {
 
 pub fn order(ms: u64, rate: f64) -> Order {
     let load = Load { rate: Some(rate), batch: 8, ..Load::lasting(Duration::from_millis(ms)) };
-    Order { load, sample_ns: 10_000_000, answer: false, ahead_ns: vec![] }
+    Order { turn: "process 1 of lab".into(), load, sample_ns: 10_000_000, answer: false, ahead_ns: vec![] }
 }

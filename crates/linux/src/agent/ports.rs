@@ -35,6 +35,8 @@ pub(super) struct Made {
     pub sends: bool,
     pub namespace: Netns,
     pub ifindex: u32,
+    /// Those of its threads.
+    cpus: Vec<u32>,
     /// Whose frames it sends or counts.
     pub campaign: u8,
     /// Who answers its frames, or counts the answers to them.
@@ -69,6 +71,12 @@ impl Made {
 
     fn sent(&self) -> Result<u64, Error> {
         Ok(Route::open(&self.namespace)?.link_by_index(self.ifindex)?.stats.tx_packets)
+    }
+
+    /// The CPUs that its load needs: those of its threads, and those on which frames have arrived since the start.
+    pub fn cpus(&self) -> Vec<u32> {
+        let arrived = self.port.counters().queues.into_iter().filter(|queue| queue.frames > 0);
+        self.cpus.iter().copied().filter(|_| self.sends).chain(arrived.map(|queue| queue.cpu)).collect()
     }
 
     /// Everything counted since the start.
@@ -131,6 +139,7 @@ pub(super) fn make(
         sends,
         namespace,
         ifindex: link.index,
+        cpus,
         campaign,
         answerer: None,
         before: 0,

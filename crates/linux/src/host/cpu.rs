@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// The times of each CPU, by `proc/stat` below `root`.
 ///
@@ -30,6 +31,8 @@ pub struct TaskTime {
     /// Nanoseconds that it ran, and that it was ready to run while another one had the CPU.
     pub ran_ns: u64,
     pub waited_ns: u64,
+    /// Ticks that it ran outside the kernel.
+    pub user: u64,
     /// Whether it stays on its CPU.
     pub is_bound: bool,
 }
@@ -37,12 +40,24 @@ pub struct TaskTime {
 /// Begins the names of threads that send; each is bound to a CPU.
 pub const GENERATOR: &str = "generator-";
 
-/// The tasks that are a measurement's own: the threads of this process, and `bound` ones.
+/// Threads of ports that have ended since [`own_tasks`] was called last, with their times.
+static ENDED: Mutex<Vec<(i32, TaskTime)>> = Mutex::new(Vec::new());
+
+/// The calling thread of a port is about to end: the next call of [`own_tasks`] still has its time.
+pub(crate) fn thread_ends() {
+    let own = fs::read_link("/proc/thread-self").ok();
+    let own = own.and_then(|task| task_time(&Path::new("/proc").join(task), false));
+    ENDED.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+}
+
+/// The tasks that are a measurement's own: the threads of this process, those of its ports that have ended since the call before, and
+/// `bound` ones.
 pub fn own_tasks(bound: &[i32]) -> BTreeMap<i32, TaskTime> {
+    let ended = std::mem::take(&mut *ENDED.lock().unwrap_or_else(PoisonError::into_inner));
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let threads = threads.filter_map(|thread| task_time(&thread.path(), false));
     let bound = bound.iter().map(|pid| Path::new("/proc").join(pid.to_string()));
-    threads.chain(bound.filter_map(|task| task_time(&task, true))).collect()
+    ended.into_iter().chain(threads).chain(bound.filter_map(|task| task_time(&task, true))).collect()
 }
 
 fn task_time(task: &Path, is_bound: bool) -> Option<(i32, TaskTime)> {
@@ -50,11 +65,23 @@ fn task_time(task: &Path, is_bound: bool) -> Option<(i32, TaskTime)> {
     let times = read("schedstat")?;
     let mut times = times.split_whitespace().map(|ns| ns.parse().ok());
     let (stat, name) = (read("stat")?, read("comm")?);
-    // Field 39; the name, field 2, may have brackets and blanks.
-    let cpu = stat.rsplit_once(')')?.1.split_whitespace().nth(36)?.parse().ok()?;
+    let field = |number| field(&stat, number);
+    let (user, cpu) = (field(14)?, field(39)? as u32);
     let is_bound = is_bound || name.starts_with(GENERATOR);
     let pid = task.file_name()?.to_str()?.parse().ok()?;
-    Some((pid, TaskTime { cpu, ran_ns: times.next()??, waited_ns: times.next()??, is_bound }))
+    Some((pid, TaskTime { cpu, ran_ns: times.next()??, waited_ns: times.next()??, user, is_bound }))
+}
+
+/// A number of a line such as /proc/self/stat, by proc(5)'s count; the name, field 2, may have brackets and blanks.
+fn field(stat: &str, number: usize) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
+}
+
+/// Ticks of this process and of its children that have ended: outside the kernel, and in it.
+pub fn own_ticks() -> [u64; 2] {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let of = |fields: [usize; 2]| fields.iter().filter_map(|number| field(&stat, *number)).sum();
+    [of([14, 16]), of([15, 17])]
 }
 
 /// Nanoseconds of a tick in /proc/stat: proc(5) calls it USER_HZ, and only Alpha has another.
@@ -62,7 +89,7 @@ const TICK_NS: f64 = 1e7;
 
 /// The share of each CPU's time between two readings that others used. `own`: the measurement's tasks then and now.
 ///
-/// While a task waits, others have its CPU, in whatever context. Ticks show user time, and system time that is more than our own:
+/// While a task waits, others have its CPU, in whatever context. Ticks show user time and system time that are more than our own:
 /// the kernel samples them, so less than three standard deviations may be chance.
 pub fn of_others(times: [&CpuTimes; 2], own: [&BTreeMap<i32, TaskTime>; 2]) -> BTreeMap<u32, f64> {
     let [earlier, later] = times.map(|times| times.clone().ticks());
@@ -80,17 +107,43 @@ pub fn of_others(times: [&CpuTimes; 2], own: [&BTreeMap<i32, TaskTime>; 2]) -> B
             tasks.push(TaskTime {
                 ran_ns,
                 waited_ns: task.waited_ns.saturating_sub(before.waited_ns),
+                user: task.user.saturating_sub(before.user),
                 ..*task
             });
         }
         let ran: u64 = tasks.iter().map(|task| task.ran_ns).sum();
         let waited = |task: &TaskTime| task.waited_ns.saturating_sub(ran - task.ran_ns);
         let waits = tasks.iter().filter(|task| task.is_bound).map(waited).max().unwrap_or(0);
-        let chance = 3.0 * (system * (1.0 - system / total)).sqrt();
-        let by_ticks = user + nice + (system - ticks_of(ran) - chance).max(0.0);
+        let own_user = tasks.iter().map(|task| task.user).sum::<u64>() as f64;
+        let by_ticks = beyond(user + nice, own_user, own_user, total)
+            + beyond(system, ticks_of(ran) - own_user, system, total);
         (total > 0.0).then(|| (*cpu, (by_ticks.max(ticks_of(waits)) / total).min(1.0)))
     };
     later.iter().filter_map(of_cpu).collect()
+}
+
+/// Ticks beyond our own, less what may be chance where `sampled` of `total` ticks are this time or another.
+fn beyond(ticks: f64, own: f64, sampled: f64, total: f64) -> f64 {
+    let chance = 3.0 * (sampled * (1.0 - sampled / total)).max(0.0).sqrt();
+    (ticks - own.max(0.0) - chance).max(0.0)
+}
+
+/// The share of the time of all CPUs between two readings that others used, where our own programs may run anywhere. `own`: what
+/// [`own_ticks`] said then and now.
+pub fn of_others_anywhere(times: [&CpuTimes; 2], own: [[u64; 2]; 2]) -> Option<f64> {
+    let [earlier, later] = times.map(|times| times.clone().ticks());
+    let mut gone = [0.0; 8];
+    for (cpu, ticks) in &later {
+        let before = earlier.get(cpu)?;
+        (0..8).for_each(|part| gone[part] += ticks[part].saturating_sub(before[part]) as f64);
+    }
+    let [user, nice, system, ..] = gone;
+    let total: f64 = gone.iter().sum();
+    let [own_user, own_system] = [0, 1].map(|part| own[1][part].saturating_sub(own[0][part]) as f64);
+    let (user, own) = (user + nice, own_user + own_system);
+    // Softirqs count as our own system time, and not as the CPUs'.
+    let by_user = beyond(user, own_user, own_user, total);
+    (total > 0.0).then(|| by_user.max(beyond(user + system, own, own, total)) / total)
 }
 
 /// The frequency of a CPU in Hz, by the files below `root`; virtual machines do not show any.
@@ -166,6 +219,7 @@ mod tests {
             cpu: 0,
             ran_ns: ran_ms * 1_000_000,
             waited_ns: waited_ms * 1_000_000,
+            user: 0,
             is_bound,
         };
         let others = |times: CpuTimes, tasks: &[TaskTime]| {
@@ -182,6 +236,48 @@ mod tests {
         // A device's thread waits for frames, and another program makes system calls: beyond chance.
         let system = others(later(10, 80, 0, 10), &[task(200, 0, true)]);
         assert!((50.0..70.0).contains(&system), "{system}");
+        // A port in user space has all of its CPU, or shares it with another program.
+        let port = |ran_ms, user| TaskTime { user, ..task(ran_ms, 0, true) };
+        assert_eq!(others(later(30, 70, 0, 0), &[port(1000, 30)]), 0.0);
+        assert_eq!(
+            others(later(70, 30, 0, 0), &[port(500, 20)]).round(),
+            38.0,
+            "50, less 12 that may be chance"
+        );
+    }
+
+    #[test]
+    fn the_time_of_others_on_all_cpus_is_what_is_not_our_own_and_our_children_s() {
+        let times = |user: u64, system: u64| {
+            let cpu = |number| format!("cpu{number} {user} 0 {system} {} 0 0 0 0\n", 1000 - user - system);
+            CpuTimes::of(Kernel::Linux, &(cpu(0) + &cpu(1)))
+        };
+        let begin = CpuTimes::of(Kernel::Linux, "cpu0 0 0 0 0\ncpu1 0 0 0 0\n");
+        let others = |times: CpuTimes, own| of_others_anywhere([&begin, &times], [[5, 5], own]);
+        assert_eq!(others(times(300, 100), [605, 205]), Some(0.0));
+        assert!((0.35..0.45).contains(&others(times(700, 100), [605, 205]).unwrap()));
+        assert_eq!(of_others_anywhere([&times(1, 1), &begin], [[0, 0]; 2]).map(|share| share > 0.0), None);
+        // A child counts once it has ended.
+        let before = own_ticks();
+        let lines = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+        assert!(std::process::Command::new("sh").args(["-c", lines]).status().unwrap().success());
+        assert!(own_ticks()[0] > before[0]);
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_still_counted_once() {
+        let work = || {
+            let began = std::time::Instant::now();
+            while began.elapsed().as_millis() < 20 {}
+            thread_ends();
+            rustix::thread::gettid().as_raw_nonzero().get()
+        };
+        let pid = std::thread::spawn(work).join().unwrap();
+        // Another test of this process may have asked in between.
+        if let Some(own) = own_tasks(&[]).get(&pid) {
+            assert!(own.ran_ns > 1_000_000, "{own:?}");
+        }
+        assert_eq!(own_tasks(&[]).get(&pid), None);
     }
 
     #[test]

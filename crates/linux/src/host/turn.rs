@@ -6,8 +6,8 @@ use crate::ports::monotonic_ns;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{Seek, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(3);
 /// A wait that is told.
 const LONG_NS: u64 = 2_000_000_000;
-/// Bytes that are read of the words about a holder.
-const MOST_BYTES: u64 = 100;
+/// Bytes of a name.
+const MOST_BYTES: usize = 100;
 
-/// The turn of this process on some CPUs, until it is dropped.
+/// The turn of a linerate on some CPUs, until it is dropped.
 #[derive(Debug, Default)]
 pub struct Turn {
     /// Nanoseconds that it waited for others.
@@ -26,34 +26,72 @@ pub struct Turn {
     locks: Vec<File>,
 }
 
+/// A CPU on which another linerate measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    pub cpu: u32,
+    /// Who that is: `process 4711`.
+    pub by: String,
+}
+
+impl Taken {
+    /// Who is waited for.
+    pub fn words(&self) -> String {
+        format!("another linerate ({}), which measures on CPU {}", self.by, self.cpu)
+    }
+}
+
 impl Turn {
-    /// Waits for the turn. Where locks cannot be made, as without root, there is nothing to wait for; nor once it is `over`. `tell` gets a
-    /// long wait in words, once.
+    /// Waits for the turn of this process. Where locks cannot be made, as without root, there is nothing to wait for; nor once it is `over`.
+    /// `tell` gets a long wait in words, once.
     pub fn on(cpus: &[u32], over: impl Fn() -> bool, tell: impl FnOnce(String)) -> Turn {
-        Turn::below(Path::new(DEFAULT_ROOT), cpus, over, tell)
+        let of = format!("process {}", std::process::id());
+        let mut tell = Some(tell);
+        let waiting = |taken: &Taken, waited_ns| {
+            if let Some(tell) = tell.take_if(|_| waited_ns > LONG_NS) {
+                tell(format!("waiting for {}", taken.words()));
+            }
+            !over()
+        };
+        Turn::below(Path::new(DEFAULT_ROOT), &of, cpus, waiting).unwrap_or_else(|(waited_ns, _)| {
+            let locks = Vec::new();
+            Turn { waited_ns, locks }
+        })
     }
 
-    /// `state`: the folder of the locks.
-    pub fn below(state: &Path, cpus: &[u32], over: impl Fn() -> bool, tell: impl FnOnce(String)) -> Turn {
+    /// Waits for the turn of the linerate that `of` names: those with one name have their turn together. Waits for so long at most, or until
+    /// it is `over`.
+    ///
+    /// # Errors
+    /// The turn is still another one's.
+    pub fn within(most: Duration, of: &str, cpus: &[u32], over: impl Fn() -> bool) -> Result<Turn, Taken> {
+        let most = most.as_nanos() as u64;
+        let waiting = |_: &Taken, waited_ns| waited_ns < most && !over();
+        Turn::below(Path::new(DEFAULT_ROOT), of, cpus, waiting).map_err(|(_, taken)| taken)
+    }
+
+    /// `state`: the folder of the locks. `waiting` gets who is waited for, and for how many nanoseconds, and decides whether to go on.
+    ///
+    /// # Errors
+    /// The nanoseconds that were waited, and whose turn it is.
+    pub fn below(
+        state: &Path,
+        of: &str,
+        cpus: &[u32],
+        mut waiting: impl FnMut(&Taken, u64) -> bool,
+    ) -> Result<Turn, (u64, Taken)> {
         // In one order, and all or none: nobody waits with a lock.
         let cpus: BTreeSet<u32> = cpus.iter().copied().collect();
-        let (began, mut tell) = (monotonic_ns(), Some(tell));
-        let mut waited_ns = 0;
+        let (began, mut waited_ns) = (monotonic_ns(), 0);
         loop {
-            let (cpu, holder) = match all(state, &cpus) {
+            match all(state, of, &cpus) {
                 Ok(mut turn) => {
                     turn.waited_ns = waited_ns;
-                    return turn;
+                    return Ok(turn);
                 }
-                Err(taken) => taken,
-            };
-            if over() {
-                return Turn { waited_ns, locks: Vec::new() };
+                Err(taken) if !waiting(&taken, waited_ns) => return Err((waited_ns, taken)),
+                Err(_) => std::thread::sleep(LOOK),
             }
-            if let Some(tell) = tell.take_if(|_| waited_ns > LONG_NS) {
-                tell(format!("waiting for another linerate ({holder}), which measures on CPU {cpu}"));
-            }
-            std::thread::sleep(LOOK);
             waited_ns = monotonic_ns() - began;
         }
     }
@@ -68,25 +106,17 @@ impl Drop for Turn {
     }
 }
 
-/// The turn on these CPUs; or the first that is another one's, and who that is.
-fn all(state: &Path, cpus: &BTreeSet<u32>) -> Result<Turn, (u32, String)> {
+/// The turn on these CPUs; or the first that is another one's.
+fn all(state: &Path, of: &str, cpus: &BTreeSet<u32>) -> Result<Turn, Taken> {
     let mut turn = Turn::default();
     for cpu in cpus {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let opened = fs::create_dir_all(state).and_then(|()| options.open(state.join(format!("cpu-{cpu}"))));
-        let Ok(mut file) = opened else { continue };
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {
-                let words = format!("process {}", std::process::id());
-                let _ = file.set_len(0).and_then(|()| file.write_all(words.as_bytes()));
-                turn.locks.push(file);
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut holder = String::new();
-                let _ = file.take(MOST_BYTES).read_to_string(&mut holder);
-                return Err((*cpu, holder));
-            }
+        let Ok(file) = opened else { continue };
+        match lock(&file, of) {
+            Ok(()) => turn.locks.push(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Taken { cpu: *cpu, by: holder(&file) }),
             // No locks here.
             Err(_) => {}
         }
@@ -94,39 +124,91 @@ fn all(state: &Path, cpus: &BTreeSet<u32>) -> Result<Turn, (u32, String)> {
     Ok(turn)
 }
 
+/// Locks a CPU's file for all that have this name. The one that comes first writes the name, while nobody else has a lock.
+fn lock(mut file: &File, of: &str) -> rustix::io::Result<()> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(of.as_bytes()));
+        }
+        Err(rustix::io::Errno::WOULDBLOCK) if holder(file) == of => {}
+        Err(error) => return Err(error),
+    }
+    // Changing a lock gives it up for a moment, in which another one may come (flock(2)).
+    flock(file, FlockOperation::NonBlockingLockShared)?;
+    if holder(file) == of {
+        return Ok(());
+    }
+    flock(file, FlockOperation::Unlock)?;
+    Err(rustix::io::Errno::WOULDBLOCK)
+}
+
+/// The name of those who have a CPU.
+fn holder(file: &File) -> String {
+    let mut name = vec![0; MOST_BYTES];
+    let read = file.read_at(&mut name, 0).unwrap_or(0);
+    String::from_utf8_lossy(&name[..read]).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
+    /// A folder for locks that goes with the value.
+    struct Locks(std::path::PathBuf);
+
+    impl Locks {
+        fn new(name: &str) -> Locks {
+            Locks(std::env::temp_dir().join(format!("linerate-turn-{name}-{}", std::process::id())))
+        }
+
+        fn try_once(&self, of: &str, cpus: &[u32]) -> Result<Turn, String> {
+            Turn::below(&self.0, of, cpus, |_, _| false).map_err(|(_, taken)| taken.words())
+        }
+    }
+
+    impl Drop for Locks {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
     #[test]
     fn a_turn_waits_for_the_end_of_another_that_shares_a_cpu() {
-        let state = std::env::temp_dir().join(format!("linerate-turn-{}", std::process::id()));
-        let turn = |cpus: &[u32], over: &dyn Fn() -> bool| Turn::below(&state, cpus, over, |_| ());
-        let first = turn(&[1, 2], &|| false);
-        let beside = turn(&[0, 3], &|| false);
+        let locks = Locks::new("waits");
+        let first = locks.try_once("process 1", &[1, 2]).unwrap();
+        let beside = locks.try_once("process 2", &[0, 3]).unwrap();
         assert_eq!([first.waited_ns, beside.waited_ns], [0, 0]);
-        assert!(turn(&[0, 2], &|| true).locks.is_empty(), "Ctrl-C ends a wait");
+        let taken = locks.try_once("process 3", &[0, 2]).unwrap_err();
+        assert_eq!(taken, "another linerate (process 2), which measures on CPU 0");
         std::thread::scope(|scope| {
             let (tell, told) = channel();
-            let waits = move || {
-                let _ = tell.send(());
-                false
-            };
-            let second = scope.spawn(move || turn(&[2], &waits).waited_ns);
+            let state = &locks.0;
+            let second = scope.spawn(move || {
+                let waiting = |_: &Taken, _| {
+                    let _ = tell.send(());
+                    true
+                };
+                Turn::below(state, "process 3", &[2], waiting).unwrap().waited_ns
+            });
             told.recv().unwrap();
             drop(first);
             assert!(second.join().unwrap() > 0);
         });
-        let said = std::cell::RefCell::new(String::new());
-        let until_told = || !said.borrow().is_empty();
-        Turn::below(&state, &[3], until_told, |words| *said.borrow_mut() = words);
-        let pid = std::process::id();
-        assert_eq!(
-            said.into_inner(),
-            format!("waiting for another linerate (process {pid}), which measures on CPU 3")
-        );
-        drop(beside);
-        fs::remove_dir_all(&state).unwrap();
+    }
+
+    #[test]
+    fn those_of_one_name_have_their_turn_together() {
+        let locks = Locks::new("together");
+        let [one, two] = [[0, 1], [1, 2]].map(|cpus| locks.try_once("process 1 of lab", &cpus).unwrap());
+        let other = || locks.try_once("process 2", &[1]);
+        assert!(other().unwrap_err().contains("(process 1 of lab), which measures on CPU 1"));
+        drop(one);
+        assert!(other().is_err());
+        drop(two);
+        let other = other().unwrap();
+        assert!(locks.try_once("process 1 of lab", &[1]).is_err(), "the name from before is gone");
+        drop(other);
+        locks.try_once("process 1 of lab", &[0, 1, 2]).unwrap();
     }
 }

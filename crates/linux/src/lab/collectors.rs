@@ -2,7 +2,7 @@
 
 use super::{Interface, Lane};
 use crate::error::Error;
-use crate::host::cpu::{CpuTimes, TaskTime, frequency, of_others, own_tasks, times};
+use crate::host::cpu::{self, CpuTimes, TaskTime, frequency, times};
 use crate::net::procnet;
 use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector, Counters, Growth};
@@ -10,9 +10,18 @@ use linerate_measure::trial::Moment;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How busy each CPU is under load, by `proc/stat` below `root`. `own`: the threads of the lane's devices.
-pub fn cpus(root: &Path, own: Vec<i32>) -> impl Collector {
-    Cpus { root: root.into(), own, times: [None, None], frequencies: BTreeMap::new() }
+/// Programs and threads whose CPU time is the measurement's own.
+#[derive(Debug, Clone)]
+pub enum Own {
+    /// The threads of this process, and these of a lane's devices.
+    Threads(Vec<i32>),
+    /// This process and those that it starts, on any CPU. Each CPU's share of others is the mean of all CPUs then.
+    Processes,
+}
+
+/// How busy each CPU is under load, by `proc/stat` below `root`.
+pub fn cpus(root: &Path, own: Own) -> impl Collector {
+    Cpus { root: root.into(), own, readings: [None, None], frequencies: BTreeMap::new() }
 }
 
 /// The kernel's threads that poll the devices of a lane.
@@ -26,11 +35,40 @@ pub fn threads(lane: &Lane) -> Vec<i32> {
 
 struct Cpus {
     root: PathBuf,
-    own: Vec<i32>,
+    own: Own,
     /// When the load began, and when it ended.
-    times: [Option<(CpuTimes, BTreeMap<i32, TaskTime>)>; 2],
+    readings: [Option<Reading>; 2],
     /// Hz of each CPU when it ended.
     frequencies: BTreeMap<u32, f64>,
+}
+
+/// Times of CPUs, and of what is the measurement's own.
+struct Reading {
+    cpus: CpuTimes,
+    tasks: BTreeMap<i32, TaskTime>,
+    processes: [u64; 2],
+}
+
+impl Cpus {
+    fn read(&self) -> Option<Reading> {
+        let tasks = match &self.own {
+            Own::Threads(devices) => cpu::own_tasks(devices),
+            Own::Processes => BTreeMap::new(),
+        };
+        Some(Reading { cpus: times(&self.root).ok()?, tasks, processes: cpu::own_ticks() })
+    }
+
+    /// The share that others used of a CPU's time.
+    fn of_others(&self, [before, after]: [&Reading; 2]) -> BTreeMap<u32, f64> {
+        let cpus = [&before.cpus, &after.cpus];
+        match self.own {
+            Own::Threads(_) => cpu::of_others(cpus, [&before.tasks, &after.tasks]),
+            Own::Processes => {
+                let mean = cpu::of_others_anywhere(cpus, [before.processes, after.processes]);
+                mean.iter().flat_map(|mean| after.cpus.cpus().map(|cpu| (cpu, *mean))).collect()
+            }
+        }
+    }
 }
 
 impl Collector for Cpus {
@@ -39,19 +77,18 @@ impl Collector for Cpus {
     }
 
     fn during(&mut self, moment: Moment) {
-        let tasks = own_tasks(&self.own);
-        let times = times(&self.root).ok().map(|times| (times, tasks));
+        let reading = self.read();
         if moment == Moment::Ended {
-            let cpus = times.iter().flat_map(|(times, _)| times.cpus());
+            let cpus = reading.iter().flat_map(|reading| reading.cpus.cpus());
             self.frequencies = cpus.filter_map(|cpu| Some((cpu, frequency(&self.root, cpu)?))).collect();
         }
-        self.times[usize::from(moment == Moment::Ended)] = times;
+        self.readings[usize::from(moment == Moment::Ended)] = reading;
     }
 
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
-        let [Some(before), Some(after)] = &self.times else { return Ok(Vec::new()) };
-        let others = of_others([&before.0, &after.0], [&before.1, &after.1]);
-        let mut shares = after.0.since(&before.0, Kernel::Linux);
+        let [Some(before), Some(after)] = &self.readings else { return Ok(Vec::new()) };
+        let others = self.of_others([before, after]);
+        let mut shares = after.cpus.since(&before.cpus, Kernel::Linux);
         for share in &mut shares {
             share.frequency = self.frequencies.get(&share.cpu).copied();
             share.others = others.get(&share.cpu).copied();

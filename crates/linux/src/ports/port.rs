@@ -1,6 +1,7 @@
 //! A place where frames leave or arrive, its threads, and the clock of both.
 
 use crate::error::{Doing, Error};
+use crate::host::cpu;
 use linerate_hosts::stamps::Stamp;
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
@@ -254,7 +255,9 @@ impl Worker {
         let run = move || {
             let pinned = cpu.map_or(Ok(()), pin_to_cpu);
             pinned.doing(format_args!("bind a port's thread to CPU {cpu:?}"))?;
-            run(&told)
+            let ran = run(&told);
+            cpu::thread_ends();
+            ran
         };
         let thread = Builder::new().name(name).spawn(run).doing("start a port's thread")?;
         Ok(Worker { stop, thread: Some(thread) })

@@ -1,7 +1,7 @@
 //! Warnings about the machines that measured: time that their CPUs spent on others, and turns with another linerate.
 
 use super::Said;
-use crate::record::{Campaign, CpuShare, LabKind, TrialRecord};
+use crate::record::{Campaign, CpuShare, LabKind, Mode, TrialRecord};
 use linerate_stats::median;
 use linerate_wire::units::counted;
 use std::collections::BTreeSet;
@@ -27,22 +27,48 @@ fn stolen(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
     of_dut.into_iter().chain(hosts.into_iter().filter_map(of_tester)).collect()
 }
 
-/// Time that others used on the lab's CPUs, in the mean trial. Older records have user time alone, which is others' where XDP does the work
-/// inside the kernel.
-fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<Said> {
+/// Time that others used on the CPUs of the lab, or of each of its hosts, in the mean trial.
+fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
     const NOTICEABLE: f64 = 0.04;
+    let mean =
+        |of: &dyn Fn(&TrialRecord) -> f64| trials.iter().map(of).sum::<f64>() / trials.len().max(1) as f64;
+    let most = |cpus: &[CpuShare], of: &dyn Fn(&CpuShare) -> f64| cpus.iter().map(of).fold(0.0, f64::max);
+    let hosts = campaign.asked.lab == LabKind::Hosts;
+    let of_dut = mean(&|trial| most(&trial.cpus, &|cpu| of_others(campaign, cpu)));
+    let of_tester = |host: &str| {
+        let of = |cpu: &CpuShare| cpu.others.unwrap_or(0.0);
+        mean(&|trial| trial.tester_cpus.get(host).map_or(0.0, |cpus| most(cpus, &of)))
+    };
+    let whose = match campaign.asked.mode {
+        Mode::Hosts => "a CPU of the DUT that forwards".into(),
+        Mode::EndHosts => "the CPUs' time".into(),
+        Mode::Inline | Mode::Threaded => "a CPU of the lab".to_string(),
+    };
+    let testers: BTreeSet<&String> = trials.iter().flat_map(|t| t.tester_cpus.keys()).collect();
+    let testers = testers.into_iter().map(|host| (format!("a CPU of {host}"), of_tester(host)));
+    let remedy = if hosts { "stop them" } else { "stop them, or give the lab other CPUs with --cpus" };
+    let said = |(whose, taken): (String, f64)| {
+        let took = format!("other programs took {:.0} % of {whose}", 100.0 * taken);
+        (taken >= NOTICEABLE)
+            .then(|| (format!("{took}: rates are too low and losses too high; {remedy}"), Some(took)))
+    };
+    [(whose, of_dut)].into_iter().chain(testers).filter_map(said).collect()
+}
+
+/// The share of a CPU's time that others used, if the CPU works for the lab. User time is others' where the kernel alone does the work: on
+/// routers, and in older records of labs whose frames XDP counts.
+fn of_others(campaign: &Campaign, cpu: &CpuShare) -> f64 {
+    /// Softirqs of a CPU that forwards.
+    const FORWARDS: f64 = 0.05;
     let roles = &campaign.roles;
-    let ours = |cpu: &u32| [&roles.generator, &roles.dut, &roles.receiver].iter().any(|r| r.contains(cpu));
-    let by_user = |cpu: &CpuShare| Some(cpu.user).filter(|_| campaign.asked.receiver == "xdp");
-    let of_others = |cpu: &CpuShare| cpu.others.or_else(|| by_user(cpu)).unwrap_or(0.0);
-    let of = |t: &TrialRecord| t.cpus.iter().filter(|c| ours(&c.cpu)).map(of_others).fold(0.0, f64::max);
-    let taken = trials.iter().map(of).sum::<f64>() / trials.len().max(1) as f64;
-    (taken >= NOTICEABLE).then(|| {
-        let took = format!("other programs took {:.0} % of a CPU of the lab", 100.0 * taken);
-        let remedy =
-            "rates are too low and losses too high; stop them, or give the lab other CPUs with --cpus";
-        (format!("{took}: {remedy}"), Some(took))
-    })
+    let by_user = Some(cpu.user).filter(|_| campaign.asked.receiver == "xdp");
+    let works = [&roles.generator, &roles.dut, &roles.receiver].iter().any(|role| role.contains(&cpu.cpu));
+    match campaign.asked.mode {
+        Mode::Hosts if cpu.softirq >= FORWARDS => cpu.user,
+        Mode::Inline | Mode::Threaded if works => cpu.others.or(by_user).unwrap_or(0.0),
+        Mode::EndHosts => cpu.others.unwrap_or(0.0),
+        _ => 0.0,
+    }
 }
 
 /// Another linerate, whose loads alternated with these.

@@ -493,3 +493,41 @@ fn all_time_of_others_counts_and_not_user_time_alone() {
     trials.iter_mut().flat_map(|trial| &mut trial.cpus).for_each(|cpu| cpu.others = None);
     assert_eq!(spoils(&trials), None, "an older record");
 }
+
+#[test]
+fn other_programs_of_hosts_are_named_by_host() {
+    let share = |cpu, softirq, user, others| CpuShare {
+        cpu,
+        busy: 1.0,
+        softirq,
+        steal: 0.0,
+        user,
+        others,
+        frequency: None,
+    };
+    let said = |mode: Mode, cpus: &[CpuShare]| {
+        let mut campaign = campaign();
+        campaign.asked.mode = mode;
+        let mut trials = trials(1.5e6);
+        for trial in &mut trials {
+            trial.cpus = cpus.to_vec();
+            if mode == Mode::Hosts {
+                let of = |others| vec![share(0, 0.5, 0.2, None), share(1, 0.5, 0.2, Some(others))];
+                trial.tester_cpus = [("gen".into(), of(0.25)), ("sink".into(), of(0.01))].into();
+            }
+        }
+        let all = summarise(&campaign, &trials, Stopped::Trials, 0).warnings.into_iter();
+        all.filter_map(|warning| warning.spoils).collect::<Vec<_>>()
+    };
+    // Of a CPU that does not forward, and of a tester's CPU that does not work for a load, nothing is said.
+    let dut = [share(0, 0.01, 0.9, None), share(1, 0.6, 0.3, None)];
+    assert_eq!(
+        said(Mode::Hosts, &dut),
+        [
+            "other programs took 30 % of a CPU of the DUT that forwards",
+            "other programs took 25 % of a CPU of gen"
+        ]
+    );
+    let end_hosts = [share(0, 0.1, 0.5, Some(0.4)), share(1, 0.1, 0.5, Some(0.4))];
+    assert_eq!(said(Mode::EndHosts, &end_hosts), ["other programs took 40 % of the CPUs' time"]);
+}

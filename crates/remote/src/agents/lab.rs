@@ -2,7 +2,7 @@
 //!
 //! Frames go in one direction, or in both at once: then each end sends and counts, and every count is kept by direction.
 
-use super::{Agent, Flown, Member, Ports, Trial};
+use super::{Agent, Member, Ports, Trial, TrialResult};
 use crate::{RemoteError, Result};
 use linerate_hosts::agent::message::{Port, Role};
 use linerate_measure::counters::PortCounters;
@@ -76,6 +76,8 @@ pub struct RealLab {
     campaign: u8,
     /// Why senders do not use the fastest backend.
     notes: Vec<String>,
+    /// Gets a long wait for another linerate in words.
+    tell: fn(String),
 }
 
 /// Counts of frames that were shown to the device.
@@ -115,7 +117,7 @@ fn threads(senders: &[Sender]) -> usize {
 
 impl RealLab {
     /// A lab of these agents, for these kinds of traffic with their directions; fills in addresses of frames, campaign and streams.
-    /// Nothing is done yet.
+    /// Nothing is done yet. `tell` gets long waits for other linerates in words.
     ///
     /// # Errors
     /// In words: more streams than a receiver distinguishes, or a host that is not there.
@@ -124,6 +126,7 @@ impl RealLab {
         cabling: Cabling,
         kinds: Vec<Frames>,
         campaign: u8,
+        tell: fn(String),
     ) -> Result<RealLab, String> {
         let there = |way: &Way| {
             let cards = way.senders.iter().map(|s| &s.card).chain(&way.receivers);
@@ -150,7 +153,7 @@ impl RealLab {
             ));
         }
         let receives = vec![false; cabling.ways.len()];
-        Ok(RealLab { agents, cabling, kinds: all, receives, campaign, notes: Vec::new() })
+        Ok(RealLab { agents, cabling, kinds: all, receives, campaign, notes: Vec::new(), tell })
     }
 
     /// Number of directions of a kind.
@@ -194,14 +197,14 @@ impl RealLab {
         let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
         let load =
             Load { rate: Some(50_000.0), frames: Some(frames), batch: 8, ..Load::lasting(timing.load()) };
-        let flown = self.fly(kind, way..way + 1, timing, load, answer, interrupted, &|_| {})?;
+        let result = self.run(kind, way..way + 1, timing, load, answer, interrupted, &|_| {})?;
         let all = |of: Vec<PortCounters>| {
             of.into_iter().fold(PortCounters::default(), |mut all, one| {
                 all.add(one);
                 all
             })
         };
-        let (sent, received) = (all(flown.sent), all(flown.received));
+        let (sent, received) = (all(result.sent), all(result.received));
         let PortCounters { frames: sent, left, answers, .. } = sent;
         Ok(Shown { wanted: frames, sent, left, arrived: received.unique(), answers })
     }
@@ -228,12 +231,12 @@ impl RealLab {
         load: Load,
         interrupted: &AtomicBool,
         began: &dyn Fn(u64),
-    ) -> Result<Flown> {
-        self.fly(kind, 0..self.ways(kind), timing, load, false, interrupted, began)
+    ) -> Result<TrialResult> {
+        self.run(kind, 0..self.ways(kind), timing, load, false, interrupted, began)
     }
 
     #[allow(clippy::too_many_arguments, reason = "the two callers differ in most of them")]
-    fn fly(
+    fn run(
         &mut self,
         kind: usize,
         ways: Range<usize>,
@@ -242,7 +245,7 @@ impl RealLab {
         answer: bool,
         interrupted: &AtomicBool,
         began: &dyn Fn(u64),
-    ) -> Result<Flown> {
+    ) -> Result<TrialResult> {
         self.prepare(kind)?;
         let member = |agent| {
             let ways: Vec<Ports> = ways.clone().map(|way| self.ports(agent, kind, way)).collect();
@@ -251,7 +254,8 @@ impl RealLab {
         };
         let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(member).collect();
         let card_stamps = self.kinds[kind].traffic.card_stamps;
-        Trial { members: &members, timing, load, answer, card_stamps }.run(interrupted, began)
+        Trial { members: &members, timing, load, answer, card_stamps, tell: self.tell }
+            .run(interrupted, began)
     }
 
     /// An agent's part in one direction.

@@ -24,7 +24,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-pub use trial::{Flown, Member, Ports, Trial};
+pub use trial::{Member, Ports, Trial, TrialResult};
 
 /// An agent that has been greeted. Dropped, it ends its load and goes.
 pub struct Agent {
@@ -114,12 +114,18 @@ impl Agent {
         self.order(&Request::Release { ports }, "giving ports up", PREPARE_WITHIN).map(drop)
     }
 
-    /// Makes ports ready for a load.
+    /// Makes ports ready for a load. Returns the nanoseconds that this waited for another linerate on the host; or, where it is still that
+    /// one's turn, who it is.
     ///
     /// # Errors
     /// As for every call.
-    pub fn arm(&self, ports: Vec<String>, order: Order) -> Result<()> {
-        self.order(&Request::Arm { ports, order }, "arming the load", QUICK).map(drop)
+    pub fn arm(&self, ports: Vec<String>, order: Order) -> Result<Result<u64, String>> {
+        let doing = "arming the load";
+        match self.call(&Request::Arm { ports, order }, doing, QUICK)? {
+            (_, Reply::Armed { waited_ns }) => Ok(Ok(waited_ns)),
+            (_, Reply::Busy { by }) => Ok(Err(by)),
+            (_, other) => Err(self.nonsense(doing, &other)),
+        }
     }
 
     /// Starts the armed load at a moment of its clock. Returns the number that the load's messages have.
@@ -130,7 +136,7 @@ impl Agent {
         self.order(&Request::Go { at_ns }, "starting the load", QUICK)
     }
 
-    /// Ends the load; returns when nothing is sent any more.
+    /// Ends the load, or gives the turn of one that is armed back; returns when nothing is sent any more.
     ///
     /// # Errors
     /// As for every call.

@@ -54,11 +54,13 @@ pub struct Trial<'a> {
     pub answer: bool,
     /// Whether latency comes from the stamps of cards.
     pub card_stamps: bool,
+    /// Gets a long wait for another linerate in words.
+    pub tell: fn(String),
 }
 
 /// Result of a trial.
 #[derive(Debug, Clone, Default)]
-pub struct Flown {
+pub struct TrialResult {
     /// Samples and faults, on our clock.
     pub outcome: Outcome,
     /// All generators' counters together, by direction.
@@ -73,15 +75,17 @@ pub struct Flown {
     pub clocks: Option<Clocks>,
     /// The source of the stamps, if the plan asks for those of cards.
     pub stamped: Option<Stamped>,
+    /// How long it waited for its turn, while another linerate measured on one of the hosts.
+    pub waited_ns: u64,
     /// How busy each host's CPUs were.
     pub cpus: BTreeMap<String, Vec<CpuShare>>,
 }
 
-impl Flown {
+impl TrialResult {
     /// An outcome without counts for frames of `ways` directions.
-    pub(crate) fn of_ways(ways: usize) -> Flown {
+    pub(crate) fn of_ways(ways: usize) -> TrialResult {
         let none = vec![PortCounters::default(); ways];
-        Flown { sent: none.clone(), received: none, ..Flown::default() }
+        TrialResult { sent: none.clone(), received: none, ..TrialResult::default() }
     }
 
     /// Nanoseconds between the first generator's beginning and the last one's.
@@ -101,6 +105,8 @@ const GRACE: Duration = Duration::from_secs(8);
 const LOOK: Duration = Duration::from_millis(50);
 /// Answers may be under way this long.
 const ANSWER_WITHIN: Duration = Duration::from_millis(200);
+/// A wait that is told.
+const LONG_WAIT: Duration = Duration::from_secs(2);
 /// A sample at least every second.
 const LONGEST_SAMPLE_NS: u64 = 1_000_000_000;
 
@@ -114,35 +120,46 @@ struct Underway {
     ended: Option<(Vec<String>, Vec<CpuShare>)>,
 }
 
+/// Who measures, on the hosts of a lab: this process of this machine.
+fn turn() -> String {
+    let machine = rustix::system::uname();
+    let name: String = machine.nodename().to_string_lossy().chars().take(60).collect();
+    format!("process {} of {name}", std::process::id())
+}
+
 impl Trial<'_> {
     /// Runs it. `began` gets the moment of the first frame, by CLOCK_MONOTONIC, once it is certain. Ends early when `interrupted`
     /// becomes true. Whatever happens, loads that can be reached are stopped; the others end by themselves.
     ///
     /// # Errors
     /// An agent is lost, or refuses.
-    pub fn run(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<Flown> {
-        self.fly(interrupted, began).inspect_err(|_| {
+    pub fn run(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<TrialResult> {
+        self.run_load(interrupted, began).inspect_err(|_| {
             let there = self.members.iter().filter(|m| m.agent.lost().is_none());
             there.for_each(|member| drop(member.agent.stop()));
         })
     }
 
-    fn fly(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<Flown> {
+    fn run_load(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<TrialResult> {
         let offsets = self.compare_clocks()?;
         let apart = self.apart(&offsets);
         let shift_ns = apart.iter().filter_map(|pair| Some(pair.offset?.within_ns)).max().unwrap_or(0);
         let under = |offset| Underway { offset, ..Underway::default() };
         let mut underway: Vec<Underway> = offsets.into_iter().map(under).collect();
-        for (number, member) in self.members.iter().enumerate() {
+        let armed = |(number, member): (usize, &Member<'_>)| {
             let of_way = |ports: &Ports| [ports.receivers.as_slice(), &ports.generators].concat();
-            let ports = member.ways.iter().flat_map(of_way).collect();
+            let ports: Vec<String> = member.ways.iter().flat_map(of_way).collect();
             let ahead_ns = apart.iter().filter(|pair| pair.receiver == number).flat_map(|pair| {
                 let ns = pair.offset.unwrap_or_default().ns + i128::from(shift_ns);
                 let ns = ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
                 self.members[pair.generator].ways[pair.way].streams.iter().map(move |stream| (*stream, ns))
             });
-            member.agent.arm(ports, self.order(member, ahead_ns.collect()))?;
-        }
+            (ports, self.order(member, ahead_ns.collect()))
+        };
+        let orders: Vec<_> = self.members.iter().enumerate().map(armed).collect();
+        let Some(waited_ns) = self.arm(&orders, interrupted)? else {
+            return Ok(TrialResult::of_ways(self.ways()));
+        };
         // Receivers first: they count before the first frame can come. One that also sends gets its order before that, too: each
         // takes a round trip at most, which is twice the error of the clocks.
         let orders_ns: u64 = underway.iter().map(|under| 2 * under.offset.within_ns).sum();
@@ -155,8 +172,8 @@ impl Trial<'_> {
         }
         began(at_ns);
         self.watch(&mut underway, interrupted)?;
-        let mut flown = Flown::default();
-        (flown.sent, flown.received) = self.drain(&underway)?;
+        let mut result = TrialResult { waited_ns, ..TrialResult::default() };
+        (result.sent, result.received) = self.drain(&underway)?;
         for (member, under) in self.members.iter().zip(&mut underway) {
             // All reports of the receivers' agents are here: they have been stopped.
             while under.ended.is_none() && under.hear(member.agent, Instant::now() + GRACE)? {}
@@ -172,13 +189,42 @@ impl Trial<'_> {
                 }
             }
         }
-        flown.clocks = Some(Clocks { shift_ns, error_ns });
+        result.clocks = Some(Clocks { shift_ns, error_ns });
         if self.card_stamps {
-            self.compare_stamps(&mut flown, &apart);
+            self.compare_stamps(&mut result, &apart);
             self.check_all()?;
         }
-        self.tell(&mut flown, underway, at_ns);
-        Ok(flown)
+        self.tell(&mut result, underway, at_ns);
+        Ok(result)
+    }
+
+    /// Arms all members, or none: where it is another linerate's turn, this host is asked first the next time, so that no host waits armed.
+    /// Returns the nanoseconds of waiting; `None` if `interrupted`.
+    fn arm(&self, orders: &[(Vec<String>, Order)], interrupted: &AtomicBool) -> Result<Option<u64>> {
+        let (began, mut tell, mut waited_ns) = (Instant::now(), Some(self.tell), 0);
+        let mut hosts: Vec<_> = self.members.iter().zip(orders).collect();
+        loop {
+            let mut busy = None;
+            for (nth, (member, (ports, order))) in hosts.iter().enumerate() {
+                match member.agent.arm(ports.clone(), order.clone())? {
+                    Ok(ns) => waited_ns += ns,
+                    Err(by) => {
+                        busy = Some((nth, by));
+                        break;
+                    }
+                }
+            }
+            let Some((nth, by)) = busy else { return Ok(Some(waited_ns)) };
+            waited_ns = began.elapsed().as_nanos() as u64;
+            hosts[..nth].iter().try_for_each(|(member, _)| member.agent.stop())?;
+            hosts.rotate_left(nth);
+            if let Some(tell) = tell.take_if(|_| began.elapsed() > LONG_WAIT) {
+                tell(format!("{}: waiting for {by}", hosts[0].0.agent.host()));
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+        }
     }
 
     fn compare_clocks(&self) -> Result<Vec<Offset>> {
@@ -186,7 +232,7 @@ impl Trial<'_> {
     }
 
     /// Replaces the latencies by the generator's program with those of frames that the cards, or their drivers, stamped at both ends.
-    fn compare_stamps(&self, flown: &mut Flown, apart: &[Pair]) {
+    fn compare_stamps(&self, result: &mut TrialResult, apart: &[Pair]) {
         let (mut why, mut by_cards) = (Vec::new(), [true; 2]);
         let mut read = |agent: &Agent, ports: &[String], end: usize| {
             let read = match ports {
@@ -203,7 +249,7 @@ impl Trial<'_> {
         };
         let stamps: Vec<Vec<[Vec<Stamps>; 2]>> =
             self.members.iter().map(|m| m.ways.iter().map(|ports| of_way(m, ports)).collect()).collect();
-        let (mut found, mut error_ns) = (vec![Vec::new(); flown.received.len()], 0);
+        let (mut found, mut error_ns) = (vec![Vec::new(); result.received.len()], 0);
         for pair in apart {
             let (sent, received) =
                 (&stamps[pair.generator][pair.way][0], &stamps[pair.receiver][pair.way][1]);
@@ -222,15 +268,15 @@ impl Trial<'_> {
             why.push("no frame was stamped at both ends: latency is by the generator's program".into());
         } else {
             let shifted = |age: &i128| u64::try_from((age + i128::from(error_ns)).max(0)).unwrap_or(u64::MAX);
-            for (received, found) in flown.received.iter_mut().zip(&found) {
+            for (received, found) in result.received.iter_mut().zip(&found) {
                 received.latency = Histogram::default();
                 found.iter().map(shifted).for_each(|age| received.latency.record(age));
             }
-            flown.clocks = Some(Clocks { shift_ns: error_ns, error_ns });
+            result.clocks = Some(Clocks { shift_ns: error_ns, error_ns });
         }
         why.sort();
         why.dedup();
-        flown.stamped = Some(Stamped { frames, by_cards, why });
+        result.stamped = Some(Stamped { frames, by_cards, why });
     }
 
     /// Number of directions of the frames.
@@ -275,7 +321,7 @@ impl Trial<'_> {
             ..self.load
         };
         let sample_ns = self.timing.interval_ns.clamp(1_000_000, LONGEST_SAMPLE_NS);
-        Order { load, sample_ns, answer: self.answer, ahead_ns }
+        Order { turn: turn(), load, sample_ns, answer: self.answer, ahead_ns }
     }
 
     /// Listens until all generators have ended.
@@ -368,12 +414,12 @@ impl Trial<'_> {
         Ok(all)
     }
 
-    fn tell(&self, flown: &mut Flown, underway: Vec<Underway>, at_ns: u64) {
+    fn tell(&self, result: &mut TrialResult, underway: Vec<Underway>, at_ns: u64) {
         let mut of_ways = vec![[Vec::new(), Vec::new()]; self.ways()];
         let mut first = u64::MAX;
         for (member, under) in self.members.iter().zip(underway) {
             let host = member.agent.host();
-            flown.within_ns = flown.within_ns.max(under.offset.within_ns);
+            result.within_ns = result.within_ns.max(under.offset.within_ns);
             for (ports, [senders, receivers]) in member.ways.iter().zip(&mut of_ways) {
                 let series = |port: &String| {
                     let samples = under.samples.get(port).map_or(&[][..], Vec::as_slice);
@@ -385,24 +431,24 @@ impl Trial<'_> {
                     let Some(began) = under.began.get(port) else { continue };
                     let began = under.offset.here((*began).into());
                     first = first.min(began);
-                    flown.late.push((format!("{host} {port}"), began as i64 - at_ns as i64));
+                    result.late.push((format!("{host} {port}"), began as i64 - at_ns as i64));
                 }
             }
             if let Some((faults, cpus)) = under.ended {
-                flown.outcome.faults.extend(faults.iter().map(|fault| format!("{host}: {fault}")));
-                flown.cpus.insert(host.into(), cpus);
+                result.outcome.faults.extend(faults.iter().map(|fault| format!("{host}: {fault}")));
+                result.cpus.insert(host.into(), cpus);
             }
         }
         let began = if first == u64::MAX { at_ns } else { first };
         let (from, to) = (began + self.timing.warm_up_ns, began + self.timing.load_ns());
-        flown.outcome.began_ns = began;
+        result.outcome.began_ns = began;
         let merged = |[senders, receivers]: &[Vec<Series>; 2]| merge(senders, receivers, began, from, to);
         if let [forward, reverse] = &of_ways[..] {
-            flown.outcome.each = [merged(forward), merged(reverse)];
+            result.outcome.each = [merged(forward), merged(reverse)];
         }
         let all = [0, 1].map(|end| of_ways.iter().flat_map(|way| way[end].clone()).collect::<Vec<_>>());
-        flown.outcome.warm_up = warm_up(&all[0], &all[1], began, from);
-        flown.outcome.samples = merged(&all);
+        result.outcome.warm_up = warm_up(&all[0], &all[1], began, from);
+        result.outcome.samples = merged(&all);
     }
 }
 

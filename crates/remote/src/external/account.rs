@@ -2,7 +2,7 @@
 
 use super::running::Running;
 use super::{NOTHING_ARRIVED, TrialRun};
-use crate::{Flown, Start};
+use crate::{Start, TrialResult};
 use linerate_hosts::agent::merge::{Series, merge, warm_up};
 use linerate_hosts::tools::Side;
 use linerate_measure::counters::PortCounters;
@@ -21,7 +21,7 @@ pub(super) struct Window {
 
 impl Window {
     /// `None` until all generators send and the receiver counts. The first interval with frames of each is left out, as frames
-    /// may have flown in a part of it only. `received`: the receiver's counts; `None` if received frames cannot be seen.
+    /// may have been under way in a part of it only. `received`: the receiver's counts; `None` if received frames cannot be seen.
     pub fn of(generators: &[Series], received: Option<&Series>, timing: &Timing) -> Option<Window> {
         let sending: Option<Vec<_>> = generators.iter().map(|counts| counts.first_frames(0)).collect();
         let sending = sending?;
@@ -58,40 +58,40 @@ const FCS: u64 = 4;
 
 impl TrialRun<'_> {
     /// The result of the trial, when its tools are over.
-    pub(super) fn flown(&mut self) -> Flown {
-        let mut flown = Flown::of_ways(1);
-        flown.outcome.faults = std::mem::take(&mut self.faults);
-        let (Some(go_ns), interrupted) = (self.go_ns(), self.is_interrupted()) else { return flown };
-        self.starts(go_ns, &mut flown);
+    pub(super) fn result(&mut self) -> TrialResult {
+        let mut result = TrialResult::of_ways(1);
+        result.outcome.faults = std::mem::take(&mut self.faults);
+        let (Some(go_ns), interrupted) = (self.go_ns(), self.is_interrupted()) else { return result };
+        self.starts(go_ns, &mut result);
         let sent: Vec<Series> = self.generators().iter().map(Running::counts).collect();
-        self.generators().iter().for_each(|g| flown.sent[0].add(counters(g, g.frames())));
+        self.generators().iter().for_each(|g| result.sent[0].add(counters(g, g.frames())));
         // netserver reports only to its client.
         let counted = self.receiver().filter(|receiver| receiver.host.tool != Backend::Netperf);
         let received = match counted {
             Some(receiver) => {
-                flown.received[0] = counters(receiver, receiver.frames());
+                result.received[0] = counters(receiver, receiver.frames());
                 vec![receiver.counts()]
             }
-            None => self.told(&sent, &mut flown),
+            None => self.told(&sent, &mut result),
         };
-        flown.outcome.faults.extend(self.tools.iter().flat_map(|tool| tool.faults(interrupted)));
-        flown.outcome.faults.extend(self.tools.iter().filter_map(doubt).filter(|_| !interrupted));
-        self.window(&sent, &received, counted, go_ns, &mut flown);
-        flown
+        result.outcome.faults.extend(self.tools.iter().flat_map(|tool| tool.faults(interrupted)));
+        result.outcome.faults.extend(self.tools.iter().filter_map(doubt).filter(|_| !interrupted));
+        self.window(&sent, &received, counted, go_ns, &mut result);
+        result
     }
 
-    fn starts(&self, go_ns: u64, flown: &mut Flown) {
+    fn starts(&self, go_ns: u64, result: &mut TrialResult) {
         for generator in self.generators() {
             let Some(Start { at_ns, error_ns, .. }) = generator.start else { continue };
             let (place, tool) = (generator.host.place.name(), generator.host.tool);
-            flown.within_ns = flown.within_ns.max(error_ns);
+            result.within_ns = result.within_ns.max(error_ns);
             let name = format!("{place} {tool} {}", generator.task.interface);
-            flown.late.push((name, at_ns as i64 - go_ns as i64));
+            result.late.push((name, at_ns as i64 - go_ns as i64));
         }
     }
 
     /// Counts of the far end that the generators report, spread evenly over their sent frames. A stream loses nothing.
-    fn told(&self, sent: &[Series], flown: &mut Flown) -> Vec<Series> {
+    fn told(&self, sent: &[Series], result: &mut TrialResult) -> Vec<Series> {
         let mut received = Vec::new();
         for (generator, sent) in self.generators().iter().zip(sent) {
             let lost = match generator.task.traffic.frame.transport {
@@ -100,7 +100,7 @@ impl TrialRun<'_> {
             };
             let Some(lost) = lost else { continue };
             let frames = generator.frames().saturating_sub(lost);
-            flown.received[0].add(counters(generator, frames));
+            result.received[0].add(counters(generator, frames));
             received.push(sent.scaled(frames));
         }
         received
@@ -112,14 +112,14 @@ impl TrialRun<'_> {
         received: &[Series],
         counted: Option<&Running<'_>>,
         go_ns: u64,
-        flown: &mut Flown,
+        result: &mut TrialResult,
     ) {
         let (timing, interrupted) = (&self.trial.timing, self.is_interrupted());
         let arrived = Window::of(sent, counted.map(|_| &received[0]), timing);
         let window = arrived.or_else(|| Window::of(sent, None, timing));
-        let faults = &mut flown.outcome.faults;
+        let faults = &mut result.outcome.faults;
         let Some(window) = window else {
-            flown.outcome.began_ns = go_ns;
+            result.outcome.began_ns = go_ns;
             if faults.is_empty() && !interrupted {
                 let names = self.generators().iter().map(Running::name).collect::<Vec<_>>().join(", ");
                 faults.push(format!("{names}: no frame was sent; run its command on that host by hand"));
@@ -134,7 +134,7 @@ impl TrialRun<'_> {
                 "{}: {} frames were sent, {rate:.0} a second, and it {NOTHING_ARRIVED}; look at the cables, the destination MAC, the \
                  DUT's forwarding, routes, ARP and filters, and whether the receiver counts without a DUT",
                 receiver.name(),
-                flown.sent[0].frames,
+                result.sent[0].frames,
             ));
         } else if seen.to < window.to && faults.is_empty() && !interrupted {
             let missing = (window.to - seen.to.max(window.from)) as f64 / 1e9;
@@ -142,11 +142,11 @@ impl TrialRun<'_> {
                 "the load ended {missing:.1} s before the window did; run it again, with a longer trial if it repeats"
             ));
         }
-        flown.outcome.began_ns = window.began;
+        result.outcome.began_ns = window.began;
         if !samples.is_empty() {
-            flown.outcome.warm_up = warm_up(sent, received, window.began, window.from);
+            result.outcome.warm_up = warm_up(sent, received, window.began, window.from);
         }
-        flown.outcome.samples = samples;
+        result.outcome.samples = samples;
     }
 }
 

@@ -14,7 +14,7 @@
 mod account;
 mod running;
 
-use crate::{Driver, Flown, Notice, RemoteError, Result};
+use crate::{Driver, Notice, RemoteError, Result, TrialResult};
 use account::Window;
 use linerate_hosts::agent::merge::Series;
 use linerate_hosts::phases::{Action, Design, Event, Outcome, Phase, Rules};
@@ -62,7 +62,7 @@ impl ToolTrial<'_> {
     ///
     /// # Errors
     /// A tool cannot send this traffic or does not come up, or a host is lost.
-    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown> {
+    pub fn run(&self, interrupted: &AtomicBool) -> Result<TrialResult> {
         let mut trial_run = TrialRun::new(self, interrupted)?;
         let hosts = trial_run.tools.iter().map(Running::step).collect();
         let places: Vec<Arc<_>> = trial_run.tools.iter().map(|tool| tool.host.place.clone()).collect();
@@ -72,7 +72,7 @@ impl ToolTrial<'_> {
         // An interrupt is the trial's: it ends the generators first, and frames under way still count.
         let over = Driver::new(design, places, &mut observe).run(&AtomicBool::new(false));
         over.map_err(|error| RemoteError::system("this machine", "wait for ssh", &error))?;
-        trial_run.error.take().map_or_else(|| Ok(trial_run.flown()), Err)
+        trial_run.error.take().map_or_else(|| Ok(trial_run.result()), Err)
     }
 }
 

@@ -53,6 +53,9 @@ pub struct SshHost {
     over: Option<(PathBuf, &'static str)>,
 }
 
+/// The folder of linerate's state.
+const STATE: &str = "/run/linerate";
+
 /// How long hosts may be silent: a busy machine lets a program wait for more than a second now and then.
 pub const SILENCE: Duration = Duration::from_secs(3);
 
@@ -233,17 +236,19 @@ impl SshHost {
         self.wait_listening();
     }
 
-    /// The command that starts its sshd, in its network namespace.
+    /// The command that starts its sshd, in its network namespace. The host has turns of its own on the CPUs, because it stands for a machine.
     pub fn sshd_arguments(&self) -> Vec<String> {
         let path = |path: &Path| path.display().to_string();
-        let bind = r#"command -p mount --bind "$1" "$2" && shift 2 && exec "$@""#;
-        let mut words: Vec<String> = Vec::new();
-        if let Some((folder, name)) = &self.over {
-            let under = ["unshare", "--mount", "sh", "-c", bind, "sh", &path(folder), name];
-            words.extend(under.map(String::from));
+        let own = self.folder.join("run");
+        for folder in [&own, Path::new(STATE)] {
+            fs::create_dir_all(folder).unwrap();
         }
+        let bind = r#"while [ "$1" != -- ]; do command -p mount --bind "$1" "$2" || exit; shift 2; done; shift; exec "$@""#;
+        let mut words: Vec<String> = ["unshare", "--mount", "sh", "-c", bind, "sh"].map(String::from).into();
+        words.extend([path(&own), STATE.into()]);
+        words.extend(self.over.iter().flat_map(|(folder, name)| [path(folder), (*name).into()]));
         let (config, log) = (path(&self.folder.join("sshd_config")), path(&self.folder.join("log")));
-        words.extend(["/usr/sbin/sshd", "-D", "-r", "-f", &config, "-E", &log].map(String::from));
+        words.extend(["--", "/usr/sbin/sshd", "-D", "-r", "-f", &config, "-E", &log].map(String::from));
         words
     }
 

@@ -4,7 +4,7 @@ use crate::sshd::{SshLab, wait_until};
 use linerate_hosts::tools::{Task, one_flow};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_remote::agents::Flown;
+use linerate_remote::agents::TrialResult;
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_remote::{ExecutionTarget, RemoteError};
 use linerate_wire::{Family, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
@@ -82,12 +82,12 @@ impl Bsd {
     }
 
     /// One trial from these generators to the receiver; how long it took.
-    pub fn fly(
+    pub fn run(
         &self,
         generators: &[&str],
         pps: Option<f64>,
         stop: &AtomicBool,
-    ) -> (Result<Flown, RemoteError>, Duration) {
+    ) -> (Result<TrialResult, RemoteError>, Duration) {
         let generators: Vec<_> =
             generators.iter().map(|name| (self.host(name), task(pps, Some(name)))).collect();
         let receiver = self.host("rec");
@@ -98,15 +98,15 @@ impl Bsd {
             patience: self.patience,
         };
         let began = Instant::now();
-        let flown = trial.run(stop);
+        let result = trial.run(stop);
         let took = began.elapsed();
-        assert!(took < BOUND, "{took:?}: {flown:?}");
-        (flown, took)
+        assert!(took < BOUND, "{took:?}: {result:?}");
+        (result, took)
     }
 
     /// A trial without interruption.
-    pub fn trial(&self, generators: &[&str], pps: Option<f64>) -> Result<Flown, RemoteError> {
-        self.fly(generators, pps, &AtomicBool::new(false)).0
+    pub fn trial(&self, generators: &[&str], pps: Option<f64>) -> Result<TrialResult, RemoteError> {
+        self.run(generators, pps, &AtomicBool::new(false)).0
     }
 }
 

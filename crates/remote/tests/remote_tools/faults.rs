@@ -4,7 +4,7 @@ use crate::bsd::{Bsd, LOAD, TIMING, task};
 use crate::sshd::{SILENCE, wait_until};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_remote::agents::Flown;
+use linerate_remote::agents::TrialResult;
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_remote::{ExecutionTarget, RemoteError, Target};
 use std::process::Stdio;
@@ -21,21 +21,22 @@ fn long() -> Bsd {
 }
 
 /// A trial of a minute, in which something happens while frames are sent.
-fn disturbed(bsd: &Bsd, stop: &AtomicBool, what: impl FnOnce() + Send) -> Result<Flown, RemoteError> {
+fn disturbed(bsd: &Bsd, stop: &AtomicBool, what: impl FnOnce() + Send) -> Result<TrialResult, RemoteError> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             bsd.wait_sending("gen");
             what();
         });
-        bsd.fly(&["gen", "gen2"], Some(100_000.0), stop).0
+        bsd.run(&["gen", "gen2"], Some(100_000.0), stop).0
     })
 }
 
 /// A tool's own words, as a fault of a trial in which frames were sent.
 #[track_caller]
-fn told(flown: &Flown, beginning: &str, words: &str) {
-    let told = flown.outcome.faults.iter().any(|fault| fault.starts_with(beginning) && fault.contains(words));
-    assert!(told, "{flown:#?}");
+fn told(result: &TrialResult, beginning: &str, words: &str) {
+    let told =
+        result.outcome.faults.iter().any(|fault| fault.starts_with(beginning) && fault.contains(words));
+    assert!(told, "{result:#?}");
 }
 
 #[test]
@@ -48,10 +49,10 @@ fn a_generator_that_crashes_ends_the_trial() {
         let bsd = long();
         bsd.set("gen", "fault", fault);
         bsd.set("gen", "fault-after", "15");
-        let flown = bsd.trial(&["gen", "gen2"], None).unwrap();
-        told(&flown, "gen: pkt-gen (sending on igb1): ", words);
+        let result = bsd.trial(&["gen", "gen2"], None).unwrap();
+        told(&result, "gen: pkt-gen (sending on igb1): ", words);
         bsd.no_load();
-        assert!(flown.received[0].frames > 0);
+        assert!(result.received[0].frames > 0);
     }
 }
 
@@ -62,9 +63,9 @@ fn a_receiver_that_crashes_ends_the_trial() {
     bsd.set("rec", "fault", "crash");
     // The generators have begun by then.
     bsd.set("rec", "fault-after", "40");
-    let flown = bsd.trial(&["gen"], None).unwrap();
+    let result = bsd.trial(&["gen"], None).unwrap();
     // By its last words or by its totals, whatever is here first.
-    told(&flown, "rec: pkt-gen (receiving on igb1): ", "run it again; if it repeats");
+    told(&result, "rec: pkt-gen (receiving on igb1): ", "run it again; if it repeats");
     bsd.no_load();
 }
 
@@ -105,9 +106,9 @@ fn a_tool_that_does_nothing_is_not_waited_for() {
 fn a_tool_that_falls_silent_is_ended() {
     let bsd = long();
     bsd.set("gen", "fault", "still");
-    let flown = bsd.trial(&["gen"], None).unwrap();
+    let result = bsd.trial(&["gen"], None).unwrap();
     told(
-        &flown,
+        &result,
         "gen: pkt-gen (sending on igb1): ",
         "printed nothing for 5 s, and was ended; see on that host",
     );
@@ -119,8 +120,8 @@ fn a_tool_that_falls_silent_is_ended() {
 fn seconds_that_cannot_be_read_are_told() {
     let bsd = Bsd::new();
     bsd.set("rec", "fault", "garble");
-    let flown = bsd.trial(&["gen"], None).unwrap();
-    told(&flown, "rec: pkt-gen (receiving on igb1): ", "keep other output off its terminal");
+    let result = bsd.trial(&["gen"], None).unwrap();
+    told(&result, "rec: pkt-gen (receiving on igb1): ", "keep other output off its terminal");
 }
 
 #[test]
@@ -128,8 +129,8 @@ fn seconds_that_cannot_be_read_are_told() {
 fn a_flood_of_output_is_cut_off() {
     let bsd = long();
     bsd.set("gen", "fault", "flood");
-    let flown = bsd.trial(&["gen", "gen2"], None).unwrap();
-    told(&flown, "gen: pkt-gen (sending on igb1): ", "printed more than 8 MiB and was ended");
+    let result = bsd.trial(&["gen", "gen2"], None).unwrap();
+    told(&result, "gen: pkt-gen (sending on igb1): ", "printed more than 8 MiB and was ended");
     let ends = || bsd.loads() == 0 && bsd.lab.hosts[0].running("sender_body") == 0;
     wait_until("the end of the flood", LOAD, ends);
 }
@@ -138,10 +139,10 @@ fn a_flood_of_output_is_cut_off() {
 #[ignore = "needs root and openssh-server"]
 fn ctrl_c_ends_the_loads_and_shows_what_was_counted() {
     let (bsd, stop) = (long(), AtomicBool::new(false));
-    let flown = disturbed(&bsd, &stop, || stop.store(true, Ordering::Relaxed)).unwrap();
+    let result = disturbed(&bsd, &stop, || stop.store(true, Ordering::Relaxed)).unwrap();
     bsd.no_load();
-    assert!(flown.outcome.faults.is_empty(), "{flown:?}");
-    assert!(flown.sent[0].frames > 0 && flown.received[0].frames == flown.sent[0].frames, "{flown:?}");
+    assert!(result.outcome.faults.is_empty(), "{result:?}");
+    assert!(result.sent[0].frames > 0 && result.received[0].frames == result.sent[0].frames, "{result:?}");
 }
 
 #[test]
@@ -150,18 +151,18 @@ fn ctrl_c_before_there_is_a_load_is_no_error() {
     for host in ["rec", "gen"] {
         let (bsd, stop) = (Bsd::new(), AtomicBool::new(host == "rec"));
         bsd.set("gen", "fault", "hang");
-        let flown = std::thread::scope(|scope| {
+        let result = std::thread::scope(|scope| {
             scope.spawn(|| {
                 wait_until("the command", Duration::from_secs(60), || {
                     stop.load(Ordering::Relaxed) || bsd.lab.hosts[0].running("-f tx") > 0
                 });
                 stop.store(true, Ordering::Relaxed);
             });
-            bsd.fly(&["gen"], None, &stop).0.unwrap()
+            bsd.run(&["gen"], None, &stop).0.unwrap()
         });
         bsd.no_load();
-        assert!(flown.outcome.faults.is_empty(), "{flown:?}");
-        assert_eq!((flown.sent[0].frames, flown.outcome.samples.len()), (0, 0));
+        assert!(result.outcome.faults.is_empty(), "{result:?}");
+        assert_eq!((result.sent[0].frames, result.outcome.samples.len()), (0, 0));
     }
 }
 

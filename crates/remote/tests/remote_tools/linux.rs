@@ -5,7 +5,7 @@ use linerate_hosts::tools::{Task, one_flow};
 use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_measure::trial::{Timing, rates};
 use linerate_plan::Backend;
-use linerate_remote::agents::Flown;
+use linerate_remote::agents::TrialResult;
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_remote::{ExecutionTarget, RemoteError};
 use linerate_wire::{Family, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
@@ -77,7 +77,7 @@ fn changed(mut task: Task, change: impl FnOnce(&mut Task)) -> Task {
     task
 }
 
-fn fly(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Result<Flown, RemoteError> {
+fn run_trial(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Result<TrialResult, RemoteError> {
     let receiver = host(lab, "rec", tool);
     let counted = Task { interface: "r0".into(), ..sent.clone() };
     let trial = ToolTrial {
@@ -87,18 +87,18 @@ fn fly(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Result<Flo
         patience: Duration::from_secs(3),
     };
     let began = Instant::now();
-    let flown = trial.run(stop);
-    assert!(began.elapsed() < Duration::from_secs(60), "{flown:?}");
+    let result = trial.run(stop);
+    assert!(began.elapsed() < Duration::from_secs(60), "{result:?}");
     for host in &lab.hosts {
         assert_eq!(host.running(&format!("{} ", tool.name())), 0, "{:?}", host.processes());
     }
-    flown
+    result
 }
 
 #[track_caller]
-fn seen(flown: &Flown) -> (f64, f64) {
-    assert_eq!(flown.outcome.faults, [""; 0], "{flown:#?}");
-    let rates = rates(&flown.outcome.samples).unwrap();
+fn seen(result: &TrialResult) -> (f64, f64) {
+    assert_eq!(result.outcome.faults, [""; 0], "{result:#?}");
+    let rates = rates(&result.outcome.samples).unwrap();
     assert!((rates.seconds - TIMING.run_ns as f64 / 1e9).abs() < 1e-6, "{rates:?}");
     (rates.offered, rates.received)
 }
@@ -107,16 +107,19 @@ fn seen(flown: &Flown) -> (f64, f64) {
 #[ignore = "needs root, openssh-server and iperf3"]
 fn iperf3_through_a_router() {
     let lab = routed();
-    let flown = fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap();
-    let (offered, received) = seen(&flown);
-    let (sent, counted) = (flown.sent[0].frames, flown.received[0].frames);
+    let result = run_trial(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&result);
+    let (sent, counted) = (result.sent[0].frames, result.received[0].frames);
     // Where other programs have the CPUs, it sends fewer, and sockets and queues drop frames.
-    assert!(offered > 0.0 && received > 0.0 && 0 < counted && counted <= sent && sent <= 50_000, "{flown:?}");
-    assert_eq!(flown.sent[0].bytes, 196 * sent);
-    let flown = fly(&lab, Backend::Iperf3, stream(), &AtomicBool::new(false)).unwrap();
-    let (offered, received) = seen(&flown);
-    assert!(offered > 0.0 && received > 0.0, "{flown:?}");
-    assert!(flown.received[0].frames <= flown.sent[0].frames, "{flown:?}");
+    assert!(
+        offered > 0.0 && received > 0.0 && 0 < counted && counted <= sent && sent <= 50_000,
+        "{result:?}"
+    );
+    assert_eq!(result.sent[0].bytes, 196 * sent);
+    let result = run_trial(&lab, Backend::Iperf3, stream(), &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&result);
+    assert!(offered > 0.0 && received > 0.0, "{result:?}");
+    assert!(result.received[0].frames <= result.sent[0].frames, "{result:?}");
 }
 
 /// A stream of full segments, as many as there are.
@@ -132,14 +135,14 @@ fn stream() -> Task {
 fn figures_iperf3_keeps_its_pace_through_a_router() {
     let lab = routed();
     let near = |rate: f64| (rate / 5000.0 - 1.0).abs() < 0.02;
-    let flown = fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap();
-    let (offered, received) = seen(&flown);
-    let (sent, counted) = (flown.sent[0].frames, flown.received[0].frames);
-    assert!(near(offered) && near(received) && sent - counted <= sent / 50, "{flown:?}");
-    let flown = fly(&lab, Backend::Iperf3, stream(), &AtomicBool::new(false)).unwrap();
-    let (offered, received) = seen(&flown);
+    let result = run_trial(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&result);
+    let (sent, counted) = (result.sent[0].frames, result.received[0].frames);
+    assert!(near(offered) && near(received) && sent - counted <= sent / 50, "{result:?}");
+    let result = run_trial(&lab, Backend::Iperf3, stream(), &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&result);
     println!("one stream: {offered:.0} segments/s sent, {received:.0} received");
-    assert!(offered > 1000.0 && (received / offered - 1.0).abs() < 0.1, "{flown:?}");
+    assert!(offered > 1000.0 && (received / offered - 1.0).abs() < 0.1, "{result:?}");
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn a_router_that_does_not_forward_is_told_by_iperf3() {
     run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=0"]);
     run(&lab, 1, "ip", &["route", "add", "unreachable", "198.18.201.1"]);
     run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=1"]);
-    let error = fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap_err();
+    let error = run_trial(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap_err();
     let error = error.to_string();
     assert!(error.starts_with("gen: iperf3 failed while sending on g0: "), "{error}");
     assert!(error.contains("TCP and UDP 5201 through the DUT's firewall"), "{error}");
@@ -159,34 +162,34 @@ fn a_router_that_does_not_forward_is_told_by_iperf3() {
 #[ignore = "needs root, openssh-server and iperf3"]
 fn ctrl_c_ends_iperf3_at_both_ends() {
     let (lab, stop) = (routed(), AtomicBool::new(false));
-    let flown = std::thread::scope(|scope| {
+    let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             let sends = || lab.hosts[0].running("iperf3 -J -c") > 0;
             crate::sshd::wait_until("the load", Duration::from_secs(60), sends);
             std::thread::sleep(Duration::from_millis(1500));
             stop.store(true, Ordering::Relaxed);
         });
-        fly(&lab, Backend::Iperf3, task("g0"), &stop).unwrap()
+        run_trial(&lab, Backend::Iperf3, task("g0"), &stop).unwrap()
     });
-    assert!(flown.sent[0].frames > 0 && flown.outcome.faults.is_empty(), "{flown:?}");
+    assert!(result.sent[0].frames > 0 && result.outcome.faults.is_empty(), "{result:?}");
 }
 
 #[test]
 #[ignore = "needs root, openssh-server and trafgen"]
 fn trafgen_is_a_generator() {
-    let (offered, flown) = by_trafgen();
-    assert!(offered > 0.0 && flown.sent[0].frames > 0, "{flown:?}");
+    let (offered, result) = by_trafgen();
+    assert!(offered > 0.0 && result.sent[0].frames > 0, "{result:?}");
 }
 
 #[test]
 #[ignore = "needs root, openssh-server and trafgen"]
 fn figures_trafgen_keeps_its_pace() {
-    let (offered, flown) = by_trafgen();
-    assert!((offered / 20_000.0 - 1.0).abs() < 0.05, "{flown:?}");
+    let (offered, result) = by_trafgen();
+    assert!((offered / 20_000.0 - 1.0).abs() < 0.05, "{result:?}");
 }
 
 /// A load by trafgen, of which all frames arrive; the rate at which it sent.
-fn by_trafgen() -> (f64, Flown) {
+fn by_trafgen() -> (f64, TrialResult) {
     let lab = routed();
     let count = |host: usize, interface: &str| {
         let told = lab.hosts[host].netns.command("ip").args(["-s", "-j", "link", "show", interface]).output();
@@ -202,13 +205,13 @@ fn by_trafgen() -> (f64, Flown) {
     let generators = [(ToolHost { place: Arc::new(here), tool: Backend::Trafgen, sudo: false }, sent)];
     let patience = Duration::from_secs(3);
     let trial = ToolTrial { generators: &generators, receiver: None, timing: TIMING, patience };
-    let flown = trial.run(&AtomicBool::new(false)).unwrap();
+    let result = trial.run(&AtomicBool::new(false)).unwrap();
     assert_eq!(lab.hosts[0].running("trafgen"), 0);
-    let (offered, received) = seen(&flown);
-    assert_eq!(received, 0.0, "{flown:?}");
+    let (offered, received) = seen(&result);
+    assert_eq!(received, 0.0, "{result:?}");
     let arrived = count(2, "r0") - before;
-    assert!(arrived >= flown.sent[0].frames && arrived < flown.sent[0].frames + 50, "{arrived}");
-    (offered, flown)
+    assert!(arrived >= result.sent[0].frames && arrived < result.sent[0].frames + 50, "{arrived}");
+    (offered, result)
 }
 
 /// netperf as it prints with `-D 1 -k`: a second each second, and its totals. 90 of 100 datagrams arrive. Each second ends at
@@ -241,9 +244,9 @@ fn netperf_knows_what_the_far_end_got() {
     lab.hosts[0].stand_in("netperf", NETPERF);
     lab.hosts[2].stand_in("netserver", "#!/bin/sh\necho Starting netserver with host\nexec sleep 600\n");
     let sent = changed(task("g0"), |t| t.load.rate = None);
-    let flown = fly(&lab, Backend::Netperf, sent, &AtomicBool::new(false)).unwrap();
-    let (offered, received) = seen(&flown);
-    assert!((offered / 5000.0 - 1.0).abs() < 0.02 && (received / 4500.0 - 1.0).abs() < 0.02, "{flown:?}");
-    assert_eq!(flown.received[0].frames * 10, flown.sent[0].frames * 9);
+    let result = run_trial(&lab, Backend::Netperf, sent, &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&result);
+    assert!((offered / 5000.0 - 1.0).abs() < 0.02 && (received / 4500.0 - 1.0).abs() < 0.02, "{result:?}");
+    assert_eq!(result.received[0].frames * 10, result.sent[0].frames * 9);
     assert_eq!(lab.hosts[2].running("sleep 600"), 0);
 }

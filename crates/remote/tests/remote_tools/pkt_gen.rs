@@ -2,17 +2,17 @@
 
 use crate::bsd::{Bsd, TIMING};
 use linerate_measure::trial::{Rates, rates};
-use linerate_remote::agents::Flown;
+use linerate_remote::agents::TrialResult;
 use linerate_remote::external::NOTHING_ARRIVED;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A whole window, without a fault.
 #[track_caller]
-fn whole(flown: &Flown) -> Rates {
-    assert_eq!(flown.outcome.faults, [""; 0], "{flown:#?}");
-    let rates = rates(&flown.outcome.samples).unwrap();
+fn whole(result: &TrialResult) -> Rates {
+    assert_eq!(result.outcome.faults, [""; 0], "{result:#?}");
+    let rates = rates(&result.outcome.samples).unwrap();
     assert!((rates.seconds - TIMING.run_ns as f64 / 1e9).abs() < 1e-6, "{rates:?}");
-    assert_eq!(flown.outcome.samples[0].t_ns, TIMING.warm_up_ns);
+    assert_eq!(result.outcome.samples[0].t_ns, TIMING.warm_up_ns);
     rates
 }
 
@@ -25,13 +25,13 @@ fn is_near(found: f64, expected: f64) -> bool {
 fn every_frame_is_counted_at_both_ends() {
     let bsd = Bsd::new();
     // The device takes 800,000 frames/s and gets 500,000.
-    let flown = bsd.trial(&["gen"], Some(500_000.0)).unwrap();
-    let seen = whole(&flown);
+    let result = bsd.trial(&["gen"], Some(500_000.0)).unwrap();
+    let seen = whole(&result);
     assert!(is_near(seen.offered, 500_000.0) && is_near(seen.received, 500_000.0), "{seen:?}");
     // Frames after the last whole second are in the totals of both.
-    assert_eq!(flown.sent[0].frames, flown.received[0].frames);
-    assert_eq!(flown.sent[0].bytes, 60 * flown.sent[0].frames);
-    assert!(flown.late.len() == 1 && flown.within_ns < 1_000_000_000, "{:?}", flown.late);
+    assert_eq!(result.sent[0].frames, result.received[0].frames);
+    assert_eq!(result.sent[0].bytes, 60 * result.sent[0].frames);
+    assert!(result.late.len() == 1 && result.within_ns < 1_000_000_000, "{:?}", result.late);
     bsd.no_load();
 }
 
@@ -39,12 +39,12 @@ fn every_frame_is_counted_at_both_ends() {
 #[ignore = "needs root and openssh-server"]
 fn two_generators_feed_one_device_beyond_what_it_forwards() {
     let bsd = Bsd::new();
-    let flown = bsd.trial(&["gen", "gen2"], Some(600_000.0)).unwrap();
-    let seen = whole(&flown);
+    let result = bsd.trial(&["gen", "gen2"], Some(600_000.0)).unwrap();
+    let seen = whole(&result);
     assert!(is_near(seen.offered, 1_200_000.0) && is_near(seen.received, 800_000.0), "{seen:?}");
-    assert!(flown.received[0].frames < flown.sent[0].frames);
-    assert_eq!(flown.late.len(), 2);
-    println!("generators began within {} ns of each other, to {} ns", flown.skew_ns(), flown.within_ns);
+    assert!(result.received[0].frames < result.sent[0].frames);
+    assert_eq!(result.late.len(), 2);
+    println!("generators began within {} ns of each other, to {} ns", result.skew_ns(), result.within_ns);
 }
 
 #[test]
@@ -55,11 +55,11 @@ fn the_window_waits_for_the_link_and_for_the_device() {
     let booted = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 4;
     std::fs::write(bsd.lab.folder().join("wire/forwards-from"), format!("{booted}\n")).unwrap();
     let bsd = Bsd { patience: Duration::from_secs(6), ..bsd };
-    let flown = bsd.trial(&["gen"], None).unwrap();
-    let seen = whole(&flown);
+    let result = bsd.trial(&["gen"], None).unwrap();
+    let seen = whole(&result);
     assert!(is_near(seen.offered, 800_000.0) && is_near(seen.received, 800_000.0), "{seen:?}");
     // Frames were lost before the window, and are not forgotten.
-    assert!(flown.sent[0].frames - flown.received[0].frames > 400_000, "{flown:?}");
+    assert!(result.sent[0].frames - result.received[0].frames > 400_000, "{result:?}");
 }
 
 #[test]
@@ -67,13 +67,13 @@ fn the_window_waits_for_the_link_and_for_the_device() {
 fn a_receiver_at_zero_is_a_zero_with_a_fault() {
     let bsd = Bsd::new();
     std::fs::write(bsd.lab.folder().join("wire/forwards-from"), "9999999999\n").unwrap();
-    let flown = bsd.trial(&["gen"], Some(500_000.0)).unwrap();
-    let [fault] = flown.outcome.faults.as_slice() else { panic!("{flown:#?}") };
+    let result = bsd.trial(&["gen"], Some(500_000.0)).unwrap();
+    let [fault] = result.outcome.faults.as_slice() else { panic!("{result:#?}") };
     assert!(fault.starts_with("rec: pkt-gen (receiving on igb1): ") && fault.contains(NOTHING_ARRIVED));
     assert!(fault.contains("look at the cables, the destination MAC, the DUT's forwarding"), "{fault}");
-    let seen = rates(&flown.outcome.samples).unwrap();
+    let seen = rates(&result.outcome.samples).unwrap();
     assert!(is_near(seen.offered, 500_000.0) && seen.received == 0.0, "{seen:?}");
-    assert_eq!((flown.received[0].frames, bsd.loads()), (0, 0));
+    assert_eq!((result.received[0].frames, bsd.loads()), (0, 0));
 }
 
 /// A run of the public archive: sender and receiver as they printed it, with the time between their lines.
@@ -95,9 +95,9 @@ fn seconds_of_the_archive() {
     let timing = linerate_measure::trial::Timing { run_ns: 3_000_000_000, ..TIMING };
     // The receiver's first five seconds are at zero.
     let bsd = Bsd { timing, patience: Duration::from_secs(8), ..bsd };
-    let flown = bsd.trial(&["gen"], None).unwrap();
-    assert_eq!(flown.outcome.faults, [""; 0], "{flown:#?}");
-    let seen = rates(&flown.outcome.samples).unwrap();
+    let result = bsd.trial(&["gen"], None).unwrap();
+    assert_eq!(result.outcome.faults, [""; 0], "{result:#?}");
+    let seen = rates(&result.outcome.samples).unwrap();
     // A gigabit's worth of the shortest frames, and the part that this router forwards.
     assert!(is_near(seen.offered, 1_488_000.0) && is_near(seen.received, 972_000.0), "{seen:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::Telemetry;
 use linerate_hosts::systems::Kernel;
-use linerate_linux::lab::collectors::{counters, cpus, threads};
+use linerate_linux::lab::collectors::{Own, counters, cpus, threads};
 use linerate_linux::lab::{DutEnd, Lane};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::telemetry::{self, drops, locks, profile, stages};
@@ -20,6 +20,8 @@ pub struct Scene<'a> {
     pub host: Option<Observed>,
     /// Lane of the DUT, in the embedded lab: then this machine is the DUT's.
     pub lane: Option<&'a Lane>,
+    /// Whether programs of this machine are both ends of the load, and its CPUs the DUT's.
+    pub of_programs: bool,
     /// Kernel of the DUT.
     pub kernel: Kernel,
     /// Interfaces of the DUT, towards generator and receiver.
@@ -37,7 +39,7 @@ type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 
 /// Every collector. Some names of plans need none: the receiver counts latencies in every trial, and the counters have queues and interrupts.
 static COLLECTORS: [(&str, Make); 6] = [
-    ("cpus", |scene| Some(Box::new(cpus(Path::new("/"), threads(scene.lane?))))),
+    ("cpus", |scene| Some(Box::new(cpus(Path::new("/"), scene.own()?)))),
     // Counters of a host are read with the account of frames.
     ("counters", |scene| Some(Box::new(counters(scene.lane?)))),
     ("queues", |_| None),
@@ -62,11 +64,20 @@ impl<'a> Scene<'a> {
         Scene {
             host,
             lane: Some(lane),
+            of_programs: false,
             kernel: Kernel::Linux,
             ends,
             telemetry: None,
             load: None,
             configuration: None,
+        }
+    }
+
+    /// Programs that the testbed runs on this machine; none where the DUT is another.
+    fn own(&self) -> Option<Own> {
+        match self.lane {
+            Some(lane) => Some(Own::Threads(threads(lane))),
+            None => self.of_programs.then_some(Own::Processes),
         }
     }
 

@@ -93,6 +93,7 @@ impl Testbed for EndHosts {
         let scene = Scene {
             host: Some(Observed { target, sudo: false }),
             lane: None,
+            of_programs: true,
             kernel: Kernel::Linux,
             ends: ["path".into(), "path".into()],
             load: None,

@@ -32,7 +32,7 @@ use linerate_plan::lab::Host;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Kind;
 use linerate_plan::settings::{End, Event, EventKind};
-use linerate_remote::agents::Flown;
+use linerate_remote::agents::TrialResult;
 use linerate_remote::dut::RemoteDut;
 use linerate_remote::{Left, RemoteError, line};
 use linerate_wire::Transport;
@@ -86,7 +86,8 @@ impl Device {
         let telemetry = request.telemetry.map(|what| (what, Vec::new()));
         // An event takes the host away, or its links.
         let load = (!matches!(request.shape, Shape::Event { .. })).then(|| request.timing.load());
-        Scene { host, lane: None, kernel, ends, telemetry, load, configuration }.before(&self.collect)
+        Scene { host, lane: None, of_programs: false, kernel, ends, telemetry, load, configuration }
+            .before(&self.collect)
     }
 }
 
@@ -280,7 +281,7 @@ impl Hosts {
         let mut collectors = self.device.as_ref().map(|device| device.before_trial(request));
         let before = look(&mut self.device)?;
         let began = Instant::now();
-        let (flown, event_run) = self.fly(&slot, request)?;
+        let (result, event_run) = self.run(&slot, request)?;
         let event = event_run.as_ref().and(slot.event.as_ref());
         if let Some(device) = &mut self.device
             && event.is_some_and(Event::boots)
@@ -291,16 +292,16 @@ impl Hosts {
         }
         let after = look(&mut self.device)?;
         let accounts = match event.filter(|event| event.boots() || event.what == EventKind::LinkDown) {
-            Some(_) => accounts_of_silence(&flown, "DUT: down, or its link", Cause::Dropped),
-            None if self.is_black_box => accounts_of_silence(&flown, IN_BLACK_BOX, Cause::Unexplained),
-            None => accounts(&self.device, &flown, before.as_ref().zip(after.as_ref())),
+            Some(_) => accounts_of_silence(&result, "DUT: down, or its link", Cause::Dropped),
+            None if self.is_black_box => accounts_of_silence(&result, IN_BLACK_BOX, Cause::Unexplained),
+            None => accounts(&self.device, &result, before.as_ref().zip(after.as_ref())),
         };
-        let from = flown.outcome.began_ns;
+        let from = result.outcome.began_ns;
         collectors.iter_mut().for_each(|all| all.load([from, from + request.timing.load_ns()]));
         // The device answers again: its counters have been read.
         let found = collectors.map(Collectors::after).unwrap_or_default();
-        let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
-        let Flown { mut outcome, sent, received, clocks, stamped, cpus, .. } = flown;
+        let skew_ns = (result.late.len() > 1).then(|| result.skew_ns());
+        let TrialResult { mut outcome, sent, received, clocks, stamped, cpus, waited_ns, .. } = result;
         if slot.stateless_pf && event.is_none() {
             let passed = received.iter().map(PortCounters::unique).sum();
             outcome.faults.extend(counters::past_the_rules(&accounts[0].dut, passed));
@@ -313,12 +314,13 @@ impl Hosts {
             states.map(|states| Connections { states, tracked: None, unanswered: None });
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);
         (outcome.record.stamped, outcome.record.tester_cpus) = (stamped, cpus);
+        outcome.record.waited_ns = waited_ns;
         outcome.add_event(slot.event.as_ref(), event_run);
         Ok(outcome)
     }
 
     /// Runs the load; an event happens to the device meanwhile if the trial wants one.
-    fn fly(&mut self, slot: &HostSlot, request: &Request) -> Result<(Flown, Option<EventRun>)> {
+    fn run(&mut self, slot: &HostSlot, request: &Request) -> Result<(TrialResult, Option<EventRun>)> {
         let Shape::Event { after_ns } = request.shape else {
             return Ok((self.tester.trial(slot.kind, request, &|_| {})?, None));
         };
@@ -329,10 +331,10 @@ impl Hosts {
         let (what, tester) = (event.what, &mut self.tester);
         let after_ns = request.timing.warm_up_ns + after_ns;
         let act = |over: &dyn Fn() -> bool| dut.carry_out_event(what, steps, event.lasts_ns(), over);
-        let (flown, event_run) = under_load(after_ns, act, |began| tester.trial(slot.kind, request, began));
+        let (result, event_run) = under_load(after_ns, act, |began| tester.trial(slot.kind, request, began));
         let event_run =
             event_run.map(|((done, ran), times)| (done.map_err(|error| error.to_string()), times, ran));
-        Ok((flown?, event_run))
+        Ok((result?, event_run))
     }
 
     fn is_device(&self, host: &str) -> bool {
@@ -410,7 +412,7 @@ const IN_BLACK_BOX: &str = "in the DUT or on its cables (a black box: no counter
 
 /// A device that was down, or its link, has counted no frames meanwhile, or has forgotten their number, and nobody can ask a black box:
 /// all frames that are missing are the device's.
-fn accounts_of_silence(flown: &Flown, place: &str, cause: Cause) -> Vec<Account> {
+fn accounts_of_silence(result: &TrialResult, place: &str, cause: Cause) -> Vec<Account> {
     let of_way = |(sent, received): (&PortCounters, &PortCounters)| {
         let frames = sent.frames.saturating_sub(received.unique());
         let loss = Loss { place: place.into(), frames, side: Side::Dut, cause };
@@ -419,15 +421,15 @@ fn accounts_of_silence(flown: &Flown, place: &str, cause: Cause) -> Vec<Account>
             ..Account::default()
         }
     };
-    flown.sent.iter().zip(&flown.received).map(of_way).collect()
+    result.sent.iter().zip(&result.received).map(of_way).collect()
 }
 
 /// Places of lost frames by direction, as far as the device's counters show them.
-fn accounts(device: &Option<Device>, flown: &Flown, seen: Option<(&Seen, &Seen)>) -> Vec<Account> {
-    let mut accounts = vec![Account::default(); flown.sent.len()];
+fn accounts(device: &Option<Device>, result: &TrialResult, seen: Option<(&Seen, &Seen)>) -> Vec<Account> {
+    let mut accounts = vec![Account::default(); result.sent.len()];
     let (Some(device), Some((before, after))) = (device, seen) else { return accounts };
     let [inside, outside] = &device.ends;
-    let ways = Direction::Both.ways().iter().zip(flown.sent.iter().zip(&flown.received));
+    let ways = Direction::Both.ways().iter().zip(result.sent.iter().zip(&result.received));
     for (account, (way, (sent, received))) in accounts.iter_mut().zip(ways) {
         account.losses = merge::losses(*way, [sent, received], before, after, [inside, outside]);
     }

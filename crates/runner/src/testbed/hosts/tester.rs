@@ -2,6 +2,7 @@
 
 use super::Site;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
+use crate::messages::tell;
 use crate::testbed::prepare::{Prepared, TrafficKind};
 use crate::testbed::{PACED_BATCH, Request};
 use anyhow::{Context, Result, bail};
@@ -13,7 +14,7 @@ use linerate_plan::lab::{Host, Interface};
 use linerate_plan::settings::{Dut, End};
 use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::lab::{Cabling, Card, Frames, RealLab, Sender, Shown, Way};
-use linerate_remote::agents::{Agent, Flown, Link};
+use linerate_remote::agents::{Agent, Link, TrialResult};
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_wire::{FCS_LEN, Family, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::collections::BTreeMap;
@@ -94,7 +95,7 @@ impl Tester {
     }
 
     /// One trial of a kind of traffic through the device as it stands. `began`: see [`RealLab::trial`].
-    pub fn trial(&mut self, kind: usize, request: &Request, began: &dyn Fn(u64)) -> Result<Flown> {
+    pub fn trial(&mut self, kind: usize, request: &Request, began: &dyn Fn(u64)) -> Result<TrialResult> {
         let timing = request.timing;
         match &mut self.hosts {
             Hosts::Agents(lab) => {
@@ -333,7 +334,7 @@ impl Site {
             ways.push(self.back(&ways[0], sending, &agents)?);
         }
         let cabling = Cabling { ways, isolated: self.lab.isolated };
-        RealLab::new(agents, cabling, kinds, campaign).map_err(anyhow::Error::msg)
+        RealLab::new(agents, cabling, kinds, campaign, tell).map_err(anyhow::Error::msg)
     }
 
     /// Sends a few test frames from the tester's ports, as a campaign does, and looks whether they arrive at the other end of the cables.
