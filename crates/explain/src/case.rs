@@ -4,14 +4,12 @@ use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, HostFacts, LabKind, Mode, Row, Slot, SlotFacts, SlotProfile, Summary, TrialRecord,
+    Campaign, CpuShare, HostFacts, LabKind, Mode, Row, Slot, SlotFacts, SlotProfile, Summary, TrialRecord,
 };
+use linerate_measure::summary::{FORWARDS, of_others};
 use linerate_profile::Profile;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A CPU of a host forwards if it spends this share of its time in softirqs.
-const WORKS: f64 = 0.1;
 
 /// Why CPUs tell nothing.
 pub(crate) const UNKNOWN_CPUS: &str = "how busy the DUT's CPUs were is not known";
@@ -320,13 +318,26 @@ impl Case<'_> {
         frames as f64 / sent.max(1) as f64
     }
 
-    /// Mean shares of the DUT's CPUs over all valid trials: busy, softirq, steal and others', by CPU. In the embedded lab, the tester has
-    /// some of them.
-    pub(crate) fn cpus(&self) -> BTreeMap<u32, [f64; 4]> {
-        let mut sums: BTreeMap<u32, ([f64; 4], f64)> = BTreeMap::new();
+    /// Mean shares of the DUT's CPUs over all valid trials: busy, softirq and steal, by CPU. In the embedded lab, the tester has some of
+    /// them.
+    pub(crate) fn cpus(&self) -> BTreeMap<u32, [f64; 3]> {
+        self.mean_of_cpus(|cpu| Some([cpu.busy, cpu.softirq, cpu.steal]))
+    }
+
+    /// The mean share of the time of each CPU of the lab that other programs used.
+    pub(crate) fn of_others(&self) -> BTreeMap<u32, f64> {
+        let of = |cpu: &CpuShare| Some([of_others(self.records.campaign, cpu)?]);
+        self.mean_of_cpus(of).into_iter().map(|(cpu, [share])| (cpu, share)).collect()
+    }
+
+    fn mean_of_cpus<const N: usize>(
+        &self,
+        of: impl Fn(&CpuShare) -> Option<[f64; N]>,
+    ) -> BTreeMap<u32, [f64; N]> {
+        let mut sums: BTreeMap<u32, ([f64; N], f64)> = BTreeMap::new();
         for cpu in self.trials.iter().flat_map(|trial| &trial.cpus) {
-            let (sum, n) = sums.entry(cpu.cpu).or_default();
-            let parts = [cpu.busy, cpu.softirq, cpu.steal, cpu.others.unwrap_or(cpu.user)];
+            let Some(parts) = of(cpu) else { continue };
+            let (sum, n) = sums.entry(cpu.cpu).or_insert(([0.0; N], 0.0));
             sum.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
             *n += 1.0;
         }
@@ -337,14 +348,14 @@ impl Case<'_> {
     ///
     /// # Errors
     /// They were not looked at.
-    pub(crate) fn known_cpus(&self) -> Result<BTreeMap<u32, [f64; 4]>, String> {
+    pub(crate) fn known_cpus(&self) -> Result<BTreeMap<u32, [f64; 3]>, String> {
         Some(self.cpus()).filter(|cpus| !cpus.is_empty()).ok_or_else(|| UNKNOWN_CPUS.into())
     }
 
     /// The CPUs that forward: those that the lab gave to the DUT, and of a host those that worked for frames.
     pub(crate) fn forwarding_cpus(&self) -> Vec<u32> {
         let campaign = self.records.campaign;
-        let works = |(cpu, [_, softirq, ..]): (u32, [f64; 4])| (softirq >= WORKS).then_some(cpu);
+        let works = |(cpu, [_, softirq, _]): (u32, [f64; 3])| (softirq >= FORWARDS).then_some(cpu);
         match (campaign.asked.mode, &self.slot.cpus) {
             (Mode::Hosts, _) => self.cpus().into_iter().filter_map(works).collect(),
             (Mode::Inline, Some(cpus)) => cpus.clone(),

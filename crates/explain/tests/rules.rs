@@ -9,7 +9,8 @@ use linerate_hosts::systems::Kernel;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::{Experiment, System, Trials};
 use linerate_measure::record::{
-    Collected, CpuShare, Events, Explanation, Finding, Planned, SlotFacts, SlotProfile, Strength, TrialRecord,
+    Collected, CpuShare, Events, Explanation, Finding, LabKind, Planned, SlotFacts, SlotProfile, Strength,
+    TrialRecord,
 };
 use linerate_profile::Profile;
 
@@ -168,6 +169,28 @@ fn cpus_of_a_host_tell_of_siblings_and_of_queues_that_are_too_few() {
     let few = of(&one, "queues-fewer-than-cpus").unwrap_or_else(|| panic!("{one:?}"));
     assert_eq!(few.strength, Strength::Inferred);
     assert!(few.evidence[0].contains("CPUs: 2; CPUs that were full: 1"), "{:?}", few.evidence);
+}
+
+#[test]
+fn the_governor_of_a_host_is_that_of_its_configuration() {
+    let made = |governors: [&str; 2]| {
+        let mut made = Made::new(&[1e6], |campaign, _| campaign.asked.lab = LabKind::Hosts);
+        let governor =
+            |(cpu, name)| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor:{name}\n");
+        let of_cpus: String =
+            (0..).zip(governors).filter(|(_, name)| !name.is_empty()).map(governor).collect();
+        configured(&mut made, &[("cpus", &format!("/sys/devices/system/cpu/online:0-1\n{of_cpus}"))]);
+        made.stacks.insert(0, Profile::of_folded(FORWARDING));
+        explanation(&made)
+    };
+    let saving = made(["powersave", "powersave"]);
+    let found = saving.findings.iter().find(|f| f.cause == "frequency-governor");
+    assert!(found.is_some_and(|f| f.statement.contains("'powersave'")), "{saving:?}");
+    assert!(made(["performance", "performance"]).absent.contains(&"frequency-governor".into()));
+    let reason = |explanation: &Explanation| {
+        explanation.not_examined.iter().find(|n| n.cause == "frequency-governor").map(|n| n.reason.clone())
+    };
+    assert_eq!(reason(&made(["", ""])).as_deref(), Some("the host shows no governor"));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod benchmarks;
 mod machine;
 
+pub use machine::{FORWARDS, NOTICEABLE, of_others};
+
 use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};

@@ -5,9 +5,12 @@ use super::On::With;
 use super::Try::{InLab, Keys, Not};
 use super::{Found, Looked, PROGRAM, RULE, Rule, WHOLE_MACHINE, percent};
 use crate::case::Case;
+use linerate_hosts::configuration::Cpu;
 use linerate_measure::audit::Cause;
 use linerate_measure::experiment::System::Linux;
 use linerate_measure::record::{Mode, Strength};
+use linerate_measure::summary::NOTICEABLE;
+use std::collections::BTreeSet;
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -104,11 +107,15 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn governor(case: &Case<'_>) -> Looked {
-    if !case.is_embedded() {
-        return Err("the governor of a host of a lab file is not asked for".into());
-    }
-    match case.records.host.governor.as_str() {
+    let governors =
+        |cpus: &[Cpu]| cpus.iter().filter_map(|cpu| cpu.governor.clone()).collect::<BTreeSet<_>>();
+    let governor = match case.is_embedded() {
+        true => case.records.host.governor.clone(),
+        false => governors(&case.configuration()?.machine.cpus).into_iter().collect::<Vec<_>>().join(" and "),
+    };
+    match governor.as_str() {
         "performance" => Ok(None),
+        "" => Err("the host shows no governor".into()),
         governor @ ("powersave" | "ondemand" | "conservative" | "schedutil" | "userspace") => {
             let found =
                 Found::new(Strength::Possible, 0.1, [format!("cpufreq/scaling_governor: {governor}")]);
@@ -128,27 +135,20 @@ fn steal(case: &Case<'_>) -> Looked {
         return Err("only Linux shows the time that a hypervisor takes".into());
     }
     let cpus = case.known_cpus()?;
-    let most = cpus.values().map(|[_, _, steal, _]| *steal).fold(0.0, f64::max);
+    let most = cpus.values().map(|[_, _, steal]| *steal).fold(0.0, f64::max);
     if most < 0.02 {
         return Ok(None);
     }
-    let shown = cpus.iter().map(|(cpu, [_, _, steal, _])| format!("CPU {cpu}: {} stolen", percent(*steal)));
+    let shown = cpus.iter().map(|(cpu, [_, _, steal])| format!("CPU {cpu}: {} stolen", percent(*steal)));
     Ok(Some(Found::observed(most, shown).with("more", more(most))))
 }
 
 fn other_programs(case: &Case<'_>) -> Looked {
-    /// linerate itself needs next to no user time where XDP does the work.
-    const LEAST: f64 = 0.04;
-    let asked = &case.records.campaign.asked;
-    // The tester of a lab of hosts has CPUs of its own.
-    if asked.mode != Mode::Hosts && (asked.generator != "xdp" || asked.receiver != "xdp") {
-        return Err("the tester itself uses user time on these CPUs".into());
-    }
-    let cpus = case.cpus();
-    let user = |cpu: u32| cpus.get(&cpu).map(|[_, _, _, user]| (cpu, *user));
-    let most = case.forwarding_cpus().into_iter().filter_map(user).max_by(|a, b| a.1.total_cmp(&b.1));
+    let cpus = case.of_others();
+    let of = |cpu: u32| cpus.get(&cpu).map(|share| (cpu, *share));
+    let most = case.forwarding_cpus().into_iter().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1));
     let (cpu, share) = most.ok_or(crate::case::UNKNOWN_CPUS)?;
-    if share < LEAST {
+    if share < NOTICEABLE {
         return Ok(None);
     }
     let evidence = format!("others than linerate had CPU {cpu} for {} of the load's time", percent(share));

@@ -338,7 +338,7 @@ fn idle_cpus(case: &Case<'_>) -> Looked {
     let testers = [&roles.generator, &roles.receiver, &roles.control].map(|role| role.iter());
     let testers: Vec<&u32> = testers.into_iter().flatten().collect();
     let forwarding = case.forwarding_cpus();
-    let chosen = |is: &dyn Fn(&u32, &[f64; 4]) -> bool| {
+    let chosen = |is: &dyn Fn(&u32, &[f64; 3]) -> bool| {
         cpus.iter().filter(|(cpu, shares)| is(cpu, shares)).map(|(cpu, _)| *cpu).collect::<Vec<u32>>()
     };
     let full =

@@ -29,12 +29,11 @@ fn stolen(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
 
 /// Time that others used on the CPUs of the lab, or of each of its hosts, in the mean trial.
 fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
-    const NOTICEABLE: f64 = 0.04;
     let mean =
         |of: &dyn Fn(&TrialRecord) -> f64| trials.iter().map(of).sum::<f64>() / trials.len().max(1) as f64;
     let most = |cpus: &[CpuShare], of: &dyn Fn(&CpuShare) -> f64| cpus.iter().map(of).fold(0.0, f64::max);
     let hosts = campaign.asked.lab == LabKind::Hosts;
-    let of_dut = mean(&|trial| most(&trial.cpus, &|cpu| of_others(campaign, cpu)));
+    let of_dut = mean(&|trial| most(&trial.cpus, &|cpu| of_others(campaign, cpu).unwrap_or(0.0)));
     let of_tester = |host: &str| {
         let of = |cpu: &CpuShare| cpu.others.unwrap_or(0.0);
         mean(&|trial| trial.tester_cpus.get(host).map_or(0.0, |cpus| most(cpus, &of)))
@@ -55,19 +54,21 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
     [(whose, of_dut)].into_iter().chain(testers).filter_map(said).collect()
 }
 
-/// The share of a CPU's time that others used, if the CPU works for the lab. User time is others' where the kernel alone does the work: on
-/// routers, and in older records of labs whose frames XDP counts.
-fn of_others(campaign: &Campaign, cpu: &CpuShare) -> f64 {
-    /// Softirqs of a CPU that forwards.
-    const FORWARDS: f64 = 0.05;
+/// Softirqs of a router's CPU that forwards, as a share of its time.
+pub const FORWARDS: f64 = 0.1;
+/// The least share of a CPU's time by other programs that is told.
+pub const NOTICEABLE: f64 = 0.04;
+
+/// The share of a CPU's time that others used; `None` where it is not known, or where the CPU does not work for the lab. User time is
+/// others' where the kernel alone does the work: on routers, and in older records of labs whose frames XDP counts.
+pub fn of_others(campaign: &Campaign, cpu: &CpuShare) -> Option<f64> {
     let roles = &campaign.roles;
-    let by_user = Some(cpu.user).filter(|_| campaign.asked.receiver == "xdp");
+    let by_xdp = campaign.asked.receiver == "xdp";
     let works = [&roles.generator, &roles.dut, &roles.receiver].iter().any(|role| role.contains(&cpu.cpu));
     match campaign.asked.mode {
-        Mode::Hosts if cpu.softirq >= FORWARDS => cpu.user,
-        Mode::Inline | Mode::Threaded if works => cpu.others.or(by_user).unwrap_or(0.0),
-        Mode::EndHosts => cpu.others.unwrap_or(0.0),
-        _ => 0.0,
+        Mode::Hosts => (cpu.softirq >= FORWARDS).then_some(cpu.user),
+        Mode::Inline | Mode::Threaded => cpu.others.or(by_xdp.then_some(cpu.user)).filter(|_| works),
+        Mode::EndHosts => cpu.others,
     }
 }
 
