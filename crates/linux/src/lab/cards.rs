@@ -19,6 +19,12 @@ struct Card<'a> {
 
 fn cards<'a>(dut: &'a DutEnd, setup: &'a Setup, spec: &LabSpec) -> Result<[Card<'a>; 2], Error> {
     let card = |interface: &'a Interface, settings: &'a Settings| {
+        // A new setting must be applied below, or refused for veth links by `veth` in plan's checks.
+        #[rustfmt::skip]
+        let Settings {
+            mtu: _, features: _, queues: _, rps: _, rfs: _, xps: _, irq: _,
+            private_flags: _, rx_ring: _, tx_ring: _, rx_wait_ns: _, rx_wait_frames: _,
+        } = settings;
         let queues = settings.queues.unwrap_or(spec.queues());
         interface.ethtool().map(|ethtool| Card { interface, ethtool, settings, queues })
     };

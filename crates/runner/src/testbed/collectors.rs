@@ -1,4 +1,4 @@
-//! The registry of collectors: the names of a plan's `[collect]`, for the embedded lab and for labs of hosts.
+//! The registry of collectors, for the embedded lab and for labs of hosts.
 
 use super::Telemetry;
 use linerate_hosts::systems::Kernel;
@@ -37,22 +37,17 @@ pub struct Scene<'a> {
 /// Makes a collector, where the scene allows for it.
 type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 
-/// Every collector. Some names of plans need none: the receiver counts latencies in every trial, and the counters have queues and interrupts.
-static COLLECTORS: [(&str, Make); 6] = [
-    ("cpus", |scene| Some(Box::new(cpus(Path::new("/"), scene.own()?)))),
+/// The collectors of every trial, whatever a plan's `collect.what` names: warnings of a summary rest on how busy CPUs were, findings on the
+/// counters and the configuration. The receiver counts latencies itself.
+static COLLECTORS: [Make; 3] = [
+    |scene| Some(Box::new(cpus(Path::new("/"), scene.own()?))),
     // Counters of a host are read with the account of frames.
-    ("counters", |scene| Some(Box::new(counters(scene.lane?)))),
-    ("queues", |_| None),
-    ("interrupts", |_| None),
-    ("latency", |_| None),
-    ("configuration", |scene| {
+    |scene| Some(Box::new(counters(scene.lane?))),
+    |scene| {
         let (host, slot) = (scene.host.clone()?, scene.configuration?);
         Some(Box::new(Configured::new(host, scene.kernel, scene.ends.clone(), slot)))
-    }),
+    },
 ];
-
-/// Collectors that plans need not name.
-const ALWAYS: [&str; 3] = ["cpus", "counters", "configuration"];
 
 impl<'a> Scene<'a> {
     /// A lane of the embedded lab.
@@ -83,10 +78,7 @@ impl<'a> Scene<'a> {
 
     /// Prepares the collectors of one trial.
     pub fn before(&self, collect: &Collect) -> Collectors<'a> {
-        // Warnings of a summary rest on how busy CPUs were, explanations on the configuration.
-        let wanted = |name: &str| ALWAYS.contains(&name) || collect.what.iter().any(|what| what == name);
-        let named = COLLECTORS.iter().filter(|(name, _)| wanted(name));
-        let mut all: Vec<Box<dyn Collector + 'a>> = named.filter_map(|(_, make)| make(self)).collect();
+        let mut all: Vec<Box<dyn Collector + 'a>> = COLLECTORS.iter().filter_map(|make| make(self)).collect();
         let [inside, outside] = &self.ends;
         let filled = |commands: &[String]| -> Vec<String> {
             commands.iter().map(|command| fill(command, inside, outside)).collect()
