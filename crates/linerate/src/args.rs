@@ -150,8 +150,7 @@ pub struct CampaignArgs {
     #[arg(long, conflicts_with = "simulate")]
     pub profile: bool,
 
-    /// Leave the embedded lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it). With `tune` and a real lab:
-    /// leave the changes that help on the router (`linerate apply --revert` takes them back)
+    /// Leave the embedded lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it)
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 

@@ -55,7 +55,7 @@ pub(super) static LAB: Table = Table {
         key("generator-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's generator, one thread each."),
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, in threaded mode."),
-        key("link-speed", Kind::Form(&SPEED)).about("Speed that is 100 % of line rate, that of the slower link. Default: the one that the hosts of a lab file report."),
+        key("link-speed", Kind::Form(&SPEED)).about("Link speed that counts as 100 % in rates such as 50 %: the speed of the slower link. Default: what the hosts of a lab file report."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
                 load its programs.",
@@ -72,8 +72,11 @@ pub(super) static LAB: Table = Table {
 };
 
 static MODES: [(&str, &str); 3] = [
-    ("inline", "closed loop on the generator's CPU: the cost per frame"),
-    ("threaded", "open loop, the DUT has CPUs of its own: loss and latency under load"),
+    (
+        "inline",
+        "closed loop: generator and DUT share a CPU, and the generator waits for the DUT; measures the cost per frame",
+    ),
+    ("threaded", "open loop: the DUT has CPUs of its own; measures loss and latency under load"),
     ("end-hosts", "iperf3 sends TCP from one host to another, over a path: the hosts are the DUT"),
 ];
 
@@ -81,7 +84,7 @@ pub(super) static TRAFFIC: Table = Table {
     what: "[traffic]",
     keys: &[&[
         key("connections", Kind::Choice(&CONNECTIONS)).about(
-            "Connections instead of single frames: the rate is that of connections, each made once, between 64 clients and 16 servers. \
+            "Measure new connections a second instead of frames a second, between 64 clients and 16 servers. No connection is repeated. \
                 Default: none.",
         ),
         key("object", Kind::count(1, LARGEST_OBJECT as u64))
@@ -99,12 +102,12 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: 1.",
         ),
         key("ports", Kind::Form(&SELECTION)).about(
-            "Ports of the flows: counted (one after the other) or random (RFC 4814, section 4.5), the same in each trial; random:SEED draws \
-                others. Default: counted.",
+            "Ports of the flows: counted (1, 2, 3, ...) or random (RFC 4814, section 4.5). All trials have the same; random:SEED selects \
+                another set. Default: counted.",
         ),
         key("addresses", Kind::Form(&SELECTION)).about(
-            "Hosts of the source network and of each destination network: counted or random (RFC 4814, section 4.4), the same in each \
-                trial; random:SEED draws others. Default: counted.",
+            "Host part of source and destination addresses: counted (1, 2, 3, ...) or random (RFC 4814, section 4.4). All trials have the \
+                same; random:SEED selects another set. Default: counted.",
         ),
         key("broadcast-every", Kind::count(0, 1_000_000)).about(
             "N: one frame in N goes to the Ethernet broadcast address instead, and is counted separately. \

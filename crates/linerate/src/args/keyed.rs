@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     One,
-    /// A list behind commas. Several values are the levels of a factor.
+    /// A list separated by commas. Several values are the levels of a factor.
     Levels,
     /// Each time that the option is given, one. They are the key's list.
     Many,
@@ -34,7 +34,7 @@ pub const fn key(option: &'static str, key: &'static str, value: &'static str) -
 }
 
 impl Opt {
-    /// Several values, behind commas, are levels of a factor.
+    /// Several values, separated by commas, are levels of a factor.
     pub const fn levels(self) -> Opt {
         Opt { takes: Takes::Levels, ..self }
     }
@@ -87,7 +87,7 @@ impl Opt {
         let arg = if self.name() == "sizes" { arg.alias("size") } else { arg };
         let more = match self.takes {
             Takes::One => "",
-            Takes::Levels => ". Several, behind commas, are measured side by side",
+            Takes::Levels => ". Several, separated by commas, are measured in alternating trials",
             Takes::Many => ". It may be repeated",
         };
         let arg = arg.help(format!("{about}{more}")).ignore_case(true).default_value(self.usual);

@@ -120,7 +120,7 @@ pub struct Bench {
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
     pub map: Vec<(String, Meaning)>,
 
-    /// Frame lengths in bytes with FCS, measured side by side: 64,1518,imix,genome:aaafg,rfc2544
+    /// Frame lengths in bytes with FCS, measured in alternating trials: 64,1518,imix,genome:aaafg,rfc2544
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with = "connections")]
     pub sizes: Sizes,
 

@@ -20,12 +20,12 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   linerate compare linerate-results/X               every variant of a campaign with its baseline
   linerate compare X:forwarding X:nft-stateful      two variants of a campaign, paired by block
-  linerate compare before after                     two campaigns: each variant with its like
+  linerate compare before after                     two campaigns: variants of the same name
   linerate compare before.txt after.txt             plain files, a rate on each line
   linerate compare before after --fail-if-slower 3% for CI
 
-After a campaign's folder, :VARIANT selects a part of it: the variant's name, or more of the
-slot's title (\"X:forwarding IPv6 84\"), or its number in the tables (X:2).
+After a campaign's folder, :VARIANT selects one row of its results: by the variant's name, by the
+name with IP version and frame length (\"X:forwarding IPv6 84\"), or by its number (X:2).
 All numbers are rates: more is better.
 
 Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 3 proven

@@ -55,6 +55,8 @@ impl Verb for Options {
 
 #[derive(Debug, Args)]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
+#[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a look, and not RFC 2544. With a plan, its short form")))]
+#[command(mut_arg("full", |arg| arg.help("All tests with all frame sizes, some 20 hours, where nothing else selects tests; and print the whole page, not one screen")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours

@@ -47,8 +47,8 @@ pub struct Run {
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
 
-    /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory, with all its trials and in the same order.
-    /// With --budget, continue a search or tests whose time ran out
+    /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory: its trials are kept, and the rest follows
+    /// in the recorded order. Give a larger --budget to a search, or RFC 2544's tests, whose time ran out
     #[arg(long, value_name = "DIR", value_parser = handle::folder, conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed"])]
     pub resume: Option<PathBuf>,
 
@@ -62,7 +62,7 @@ pub struct Run {
 /// Which of a plan's campaigns, and on which hosts.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// Use the quick form: the plan's; without a plan, two frame sizes in trials of 1 s
+    /// Use the short form that the plan defines
     #[arg(long)]
     pub quick: bool,
 

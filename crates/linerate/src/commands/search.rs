@@ -68,16 +68,17 @@ impl Verb for Options {
   linerate search lab/forwarding --lab LAB.toml --max 5Mpps  every cell of a plan on these hosts
   linerate search --simulate rate=10kpps             without packets: a simulated DUT
 
-Goals are LOSS:FINAL:SUM:EXCEED (RFC 9971). FINAL is the length of a full trial. Trials of the total length SUM decide
-about a load: it is too high if trials that lose more than LOSS take more than the share EXCEED of SUM. ndr and pdr
-choose the times by this machine: linerate first measures how often it stalls.
-  ndr       no loss in half of the time        pdr       at most 0.5 % loss in half of the time
-  rfc2544   no loss in a trial of 60 s         tst009    no loss in half of 120 s, trials of 60 s
+A goal is LOSS:FINAL:SUM:EXCEED, RFC 9971's goal loss ratio, final trial duration, duration sum and exceed ratio. A load
+is too high if trials whose loss ratio is above LOSS take up more than the share EXCEED of SUM. ndr and pdr choose
+the durations by this machine: linerate first measures how often it stalls.
+  ndr       loss ratio 0, exceed ratio 0.5             pdr       loss ratio 0.5 %, exceed ratio 0.5
+  rfc2544   loss ratio 0 in one trial of 60 s          tst009    loss ratio 0, exceed ratio 0.5, two trials of 60 s
 
 A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.
 
 Exit status: 0 searched, even if a result is irregular; 1 an error, or a goal without a rate; 2 bad arguments;
-3 --check found a difference; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
+3 --check found a difference, or --fail-if-slower a slower
+variant; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is searched [default: the variants of --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "sizes", "family", "flows", "direction", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers"])]

@@ -43,6 +43,7 @@ const SLACK: f64 = 2.0;
 
 /// Find the changes that make a DUT faster.
 #[derive(Debug, Args)]
+#[command(mut_arg("keep", |arg| arg.help("Leave the changes that help on the router of a real lab (`linerate apply --revert` takes them back)")))]
 #[command(after_help = "Examples:
   sudo linerate tune tune                    'tune', a plan that comes with
                                              linerate: ten settings, 5 minutes
@@ -60,7 +61,7 @@ with a correction for their number. At last the DUT with the changes that help i
 it is. docs/tuning.md has the method and its limits.
 
 Every change is undone; with --keep, those that help stay on the router of a real lab until `linerate \
-revert`. The folder of the records has kept.toml, a plan of the result.
+apply --revert`. The folder of the records has kept.toml, a plan of the result.
 
 Exit status: 0 measured, whether or not a change helps; 1 an error; 2 bad arguments, or a plan that names no \
 changes; 4 the machine cannot measure it; 130 interrupted.")]

@@ -34,7 +34,7 @@ use std::time::Duration;
   linerate watch --record busy.jsonl                  keep all counters, and watch them again:
   linerate watch --replay busy.jsonl
 
-Rates are those of the driver's and the kernel's counters. docs/watch.md says where each comes from.
+docs/watch.md says which counter each rate comes from.
 Without a terminal, or with --format, there is one line for each interval. Only root may read the rules of a firewall.
 
 Exit status: 0 ended; 1 the host or the file cannot be read; 2 bad arguments; 130 Ctrl-C.")]
@@ -70,7 +70,7 @@ pub struct Watch {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 
-    /// Print lines instead of the view. text is the headline
+    /// Print lines instead of the view; text prints its first line
     #[arg(long, value_name = "FORMAT", value_parser = form())]
     pub format: Option<Form>,
 
@@ -82,7 +82,7 @@ pub struct Watch {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// Show the samples of such a file; - is standard input. As fast as possible without a terminal
+    /// Show the samples of such a file; - is standard input. Without a terminal, linerate shows them without pauses
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
 }

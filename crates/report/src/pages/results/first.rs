@@ -5,6 +5,7 @@ use super::changes::{change, change_interval};
 use super::{Shown, benchmarks, end_hosts, has_rate, searches};
 use crate::format::Style;
 use crate::prelude::*;
+use linerate_explain::DOUBTS;
 use linerate_measure::experiment::Judgement;
 use linerate_measure::record::{Benchmarked, Figures, LabKind, Limit, Row, Stopped};
 
@@ -142,13 +143,13 @@ fn trust(shown: &Shown<'_>) -> String {
     let (valid, all) = (count(|row| row.valid_trials), count(|row| row.trials));
     // In searches and tests, trials are to lose frames.
     let of_rates = summary.searches.is_empty() && summary.benchmarks.is_empty();
-    let sound = of_rates.then(|| format!("{} of {} sound", grouped(valid as u64), counted(all, "trial")));
+    let trials = of_rates.then(|| format!("{} of {} valid", grouped(valid as u64), counted(all, "trial")));
     let tester = shown.with_dut().find_map(|row| {
         let ceiling = shown.row(row.ceiling?.than).filter(|row| has_rate(row))?;
         let times = ceiling.received.median / row.received.median;
         times.is_finite().then(|| format!("tester {times:.1} times as fast"))
     });
-    [Some(machine), sound, tester].into_iter().flatten().joined("; ")
+    [Some(machine), trials, tester].into_iter().flatten().joined("; ")
 }
 
 /// The table of rates.
@@ -276,14 +277,12 @@ fn latency(shown: &Shown<'_>) -> String {
 
 /// The strongest finding.
 fn cause(shown: &Shown<'_>) -> String {
-    // Trust says of those whether the machine was quiet.
-    let of_machine = ["other-programs", "steal", "tester-limit"];
     let all = shown
         .summary
         .explanations
         .iter()
         .flat_map(|of| of.findings.iter().map(move |found| (of.slot, found)))
-        .filter(|(_, found)| !of_machine.contains(&found.cause.as_str()));
+        .filter(|(_, found)| !DOUBTS.contains(&found.cause.as_str())); // trust has those
     let first = all.max_by(|a, b| a.1.strength.cmp(&b.1.strength).then(a.1.weight.total_cmp(&b.1.weight)));
     first.map_or(String::new(), |(slot, found)| short(&format!("{}: {}", shown.name(slot), found.statement)))
 }
