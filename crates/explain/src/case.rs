@@ -93,18 +93,6 @@ impl Spent {
         self.share - CLEAR * self.error > 0.0 && self.of_kernel >= least
     }
 
-    /// Without the time of others, which they call.
-    pub fn without(self, others: &Spent) -> Spent {
-        let share = (self.share - others.share).max(0.0);
-        let of_kernel = (self.of_kernel - others.of_kernel).max(0.0);
-        Spent {
-            share,
-            of_kernel,
-            ns: self.ns.zip(others.ns).map(|(ns, others)| (ns - others).max(0.0)),
-            ..self
-        }
-    }
-
     /// `profile: nft_do_chain, with the functions it calls, takes 612 ns of a frame (38.0 %)`
     pub fn evidence(&self) -> String {
         let names: Vec<&str> = self.functions.iter().take(3).map(|(name, _)| name.as_str()).collect();
@@ -246,13 +234,26 @@ impl Case<'_> {
     /// # Errors
     /// The slot was not profiled.
     pub(crate) fn spent(&self, functions: &[&str]) -> Result<Spent, String> {
+        self.spent_apart(functions, &[])
+    }
+
+    /// The time in these functions and in all that they call, but for the functions `apart` below the last of these on a stack: a virtual
+    /// device's transmission is above the queue of the card that carries it, and the driver's is below.
+    ///
+    /// # Errors
+    /// The slot was not profiled.
+    pub(crate) fn spent_apart(&self, functions: &[&str], apart: &[&str]) -> Result<Spent, String> {
         let profile = self.profile()?;
+        let is_of = |name: &str, all: &[&str]| all.iter().any(|wanted| is_called(name, wanted));
         let (mut inside, all) = (0u64, self.samples());
         let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
         for (stack, samples) in profile.stacks() {
-            let of_cause =
-                stack.split(';').find(|name| functions.iter().any(|wanted| is_called(name, wanted)));
-            if let Some(name) = of_cause {
+            let is_apart = || {
+                let below = stack.split(';').rev().take_while(|name| !is_of(name, functions));
+                below.into_iter().any(|name| is_of(name, apart))
+            };
+            let of_cause = stack.split(';').find(|name| is_of(name, functions));
+            if let Some(name) = of_cause.filter(|_| apart.is_empty() || !is_apart()) {
                 inside += samples;
                 *seen.entry(name).or_default() += samples;
             }

@@ -320,7 +320,7 @@ mod tests {
         let number = causes.len();
         causes.sort_unstable();
         causes.dedup();
-        assert_eq!((causes.len(), number), (37, 37));
+        assert_eq!((causes.len(), number), (38, 38));
         for rule in all() {
             assert!(texts(rule).iter().all(|text| !text.is_empty()), "{}", rule.cause);
             assert!(rule.says.ends_with(['.', '}']) && rule.mechanism.ends_with('.'), "{}", rule.cause);

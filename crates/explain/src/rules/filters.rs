@@ -2,7 +2,7 @@
 
 use super::Look::{By, Cost};
 use super::On::With;
-use super::Setting::Asked;
+use super::Setting::{self, Asked};
 use super::Try::{InLab, Keys, Not};
 use super::path::SLOW_PATHS;
 use super::{Found, Looked, RULE, Rule, Try, Ways, cost, percent};
@@ -40,6 +40,19 @@ pub const RULES: &[Rule] = &[
             (With("entries"), Keys(r#"{"rules": {"before": 0, "table": {entries}}}"#)),
         ],
         otherwise: Not("only the author of the rules knows which of them can be one table"),
+    },
+    Rule {
+        cause: "rule-expressions",
+        look: By(expressions),
+        says: "{what} by rules of the firewall take {part} of a frame's time.",
+        mechanism: "Such an expression costs as much as many comparisons, for each frame that comes to its rule.",
+        changes: &[[
+            "Linux (nftables, iptables)",
+            "ct state established,related accept before the rule, so that only first frames come to it; comparisons before the expression, in the same rule",
+            "nft -f OLD-RULES; iptables-restore OLD-RULES",
+        ]],
+        otherwise: Not("only the author of the rules knows which frames must come to the expression"),
+        ..RULE
     },
     Rule {
         cause: "bridge-netfilter",
@@ -172,18 +185,10 @@ fn linear_rules(case: &Case<'_>) -> Looked {
             set.filter, chain.name, chain.rules, chain.lookups
         ))
     });
-    // Logging by a rule is a cause of its own, and so is waiting for a lock.
-    let others = case.spent(&[LOGGING, SLOW_PATHS].concat());
-    let spent = case.spent(&[
-        "nft_do_chain",
-        "ipt_do_table",
-        "ip6t_do_table",
-        "ipfw_chk",
-        "pf_test_rule",
-        "ipf_check",
-        "fr_check",
-    ]);
-    let spent = spent.and_then(|spent| Ok(spent.without(&others?)));
+    // Logging by a rule is a cause of its own, and so are waiting for a lock and what is no comparison.
+    let expressions = EXPRESSIONS.iter().flat_map(|(_, functions)| *functions).chain(ROUTES).copied();
+    let apart: Vec<&str> = [LOGGING, SLOW_PATHS].concat().into_iter().chain(expressions).collect();
+    let spent = case.spent_apart(RULE_SETS, &apart);
     let Some(found) = cost(case, spent, LEAST, setting)? else { return Ok(None) };
     let what = match found.finding.strength {
         Strength::Observed => {
@@ -197,6 +202,48 @@ fn linear_rules(case: &Case<'_>) -> Looked {
         0 => found,
         rules => found.with("entries", number("/rules/table") + rules),
     }))
+}
+
+/// Functions that take a frame through the rules of a firewall.
+const RULE_SETS: &[&str] =
+    &["nft_do_chain", "ipt_do_table", "ip6t_do_table", "ipfw_chk", "pf_test_rule", "ipf_check", "fr_check"];
+
+/// Expressions of rules that look up a route.
+const ROUTES: &[&str] = &["rpfilter_mt", "nft_fib*", "ip6t_rpfilter*"];
+
+/// Expressions of rules that are more than a comparison, in words, and their functions.
+const EXPRESSIONS: &[(&str, &[&str])] = &[
+    (
+        "Look-ups in sets and maps",
+        &[
+            "nft_lookup_eval",
+            "nft_rbtree_*",
+            "nft_hash_*",
+            "nft_rhash_*",
+            "nft_pipapo_*",
+            "nft_bitmap_*",
+            "set_match*",
+            "ip_set_test",
+        ],
+    ),
+    ("Counts of connections", &["nft_connlimit*", "nf_conncount*", "connlimit_mt*"]),
+    ("Updates of sets (meters)", &["nft_dynset_*", "hashlimit_mt*", "recent_mt*"]),
+    ("Limits and quotas", &["nft_limit_*", "nft_quota_*"]),
+    ("Copies of frames", &["nft_dup_*", "nf_dup_*", "tee_tg*"]),
+    ("Traces of rules", &["nft_trace_*", "__nft_trace*", "nf_trace_*"]),
+];
+
+fn expressions(case: &Case<'_>) -> Looked {
+    /// One look-up in a table is what a good rule set has.
+    const LEAST: f64 = 0.1;
+    let spent = |functions: &[&'static str]| case.spent_apart(functions, SLOW_PATHS);
+    let each = EXPRESSIONS.iter().map(|(what, functions)| Ok((*what, spent(functions)?)));
+    let each = each.collect::<Result<Vec<_>, String>>()?;
+    let most = each.into_iter().max_by(|a, b| a.1.share.total_cmp(&b.1.share));
+    let Some((what, spent)) = most else { return Ok(None) };
+    let share = percent(spent.share);
+    let found = cost(case, Ok(spent), LEAST, Setting::None)?;
+    Ok(found.map(|found| found.with("what", what).with("part", share)))
 }
 
 fn is_bridged(card: &&Card) -> bool {

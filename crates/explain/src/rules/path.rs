@@ -294,11 +294,8 @@ fn queueing(case: &Case<'_>) -> Looked {
         })
     });
     // The time in the driver is none of it, and waiting for locks is a cause of its own.
-    let without = |spent: Spent, others: &[&str]| Ok::<_, String>(spent.without(&case.spent(others)?));
-    let spent = case.spent(&["__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"]);
-    let spent = spent
-        .and_then(|spent| without(spent, &["dev_hard_start_xmit"]))
-        .and_then(|spent| without(spent, SLOW_PATHS));
+    let apart = [&["dev_hard_start_xmit"], SLOW_PATHS].concat();
+    let spent = case.spent_apart(&["__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"], &apart);
     cost(case, spent, 0.02, setting)
 }
 
