@@ -20,7 +20,7 @@ pub use connecting::ConnectionTrial;
 pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
 pub use event::{DutEvent, EventClass, POWER_OFF_NS};
 pub use finding::{
-    Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength, Verdict,
+    After, Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength, Verdict,
 };
 pub use host::HostFacts;
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};

@@ -43,7 +43,7 @@ pub struct Explain {
     /// Also list the causes that are absent
     #[arg(long)]
     pub all: bool,
-    /// Run the experiments of the findings in the embedded lab, 10 s each, and say which findings are proven
+    /// Run the experiments of the findings in the embedded lab, some 20 s each, and say which findings are proven
     #[arg(long)]
     pub prove: bool,
     /// Time for the trials of each experiment [default: 10s]

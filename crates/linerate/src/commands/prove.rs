@@ -5,7 +5,7 @@ use crate::args::CampaignArgs;
 use crate::output::tell;
 use anyhow::{Context, Result};
 use linerate_linux::host;
-use linerate_measure::record::{Campaign, Explanation, Finding, HostFacts, LabKind, Proof};
+use linerate_measure::record::{After, Campaign, Explanation, Finding, HostFacts, LabKind, Proof};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::proof::Change;
 use linerate_runner::interrupt::interrupted;
@@ -26,17 +26,18 @@ pub struct Experiment {
     plan: Result<linerate_plan::Proof, String>,
 }
 
-/// The experiments of all causes whose change a plan can make: of each, for the slot where it is strongest.
+/// The experiments of all findings whose change a plan can make: of those with one cause and one statement, for the slot where it is strongest.
 pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Experiment> {
     let mut strongest: Vec<(usize, usize)> = Vec::new();
     let finding = |(e, f): (usize, usize)| &explanations[e].findings[f];
     let rank = |finding: &Finding| (finding.strength, finding.weight);
+    let says = |at| (&finding(at).cause, &finding(at).statement);
     for (e, explanation) in explanations.iter().enumerate() {
         for place in (0..explanation.findings.len()).map(|f| (e, f)) {
             if finding(place).patch.is_none() {
                 continue;
             }
-            match strongest.iter_mut().find(|known| finding(**known).cause == finding(place).cause) {
+            match strongest.iter_mut().find(|known| says(**known) == says(place)) {
                 Some(known) if rank(finding(place)) > rank(finding(*known)) => *known = place,
                 Some(_) => {}
                 None => strongest.push(place),
@@ -123,7 +124,7 @@ pub fn prove(
         let name = format!("{}-without-{cause}", campaign.name);
         let allowed = || cheap(campaign, then).map_or(Ok(()), Err);
         let proof = match allowed().and(plan) {
-            Ok(plan) => one(plan.campaign, name, base, budget)
+            Ok(plan) => one(plan.campaign, &cause, name, base, budget)
                 .unwrap_or_else(|error| Proof::not_run(format!("{error:#}"))),
             Err(reason) => Proof::not_run(reason),
         };
@@ -151,11 +152,12 @@ fn cheap(campaign: &Campaign, then: &HostFacts) -> Option<String> {
     }
 }
 
-fn one(mut plan: Plan, name: String, base: &Path, budget: Option<Duration>) -> Result<Proof> {
+/// Runs an experiment. The kernel is sampled with the change as well: the rate alone does not tell whether the change removed the cause.
+fn one(mut plan: Plan, cause: &str, name: String, base: &Path, budget: Option<Duration>) -> Result<Proof> {
     if let Some(budget) = budget {
         plan.experiment.trials.budget_ns = Some(budget.as_nanos() as u64);
     }
-    let wanted = Wanted::default();
+    let wanted = Wanted { profile: true, ..Wanted::default() };
     let Some(measured) = Session::new(&wanted, None, plan, None)?.measure(&wanted, name, base)? else {
         return Ok(Proof::not_run("interrupted"));
     };
@@ -173,8 +175,10 @@ fn one(mut plan: Plan, name: String, base: &Path, budget: Option<Duration>) -> R
     let reasons: Vec<String> = expected.reasons.iter().cloned().chain(unmeasured).collect();
     let of_nothing = rates.and_then(|(before, after)| Proof::of_nothing(before, after, records.clone()));
     let not_run = || Proof { records: Some(records.clone()), ..Proof::not_run(reasons.join("; ")) };
+    let changed = pair.map(|pair| pair.of);
+    let explained = finished.summary.explanations.iter().find(|of| Some(of.slot) == changed);
     Ok(match ratio {
-        Some(ratio) => Proof::of(ratio, records),
+        Some(ratio) => Proof::of(ratio, records).about(After::of(cause, explained)),
         None => of_nothing.unwrap_or_else(not_run),
     })
 }

@@ -49,6 +49,34 @@ fn a_long_list_of_rules_is_proven_by_a_table() {
     );
 }
 
+/// A queueing discipline of the cards below macvlans: the change of the finding removes those of the macvlans.
+const QUEUED: &str = r#"
+title = "Queues"
+question = "What does a queue cost?"
+trials = { duration = "20 ms", blocks = 2 }
+collect.profile = "1 s"
+[lab]
+batch = 64
+[variants.queued]
+dut = "macvlan"
+[[variants.queued.commands]]
+run = "for i in $(ip -o link show type veth | awk -F '[ :@]+' '{ print $2 }'); do tc qdisc add dev $i root tbf rate 100gbit burst 10m limit 100m; done"
+undo = "true"
+"#;
+
+#[test]
+#[ignore = "needs root and tc"]
+fn a_change_that_leaves_its_cause_there_decides_nothing() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file("queues.toml"), QUEUED).unwrap();
+    let run = |args: &[&str]| linerate(args).dir(scratch.path()).within(120).run().ok();
+    linerate(["run", "queues.toml", "--out", "records", "--quiet"]).dir(scratch.path()).within(60).run();
+    let explained = run(&["explain", "records", "--prove", "--budget", "2s", "--json"]).json();
+    let proof = &finding(&explained, "queueing-discipline")["proof"];
+    let decided = [&proof["verdict"], &proof["reason"]];
+    assert_eq!(decided, ["undecided", "the change did not remove the cause here"], "{explained:#}");
+}
+
 #[test]
 fn experiments_need_the_machine_that_was_measured() {
     let scratch = Scratch::new();

@@ -101,19 +101,41 @@ pub struct Proof {
     pub ratio: Option<Estimate>,
     /// The folder of its records.
     pub records: Option<String>,
-    /// Why it was not measured; or the rates, where one is 0.
+    /// Why it was not measured, or why the ratio does not decide; or the rates, where one is 0.
     pub reason: Option<String>,
+}
+
+/// Whether the cause was found in the DUT with the change as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    Gone,
+    StillThere,
+    /// Nothing tells.
+    Unknown,
+}
+
+impl After {
+    /// By the explanation of the DUT with the change.
+    pub fn of(cause: &str, explanation: Option<&Explanation>) -> After {
+        let Some(explanation) = explanation else { return After::Unknown };
+        let found = explanation.findings.iter().any(|finding| finding.cause == cause);
+        match found {
+            true => After::StillThere,
+            false if explanation.absent.iter().any(|absent| absent == cause) => After::Gone,
+            false => After::Unknown,
+        }
+    }
 }
 
 /// Whether a change makes a DUT faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The whole interval of the ratio is above 1.
+    /// The whole interval of the ratio is above 1, and the cause is not found with the change.
     Proven,
-    /// The whole interval is below a gain that matters.
+    /// The whole interval is below a gain that matters, although the cause is gone.
     Refuted,
-    /// The interval allows both.
+    /// The interval allows both, or the change did not remove the cause.
     Undecided,
     /// The change was not measured.
     NotRun,
@@ -131,6 +153,18 @@ impl Proof {
             _ => Verdict::Undecided,
         };
         Proof { verdict, ratio: Some(ratio), records: Some(records), reason: None }
+    }
+
+    /// The answer about a cause: one that is still there, or may be, is not refuted by a rate that stays the same, nor proven by a gain.
+    #[must_use]
+    pub fn about(self, after: After) -> Proof {
+        let reason = match (after, self.verdict) {
+            (_, Verdict::NotRun) => return self,
+            (After::StillThere, _) => "the change did not remove the cause here",
+            (After::Unknown, Verdict::Refuted) => "nothing tells whether the change removed the cause",
+            _ => return self,
+        };
+        Proof { verdict: Verdict::Undecided, reason: Some(reason.into()), ..self }
     }
 
     /// The answer where the DUT forwards nothing without the change: both rates, received frames/s. `None` unless their intervals
@@ -188,5 +222,27 @@ mod tests {
         assert_eq!(verdict(Some(0.99), Some(1.019)), Verdict::Refuted);
         assert_eq!(verdict(Some(0.99), Some(1.03)), Verdict::Undecided);
         assert_eq!(verdict(None, None), Verdict::Undecided);
+    }
+
+    #[test]
+    fn a_cause_that_is_still_there_is_neither_proven_nor_refuted() {
+        let about = |range: [f64; 2], after| {
+            let [low, high] = range.map(Some);
+            Proof::of(Estimate { median: 1.0, low, high, n: 9 }, String::new()).about(after).verdict
+        };
+        use After::{Gone, StillThere, Unknown};
+        use Verdict::{Proven, Refuted, Undecided};
+        let (gain, none) = ([1.1, 1.2], [0.99, 1.01]);
+        assert_eq!([Gone, StillThere, Unknown].map(|after| about(gain, after)), [Proven, Undecided, Proven]);
+        assert_eq!(
+            [Gone, StillThere, Unknown].map(|after| about(none, after)),
+            [Refuted, Undecided, Undecided]
+        );
+        let finding = Finding { cause: "bridge".into(), ..Finding::default() };
+        let found =
+            Explanation { findings: vec![finding], absent: vec!["logging".into()], ..Explanation::default() };
+        let after = |cause| After::of(cause, Some(&found));
+        assert_eq!(["bridge", "logging", "steal"].map(after), [StillThere, Gone, Unknown]);
+        assert_eq!(After::of("bridge", None), Unknown);
     }
 }

@@ -221,7 +221,8 @@ fn proven(proof: &Proof) -> String {
         Verdict::Refuted => "refuted, no gain of 2 % or more",
         Verdict::Undecided | Verdict::NotRun => "not decided",
     };
-    format!("{verdict}: {change}{records}")
+    let reason = proof.reason.iter().map(|reason| format!("{reason}; ")).collect::<String>();
+    format!("{verdict}: {reason}{change}{records}")
 }
 
 /// A sentence for each slot that was explained.
@@ -307,7 +308,7 @@ fn not_examined(page: &mut Document, explanations: &[Explanation]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_measure::record::{Slot, Stopped};
+    use linerate_measure::record::{After, Slot, Stopped};
     use linerate_measure::summary::summarise;
     use linerate_stats::Estimate;
 
@@ -325,6 +326,10 @@ mod tests {
         assert!(
             proof(1.02, 0.05).starts_with("not decided: no difference is shown, 95 % interval -3.0..+7.0 %")
         );
+        let estimate = Estimate { median: 1.0, low: Some(0.99), high: Some(1.01), n: 9 };
+        let still = Proof::of(estimate, "r".into()).about(After::StillThere);
+        let said = "not decided: the change did not remove the cause here; no difference is shown, 95 % interval -1.0..+1.0 %; records in r";
+        assert_eq!(proven(&still), said);
         assert_eq!(proven(&Proof::not_run("the DUT was simulated")), "not run: the DUT was simulated");
         let rate = |fps: f64| Estimate { median: fps, low: Some(fps), high: Some(fps), n: 6 };
         let nothing = Proof::of_nothing(rate(0.0), rate(7e5), "r".into()).unwrap();
