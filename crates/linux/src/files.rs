@@ -115,6 +115,18 @@ pub fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::R
     replaced.inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 
+/// Removes the drafts of these documents, which writers that were killed have left.
+pub(crate) fn remove_drafts(folder: &Path, documents: &[&str]) {
+    let is_of = |stem: &str| documents.iter().any(|document| document.strip_suffix(".json") == Some(stem));
+    for file in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = file.file_name();
+        let draft = name.to_str().and_then(|name| name.strip_suffix(".draft")?.rsplit_once('.'));
+        if draft.is_some_and(|(stem, pid)| is_of(stem) && pid.parse::<u32>().is_ok()) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
+}
+
 static STDOUT_WRITABLE: AtomicBool = AtomicBool::new(true);
 
 /// Runs before Rust's runtime, which opens /dev/null for a closed standard descriptor: later, the two cases look alike.
@@ -308,6 +320,16 @@ mod tests {
         fs::remove_file(&link).unwrap();
         let error = read_folder(&root.join("a")).unwrap_err().to_string();
         assert!(error.contains("cannot read the folder") && error.contains("Not a directory"), "{error}");
+    }
+
+    #[test]
+    fn drafts_of_named_documents_are_removed() {
+        let scratch = Scratch::new("drafts");
+        let names = ["summary.1.draft", "summary.json", "summary.x.draft", "page.1.draft", "summary.draft"];
+        names.iter().for_each(|name| fs::write(scratch.0.join(name), "").unwrap());
+        remove_drafts(&scratch.0, &["summary.json"]);
+        let left = names.map(|name| scratch.0.join(name).exists());
+        assert_eq!(left, [false, true, true, true, true]);
     }
 
     #[test]

@@ -54,8 +54,8 @@ impl RecordStore {
         RecordStore::start(directory, file, 0)
     }
 
-    /// Opens the folder of a stopped campaign, to resume it, and reads its records. An incomplete last line is cut away;
-    /// everything before it stays.
+    /// Opens the folder of a stopped campaign, to resume it, and reads its records. An incomplete last line is cut away, and drafts of
+    /// documents are removed; everything else stays.
     ///
     /// # Errors
     /// The folder is no record, it cannot be written, or another process is writing it.
@@ -64,6 +64,8 @@ impl RecordStore {
         let file = open_trials(directory, OpenOptions::new().create(true))?;
         let (path, stored) = (directory.join(TRIALS), read(directory)?);
         file.set_len(reader::whole_lines(&path)?).map_err(failed("shorten", &path))?;
+        // Nobody else writes here now.
+        files::remove_drafts(directory, &[CAMPAIGN, HOST, SUMMARY]);
         let store = RecordStore::start(directory.to_path_buf(), file, stored.trials.len() as u64)?;
         Ok((store, stored))
     }

@@ -129,6 +129,14 @@ impl Experiment {
         self.records_are_complete();
     }
 
+    /// Removes the drafts that a killed program left.
+    pub fn remove_drafts(&self) {
+        let files = fs::read_dir(self.records()).unwrap().map(|file| file.unwrap().path());
+        files
+            .filter(|file| file.extension().is_some_and(|end| end == "draft"))
+            .for_each(|file| fs::remove_file(file).unwrap());
+    }
+
     /// See [`Experiment::is_complete`].
     #[track_caller]
     pub fn records_are_complete(&self) {

@@ -11,8 +11,18 @@ use std::fs;
 #[ignore = "needs root and nft"]
 fn takes_minutes_the_functions_of_a_firewall_explain_its_time() {
     let scratch = Scratch::new();
-    let args =
-        ["--family", "4", "--variant", "nft-stateful", "--trials", "4", "--profile", "--out", "records"];
+    let args = [
+        "--family",
+        "4",
+        "--variant",
+        "nft-stateful",
+        "--trials",
+        "4",
+        "--profile",
+        "--full",
+        "--out",
+        "records",
+    ];
     let ended = linerate(["bench"].iter().chain(&args).copied()).dir(scratch.path()).within(60).run().ok();
     assert!(ended.stdout.contains("Where the time of a frame goes\n"), "{}", ended.stdout);
     let summary: Value =
@@ -74,7 +84,7 @@ fn takes_minutes_the_functions_of_a_firewall_explain_its_time() {
     assert!(page.contains("context-switches") && page.contains("by the rates of 8 trials"), "{page}");
     // The sampled trials are no part of the others.
     assert_eq!(fs::read_to_string(scratch.file("records/trials.jsonl")).unwrap().lines().count(), 12);
-    let again = linerate(["show", "records"]).dir(scratch.path()).run().ok().stdout;
+    let again = linerate(["show", "records", "--full"]).dir(scratch.path()).run().ok().stdout;
     for section in ["Where the time of a frame goes", "How long frames are in the stack", "Waits for locks"] {
         assert!(again.contains(&format!("{section}\n")), "{again}");
     }

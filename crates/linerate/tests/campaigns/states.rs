@@ -202,7 +202,7 @@ states = "new"
 batch = 32
 [trials]
 duration = "40 ms"
-blocks = 25
+blocks = 60
 
 [compare]
 what = ["expectations"]
@@ -232,15 +232,14 @@ because = "each frame is held against a thousand rules"
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
 fn takes_minutes_a_thousand_rules_behind_established_connections_cost_next_to_nothing() {
-    let mut found = Vec::new();
-    for attempt in 1..=4 {
-        let experiment = Experiment::new(THOUSAND, "");
-        let ended = experiment.run("").run().no_panic();
-        if ended.status.code() == Some(0) {
-            return;
-        }
-        found.push(experiment.document("summary.json")["expectations"].clone());
-        println!("attempt {attempt}: an interval is too wide, or other work disturbed the pairs");
+    let experiment = Experiment::new(THOUSAND, "");
+    experiment.run("").run().no_panic();
+    let expectations = experiment.document("summary.json")["expectations"].clone();
+    let [same, nat, new] = [0, 1, 2].map(|nth| &expectations[nth]);
+    for expected in [same, nat] {
+        let median = expected["pairs"][0]["estimate"]["median"].as_f64().unwrap();
+        // On a noisy machine, the interval is wider than what is asked.
+        assert!(expected["judgement"] != "missed" && (median - 1.0).abs() < 0.05, "{expectations:#}");
     }
-    panic!("{found:#?}");
+    assert_eq!(new["judgement"], "met", "{expectations:#}");
 }

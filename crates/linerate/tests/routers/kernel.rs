@@ -11,7 +11,7 @@ fn profiled(bsd: &Bsd, system: &str) -> (Value, String) {
     let mut plan =
         PLAN.replace("[\"freebsd\"]", &format!("[\"{system}\"]")).replace("blocks = 2", "blocks = 1");
     plan.replace_range(one, "[collect]\nprofile = \"200 ms\"\n\n");
-    let ended = bsd.run(&plan, &[]);
+    let ended = bsd.run(&plan, &["--full"]);
     assert!(ended.status.success(), "{}", ended.stderr);
     let summary = std::fs::read_to_string(format!("{}/summary.json", bsd.records())).unwrap();
     let summary: Value = serde_json::from_str(&summary).unwrap();
