@@ -187,8 +187,6 @@ fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Said>
 struct Armed {
     ports: Vec<String>,
     order: Order,
-    /// Times of the host's CPUs, and of the agent's own threads.
-    before: Option<Reading>,
     _turn: Turn,
 }
 
@@ -295,7 +293,7 @@ impl Worker {
             }
             made.read_before().map_err(|e| system("arming the load", e))?;
         }
-        self.armed = Some(Armed { ports: names, order, before: read_cpus(), _turn: turn });
+        self.armed = Some(Armed { ports: names, order, _turn: turn });
         Ok(Reply::Armed { waited_ns })
     }
 
@@ -309,8 +307,9 @@ impl Worker {
         let armed = self.armed.take().ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
         let ports = self.ports.iter_mut().filter(|(name, _)| armed.ports.contains(name)).collect();
         let (at_ns, order) = (at_ns.max(monotonic_ns()), armed.order);
-        let mut load = RunningLoad { at_ns, order, ports, to: &self.to, cancel: &self.cancel };
+        let mut load = RunningLoad { at_ns, order, ports, before: None, to: &self.to, cancel: &self.cancel };
         let ran = load.start().and_then(|()| load.watch());
+        let after = read_cpus();
         let mut faults: Vec<String> = ran.err().map(|error| error.to_string()).into_iter().collect();
         for (name, made) in &mut load.ports {
             if made.sends
@@ -321,7 +320,7 @@ impl Worker {
         }
         load.report();
         let busy: BTreeSet<u32> = load.ports.iter().flat_map(|(_, made)| made.cpus()).collect();
-        let cpus = armed.before.zip(read_cpus()).map(|(before, after)| {
+        let cpus = load.before.zip(after).map(|(before, after)| {
             let mut shares = after.0.since(&before.0, Kernel::Linux);
             let others = cpu::of_others([&before.0, &after.0], [&before.1, &after.1]);
             for share in shares.iter_mut().filter(|share| busy.contains(&share.cpu)) {
@@ -342,6 +341,8 @@ struct RunningLoad<'a> {
     at_ns: u64,
     order: Order,
     ports: Vec<(&'a String, &'a mut Made)>,
+    /// When the first frame was due. Before that, other programs have the CPUs for themselves.
+    before: Option<Reading>,
     to: &'a SyncSender<Event>,
     cancel: &'a AtomicBool,
 }
@@ -377,6 +378,7 @@ impl RunningLoad<'_> {
             }
             let now = monotonic_ns();
             if now >= next_ns {
+                self.before = self.before.take().or_else(read_cpus);
                 self.report();
                 // A moment that was missed is not made up for: samples stay at multiples of their distance.
                 next_ns += self.order.sample_ns * ((now - next_ns) / self.order.sample_ns + 1);

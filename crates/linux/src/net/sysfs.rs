@@ -31,11 +31,14 @@ pub fn write(ns: &Netns, path: &str, value: &str) -> Result<(), Error> {
 /// # Errors
 /// The kernel refuses the value, or keeps another one.
 pub fn set(ns: &Netns, path: &str, value: &str, is_wanted: impl FnOnce(&str) -> bool) -> Result<(), Error> {
-    write(ns, path, value)?;
-    let kept = read(ns, path)?;
-    match is_wanted(&kept) {
+    let set = |file: &Path| set_file(file, value).and_then(|()| fs::read_to_string(file));
+    let kept = access(ns, path, &format!("write {value} to {path}"), set)?;
+    match is_wanted(kept.trim_end()) {
         true => Ok(()),
-        false => Err(Error::Refused(format!("{value} was written to {path}, and the kernel keeps {kept}"))),
+        false => Err(Error::Refused(format!(
+            "{value} was written to {path}, and the kernel keeps {}",
+            kept.trim_end()
+        ))),
     }
 }
 
