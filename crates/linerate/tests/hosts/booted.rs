@@ -105,7 +105,7 @@ fn takes_minutes_the_power_of_a_host_is_cut_under_load_and_its_outage_is_measure
     let plan = reset("what = \"power-off\"")
         .replace("[variants.forwarding]\n", RULES)
         .replace("duration = \"1 s\"", "duration = \"20 s\"");
-    let ended = lab.run(&plan, &[]);
+    let ended = lab.run(&plan, &["--full"]);
     let shown = format!("{}{}", ended.stdout, ended.stderr);
     let found = resets(&lab, &shown);
     let times = fs::read_to_string(format!("{power}.times")).unwrap();
@@ -143,7 +143,7 @@ fn takes_minutes_a_host_boots_under_load_and_its_outage_is_measured() {
         .replace("[variants.forwarding]\n", RULES)
         .replace("duration = \"1 s\"", "duration = \"3 s\"")
         .replace("repeats = 1", "repeats = 2");
-    let ended = lab.run(&plan, &[]);
+    let ended = lab.run(&plan, &["--full"]);
     let shown = format!("{}{}", ended.stdout, ended.stderr);
     let found = resets(&lab, &shown);
     // A trial that a stall of this machine made invalid is repeated.

@@ -69,7 +69,7 @@ fn takes_minutes_the_duts_kernel_is_sampled_by_its_own_profiler() {
     let lab = RealLab::new();
     has_linerate(&lab.ssh.hosts[1]);
     let profiled = PLAN.replace("[trials]", "[collect]\nprofile = \"300 ms\"\n\n[trials]");
-    let ended = lab.run(&profiled.replace("blocks = 8", "blocks = 2"), &[]);
+    let ended = lab.run(&profiled.replace("blocks = 8", "blocks = 2"), &["--full"]);
     let summary: Value =
         serde_json::from_str(&std::fs::read_to_string(lab.scratch.file("records/summary.json")).unwrap())
             .unwrap();
