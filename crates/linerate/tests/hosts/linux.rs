@@ -125,7 +125,9 @@ commands = ["echo after {out}"]
 fn collected(trial: &Value) -> Vec<&str> {
     let said =
         |c: &'_ Value| c["output"].as_object().unwrap().values().next().unwrap().as_str().unwrap().len();
-    let all = trial["collected"].as_array().unwrap();
+    // How busy the CPUs were is not known of a host that did not answer.
+    let all = trial["collected"].as_array().unwrap().iter().filter(|one| one["command"] != "cpus");
+    let all: Vec<&Value> = all.collect();
     assert!(all.len() == 5 && all.iter().all(|c| said(c) > 0), "{all:#?}");
     all.iter().map(|c| c["output"]["Ok"].as_str().or(c["output"]["Err"].as_str()).unwrap()).collect()
 }
