@@ -66,7 +66,7 @@ undo = "true"
 
 #[test]
 #[ignore = "needs root and tc"]
-fn a_change_that_leaves_its_cause_there_decides_nothing() {
+fn takes_minutes_a_change_that_leaves_its_cause_there_decides_nothing() {
     let scratch = Scratch::new();
     fs::write(scratch.file("queues.toml"), QUEUED).unwrap();
     let run = |args: &[&str]| linerate(args).dir(scratch.path()).within(120).run().ok();
