@@ -9,7 +9,7 @@ use std::fs;
 fn plan(connections: &str, rest: &str) -> String {
     format!(
         "title = \"Connections\"\nquestion = \"Is each accounted for?\"\ntraffic = {{ {connections} }}\ncompare.until = \"50 %\"\n\
-         trials = {{ duration = \"20 ms\", blocks = 1 }}\n{rest}"
+         trials = {{ duration = \"60 ms\", blocks = 1 }}\n{rest}"
     )
 }
 

@@ -230,13 +230,13 @@ fn events(for_ns: u64) -> [serde_json::Value; 4] {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn events_happen_to_the_dut_under_load_and_are_undone() {
-    // The load of another test may have the CPU for some 200 ms.
-    let for_ns = 400_000_000;
+    // The load of another test may have the CPU for most of it.
+    let for_ns = 200_000_000;
     for event in events(for_ns) {
         let lab = lab(&with_event(Setup::of(Dut::Forwarding), event.clone()));
         // So long that a busy machine carries the event out before it ends.
         let frames = Frames {
-            count: 5000,
+            count: 3000,
             rate: Some(5_000.0),
             findings: EVERY_FRAME,
             event_ns: Some(20_000_000),
@@ -245,7 +245,7 @@ fn events_happen_to_the_dut_under_load_and_are_undone() {
         let shown = counted(&lab, frames);
         let [began_ns, ended_ns] = shown.event_run.unwrap();
         let lost = consistent(&shown);
-        assert!((1..5000).contains(&lost), "{event}: {:?}", shown.account);
+        assert!((1..3000).contains(&lost), "{event}: {:?}", shown.account);
         assert!(began_ns >= 20_000_000 && ended_ns > began_ns, "{event}: {began_ns} to {ended_ns}");
         let outage = shown.received.outages.iter().max_by_key(|outage| outage.missing).unwrap();
         // Frames come again when the event has been undone, or did not come before its end.
