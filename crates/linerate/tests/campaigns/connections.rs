@@ -120,7 +120,7 @@ fn a_limit_of_new_connections_is_found_by_its_formula() {
         commands = [{ run = "nft -f fw.nft", undo = "nft delete table inet fw" }]
     "#;
     let plan =
-        plan("connections = \"request\", rate = \"20 kpps\"", variants).replace("\"20 ms\"", "\"300 ms\"");
+        plan("connections = \"request\", rate = \"20 kpps\"", variants).replace("\"60 ms\"", "\"300 ms\"");
     let experiment = Experiment::new(&plan, "");
     let ended = experiment.run("--full").run();
     let all = trials(&experiment);
@@ -172,7 +172,7 @@ fn takes_minutes_a_full_table_holds_its_limit_and_is_named() {
     let variants = "variants.stateful.rules = { tool = \"nftables\", filter = \"stateful\" }";
     // Enough for a DUT of 20,000 connections a second.
     let seconds = limit.div_ceil(20_000).clamp(4, 40);
-    let plan = plan("connections = \"request\"", variants).replace("\"20 ms\"", &format!("\"{seconds} s\""));
+    let plan = plan("connections = \"request\"", variants).replace("\"60 ms\"", &format!("\"{seconds} s\""));
     let experiment = Experiment::new(&plan, "");
     experiment.run("").within(300).run().status(1);
     let all = trials(&experiment);
