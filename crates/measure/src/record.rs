@@ -592,8 +592,7 @@ pub struct CpuShare {
     pub steal: f64,
     /// In user programs: linerate itself needs next to nothing of it where XDP does the work.
     pub user: f64,
-    /// Used by others than linerate's threads, those of the embedded lab's devices, and softirqs; between end hosts the mean of all CPUs. `None`
-    /// where it was not looked at.
+    /// Used by others than linerate's threads, those of the embedded lab's devices, and softirqs; `None` where it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
     /// Hz when the load ended, where the system shows it.

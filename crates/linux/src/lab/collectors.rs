@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub enum Own {
     /// The threads of this process, and these of a lane's devices.
     Threads(Vec<i32>),
-    /// This process and those that it starts, on any CPU. Each CPU's share of others is the mean of all CPUs then.
+    /// This process and the programs that it starts, on any CPU. Every CPU then has the mean share of others.
     Processes,
 }
 
@@ -42,7 +42,7 @@ struct Cpus {
     frequencies: BTreeMap<u32, f64>,
 }
 
-/// Times of CPUs, and of what is the measurement's own.
+/// Times of the CPUs and of linerate's own tasks and processes.
 struct Reading {
     cpus: CpuTimes,
     tasks: BTreeMap<i32, TaskTime>,
