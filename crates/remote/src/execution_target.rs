@@ -17,8 +17,9 @@ use std::{env, thread};
 pub(super) const LINE: &str = r#"exec /bin/sh -c 'n=$(printf "\nx"); n=${n%x}; s=; while :; do IFS= read -r l || exit 1; case $l in .) break ;; esac; s=$s$l$n; done; eval "$s"'"#;
 /// Connections that are made at the same time: jump hosts refuse more than ten that have not logged in (MaxStartups).
 const AT_ONCE: usize = 8;
-/// How long commands on this machine may go on without linerate.
-const SILENCE: Duration = Duration::from_secs(2);
+/// How long commands on this machine may go on without linerate, which a load of higher priority may keep from a CPU. (Where
+/// linerate ends, they end at once, with the pipe to their shell.)
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Where commands run.
 #[derive(Debug)]

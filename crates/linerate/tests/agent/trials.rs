@@ -122,7 +122,8 @@ fn other_programs_on_the_cpus_of_a_load_are_counted() {
         let without = others();
         assert!(without[&cpu].is_some(), "{without:?}");
         // Half of a CPU, before all threads of normal priority: a busy machine leaves no other program less.
-        let (cpus, works) = (cpu.to_string(), "while :; do i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; sleep .01; done");
+        let (cpus, works) =
+            (cpu.to_string(), "while :; do i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; sleep .01; done");
         let words = ["--fifo", "1", "taskset", "-c", &cpus, "sh", "-c", works];
         let mut other = std::process::Command::new("chrt").args(words).spawn().unwrap();
         let with = others();

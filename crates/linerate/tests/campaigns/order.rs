@@ -12,6 +12,7 @@ question = "Is everything crossed with everything?"
 
 [traffic]
 flows = 16
+rate = "20 kpps"
 
 [variants.plain]
 about = "routing"

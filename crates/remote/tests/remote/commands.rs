@@ -57,7 +57,8 @@ fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
         assert_eq!(place.run(&deaf, None).unwrap().outcome, Outcome::TimedOut);
         wait_until("its end", Duration::from_secs(30), || host.running("sleep 7") == 0);
         let last = "trap 'sleep 0.3; echo 14880952 pps; exit' TERM; while :; do sleep 0.1; done";
-        let finished = place.run(&Order::new(last).within(Duration::from_millis(300)), None).unwrap();
+        // The shell has set its trap by then, on a busy machine, too.
+        let finished = place.run(&Order::new(last).within(Duration::from_secs(3)), None).unwrap();
         assert_eq!((finished.outcome, finished.text().as_str()), (Outcome::TimedOut, "14880952 pps\n"));
     });
 }
