@@ -14,7 +14,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo || true)
 BENCH_ARGS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: bench build test test-long lint install uninstall package dist peers setup setup-test setup-long setup-package clean
+.PHONY: bench build test test-long lint install uninstall package dist peers setup setup-long setup-package clean
 
 bench: build
 	$(SUDO) $(TARGET)/release/linerate bench $(BENCH_ARGS)
@@ -25,16 +25,13 @@ build: setup
 setup:
 	@scripts/setup build
 
-setup-test:
-	@scripts/setup test
-
 setup-long:
 	@scripts/setup long
 
 setup-package:
 	@scripts/setup package
 
-test: setup-test
+test: setup
 	CARGO=$(CARGO) scripts/run-tests
 
 test-long: setup-long

@@ -157,8 +157,9 @@ impl Running {
         let mut stdout = BufReader::with_capacity(1, self.stdout.take().unwrap());
         let mut line = String::new();
         while !line.contains(text) {
-            line.clear();
-            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "{} ended without '{text}'", self.name);
+            let last = std::mem::take(&mut line);
+            let read = stdout.read_line(&mut line).unwrap();
+            assert_ne!(read, 0, "{} ended without '{text}'; its last line: {last}", self.name);
         }
         self.stdout = Some(stdout.into_inner());
         line

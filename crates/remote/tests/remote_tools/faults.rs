@@ -110,7 +110,7 @@ fn a_tool_that_falls_silent_is_ended() {
     told(
         &result,
         "gen: pkt-gen (sending on igb1): ",
-        "printed nothing for 5 s, and was ended; see on that host",
+        "printed nothing for 10 s, and was ended; see on that host",
     );
     bsd.no_load();
 }
