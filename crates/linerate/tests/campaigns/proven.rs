@@ -20,7 +20,7 @@ fn finding(explanations: &Value, cause: &str) -> Value {
 
 #[test]
 #[ignore = "needs root and nft"]
-fn a_long_list_of_rules_is_proven_by_a_table() {
+fn takes_minutes_a_long_list_of_rules_is_proven_by_a_table() {
     let scratch = Scratch::new();
     fs::write(scratch.file("rules.toml"), PLAN).unwrap();
     let run = |args: &[&str]| linerate(args).dir(scratch.path()).within(60).run().ok();

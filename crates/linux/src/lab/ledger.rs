@@ -28,6 +28,8 @@ pub struct Snapshot {
 
 #[derive(Debug, Clone, Default)]
 struct DutSnapshot {
+    /// Names of its cards, by which frames enter and leave it.
+    cards: [String; 2],
     inside: LinkStats,
     outside: LinkStats,
     /// All counters of its namespaces.
@@ -96,6 +98,7 @@ fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
         all.extend(counters.map(|(name, value)| (format!("{prefix}{name}"), value)));
     }
     Ok(DutSnapshot {
+        cards: [&dut.inside, &dut.outside].map(|card| card.name.clone()),
         inside: dut.inside.link()?.stats,
         outside: dut.outside.link()?.stats,
         counters: all,
@@ -199,6 +202,8 @@ struct Reasons {
     grown: BTreeMap<String, u64>,
     /// Frames that each reason still explains.
     left: BTreeMap<String, u64>,
+    /// Frames that did not get from one interface inside the DUT to the next. A drop of the stack may be among them.
+    links: BTreeMap<String, u64>,
     known_drops: u64,
 }
 
@@ -207,9 +212,20 @@ impl Reasons {
         let (Some(b), Some(a)) = (&before.dut, &after.dut) else { return Reasons::default() };
         let grown = procnet::grown(&b.counters, &a.counters);
         let known_drops = a.known_drops - b.known_drops;
-        let left = grown.iter().filter(|(name, _)| is_reason(name, known_drops > 0));
-        Reasons { left: left.map(|(name, n)| (name.clone(), *n)).collect(), grown, known_drops }
+        let those = |is: &dyn Fn(&str) -> bool| {
+            grown.iter().filter(|(name, _)| is(name)).map(|(name, n)| (name.clone(), *n)).collect()
+        };
+        let (left, links) =
+            (those(&|name| is_reason(name, known_drops > 0)), those(&|name| is_link(name, &a.cards)));
+        Reasons { left, links, grown, known_drops }
     }
+}
+
+/// Whether a counter is of frames that an interface inside the DUT could not hand to the next one. (Both ends of a veth pair count
+/// them: one as sent, one as received. The cards' own are losses before the DUT and behind it.)
+fn is_link(counter: &str, cards: &[String; 2]) -> bool {
+    let interface = counter.rsplit(": ").next().and_then(|name| name.strip_suffix(".tx_dropped"));
+    interface.is_some_and(|name| !cards.iter().any(|card| card == name))
 }
 
 const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
@@ -301,17 +317,19 @@ fn lose(account: &mut Account, loss: Loss) {
     }
 }
 
-/// Gives the frames lost between the DUT's interfaces their reasons, as far as its counters have any. Interface counters are not
-/// reasons: the same frames appear there and in the counters of the program or the stack.
+/// Gives the frames lost between the DUT's cards their reasons, as far as its counters have any. Interfaces come last: a frame that
+/// a program or the stack drops may be counted there, too.
 fn locate_inside(account: &mut Account, variant: &str, lost: u64, reasons: &mut Reasons) {
     let mut left = lost;
     let known = (format!("dropped by {variant}"), &mut reasons.known_drops);
     let stack = reasons.left.iter_mut().map(|(name, n)| (name.clone(), n));
-    for (reason, explains) in [known].into_iter().chain(stack) {
+    let dropped = [known].into_iter().chain(stack).map(|reason| (reason, Cause::Dropped));
+    let links = reasons.links.iter_mut().map(|(name, n)| ((name.clone(), n), Cause::QueueFull));
+    for ((reason, explains), cause) in dropped.chain(links) {
         let frames = left.min(*explains);
         left -= frames;
         *explains -= frames;
-        dropped_inside(account, format!("DUT: {reason}"), frames, Cause::Dropped);
+        dropped_inside(account, format!("DUT: {reason}"), frames, cause);
     }
     dropped_inside(account, UNEXPLAINED.into(), left, Cause::Unexplained);
 }
@@ -414,6 +432,43 @@ mod tests {
         let losses = forward(&setup, false, [&before, &after], [&g, &r]).losses;
         let places: Vec<(&str, u64)> = losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
         assert_eq!(places, [("DUT in: receive ring full", 300), (BACKLOG, 40)]);
+    }
+
+    #[test]
+    fn frames_lost_between_interfaces_inside_a_dut_are_found_there() {
+        let cards = ["card-in0", "card-out0"].map(str::to_string);
+        let dut = |inside, outside, counters: &[(&str, u64)]| DutSnapshot {
+            cards: cards.clone(),
+            counters: counters.iter().map(|(name, n)| (name.to_string(), *n)).collect(),
+            ..DutSnapshot { inside, outside, ..DutSnapshot::default() }
+        };
+        let none = dut(stats(0, 0, 0), stats(0, 0, 0), &[]);
+        let before = Snapshot { dut: Some(none), ..Snapshot::default() };
+        let counters = [
+            ("Ip.InDiscards", 10),
+            ("host: card-out0.tx_dropped", 5),
+            ("host: to-in0.tx_dropped", 40),
+            ("in0.rx_dropped", 40),
+            ("out0.tx_dropped", 30),
+        ];
+        let after = Snapshot {
+            generator: stats(0, 1000, 0),
+            receiver: stats(910, 0, 0),
+            dut: Some(dut(stats(1000, 0, 0), stats(0, 910, 5), &counters)),
+        };
+        let (g, r) = ports(1000, 910);
+        let a = forward(&Setup::of(Dut::Nested), false, [&before, &after], [&g, &r]);
+        let found: Vec<_> = a.losses.iter().map(|l| (l.place.as_str(), l.frames, l.cause)).collect();
+        assert_eq!(
+            found,
+            [
+                ("receiver: receive ring full", 5, Cause::QueueFull),
+                ("DUT: Ip.InDiscards", 10, Cause::Dropped),
+                ("DUT: host: to-in0.tx_dropped", 40, Cause::QueueFull),
+                ("DUT: out0.tx_dropped", 30, Cause::QueueFull),
+                (UNEXPLAINED, 5, Cause::Unexplained),
+            ]
+        );
     }
 
     #[test]
