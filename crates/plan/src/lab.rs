@@ -26,16 +26,16 @@ pub use types::{End, is_interface};
 pub const MOST_BYTES: usize = crate::MOST_BYTES;
 
 /// A lab file to begin with, that explains itself.
-pub const EXAMPLE: &str = include_str!("example.toml");
+pub const EXAMPLE: &str = include_str!("lab/example.toml");
 
 /// A lab file with a host for each of generator, DUT and receiver.
-pub const EXAMPLE_THREE_HOSTS: &str = include_str!("example-three-hosts.toml");
+pub const EXAMPLE_THREE_HOSTS: &str = include_str!("lab/example-three-hosts.toml");
 
 /// A lab file with network namespaces of this machine, and the commands that make them.
-pub const EXAMPLE_NAMESPACES: &str = include_str!("example-namespaces.toml");
+pub const EXAMPLE_NAMESPACES: &str = include_str!("lab/example-namespaces.toml");
 
 /// A lab file whose DUT nobody can log in to.
-pub const EXAMPLE_BLACK_BOX: &str = include_str!("example-black-box.toml");
+pub const EXAMPLE_BLACK_BOX: &str = include_str!("lab/example-black-box.toml");
 
 /// Default networks of the frames' addresses on the side of the generator: the lower half of the ranges that RFC 2544 (section
 /// C.2.2) and RFC 5180 (section 8) set aside for benchmarks.
