@@ -10,6 +10,7 @@ pub mod imported;
 mod once;
 mod read;
 mod telemetry;
+mod trial_parts;
 mod verdict;
 
 pub use benchmarks::{
@@ -26,6 +27,9 @@ pub use host::HostFacts;
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
 pub use read::{RecordError, Trials, read_document, read_lines, read_trials};
 pub use telemetry::{Events, SlotProfile, StackTimes, Staged, Step, Waits};
+pub use trial_parts::{
+    Clocks, Collected, CollectorCost, Connections, CpuShare, DirectionCounts, RuleCount, Stamped, States,
+};
 pub use verdict::{
     Against, Compared, DirectionRow, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat,
     NOTHING_PASSES, Point, Row, Searched, SearchedGoal, SearchedLoad, Series, Stopped, Summary, Unmeasured,
@@ -36,7 +40,6 @@ use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
 use crate::experiment::{Benchmark, Experiment, Levels};
 use crate::trial::{Rates, Sample, Shape, Timing};
-use linerate_stats::histogram::Histogram;
 use linerate_wire::{ConnectionSpec, Traffic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -443,57 +446,6 @@ fn is_zero(ns: &u64) -> bool {
     *ns == 0
 }
 
-/// The comparison of the generators' clocks with the receiver's, before the load and after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Clocks {
-    /// Nanoseconds that are added to each value of the receiver's `latency`, so that none is below 0.
-    pub shift_ns: u64,
-    /// By how much more or less at most, in nanoseconds; 0 where one clock stamps and receives.
-    pub error_ns: u64,
-}
-
-/// The stamps that latencies were taken by.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Stamped {
-    /// Frames that cards or drivers stamped at both ends; 0: latency is by the stamps of the generator's program.
-    pub frames: u64,
-    /// Whether cards stamped the frames that were sent, and those that arrived, and not their drivers.
-    pub by_cards: [bool; 2],
-    /// Why cards did not.
-    pub why: Vec<String>,
-}
-
-impl Stamped {
-    /// Stamps of several trials together.
-    #[must_use]
-    pub fn and(mut self, other: &Stamped) -> Stamped {
-        self.frames += other.frames;
-        (0..2).for_each(|end| self.by_cards[end] &= other.by_cards[end]);
-        self.why.extend(other.why.iter().cloned());
-        self.why.sort();
-        self.why.dedup();
-        self
-    }
-}
-
-/// The frames of one direction in a trial with both.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DirectionCounts {
-    pub direction: Direction,
-    pub sent: u64,
-    /// Received at least once.
-    pub received: u64,
-    pub lost: u64,
-    /// Where they were lost.
-    pub losses: Vec<Loss>,
-    /// Frame rates in the window; `None` where it was too short.
-    pub rates: Option<Rates>,
-    /// Latency of the stamped frames, in nanoseconds.
-    pub latency: Histogram,
-    /// Raw samples of the window.
-    pub samples: Vec<Sample>,
-}
-
 impl TrialRecord {
     /// Directions that its frames took.
     pub fn ways(&self) -> usize {
@@ -504,63 +456,6 @@ impl TrialRecord {
     pub fn ended_ns(&self) -> u64 {
         self.began_ns + self.took_ns.max(self.timing.load_ns())
     }
-}
-
-/// A rule with its counter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RuleCount {
-    /// Where it is, and the rule as its tool lists it.
-    pub rule: String,
-    /// Frames that met it.
-    pub frames: u64,
-}
-
-/// How far the connections of the test traffic are when a trial begins, on a device that keeps states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum States {
-    /// Each flow has been seen in both directions.
-    #[default]
-    Established,
-    /// No flow has been seen: each opens a connection with its first frame.
-    New,
-    /// Each flow has been seen in the direction of the load only.
-    OneWay,
-}
-
-impl fmt::Display for States {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
-/// The connections of the test traffic in a DUT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Connections {
-    /// State of the connections when the trial began. `one-way` also if they could not be answered.
-    pub states: States,
-    /// Connections in the DUT's table, if it can be asked.
-    pub tracked: Option<u64>,
-    /// Connections among them that have never been answered; looked at where none should be.
-    pub unanswered: Option<u64>,
-}
-
-/// Cost of a collector.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CollectorCost {
-    /// The plan's name for it.
-    pub name: String,
-    /// Time before, during and after the load together, in nanoseconds.
-    pub took_ns: u64,
-}
-
-/// Output of a command after a trial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Collected {
-    /// The command.
-    pub command: String,
-    /// Output of the command, or the reason why there is none.
-    pub output: Result<String, String>,
 }
 
 /// One line of `facts.jsonl`: how a slot's DUT was configured before its first trial, in its own words. Readers parse them, so that
@@ -577,24 +472,4 @@ pub struct SlotFacts {
     pub interfaces: Vec<String>,
     /// The answers to the questions that were put to it.
     pub answers: Vec<Collected>,
-}
-
-/// How busy a CPU was during a trial, as shares of the time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CpuShare {
-    /// CPU number.
-    pub cpu: u32,
-    /// Not idle.
-    pub busy: f64,
-    /// In softirq context; on BSD, whose threads of the kernel forward, in the kernel.
-    pub softirq: f64,
-    /// Time that the hypervisor took, as far as the guest can see it.
-    pub steal: f64,
-    /// In user programs: linerate itself needs next to nothing of it where XDP does the work.
-    pub user: f64,
-    /// Used by others than linerate's threads, those of the embedded lab's devices, and softirqs; `None` where it was not looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub others: Option<f64>,
-    /// Hz when the load ended, where the system shows it.
-    pub frequency: Option<f64>,
 }

@@ -1,7 +1,9 @@
 //! From trials to a verdict: a row per slot, ratios paired by block, the limits, and warnings.
 
 mod benchmarks;
+mod lacking;
 mod machine;
+mod warnings;
 
 pub use machine::{FORWARDS, NOTICEABLE, of_others};
 
@@ -9,18 +11,14 @@ use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Benchmarked, Campaign, Connections, Direction, DirectionRow, Figures, LabKind, Limit, Mode,
-    NOTHING_PASSES, Row, Searched, Slot, States, Stopped, Summary, Tested, TrialRecord, Unmeasured, VERSION,
-    Warning, Why,
+    Campaign, Direction, DirectionRow, LabKind, Limit, Mode, Row, Searched, Slot, Stopped, Summary,
+    TrialRecord, VERSION,
 };
 use crate::results::{self, Ratios};
 use crate::trial::Rates;
-use linerate_search::Irregular;
 use linerate_stats::histogram::Histogram;
-use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median, median_interval};
-use linerate_wire::units::{
-    LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, counted, line_rate,
-};
+use linerate_stats::{Estimate, coefficient_of_variation, median, median_interval};
+use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
 use std::collections::BTreeMap;
 
 /// Below this share of dropped frames, the rate alone decides.
@@ -114,8 +112,8 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         load_share: if seconds > 0.0 { load as f64 / 1e9 / seconds } else { 0.0 },
         peak_memory,
         unmeasured: match searches.is_empty() {
-            true => unmeasured(campaign, &rows, trials, stopped),
-            false => without_result(campaign, &searches, &benchmarks, stopped),
+            true => lacking::unmeasured(campaign, &rows, trials, stopped),
+            false => lacking::without_result(campaign, &searches, &benchmarks, stopped),
         },
         rows,
         comparisons: Vec::new(),
@@ -130,7 +128,7 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
     if let Some(planned) = &campaign.planned {
         results::add(&mut summary, planned, &ratios);
     }
-    summary.warnings = warnings(campaign, trials, &summary);
+    summary.warnings = warnings::warnings(campaign, trials, &summary);
     summary
 }
 
@@ -314,257 +312,6 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<(Estimate, Option<[f6
         row.dut_ns_per_frame =
             (c.median > 0.0 && row.handled.median > 0.0).then_some(row.ns_per_frame - tester);
     }
-}
-
-fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<Warning> {
-    let mut out = Vec::new();
-    for (row, slot) in summary.rows.iter().zip(&campaign.slots) {
-        // Slots without a valid trial are reported as unmeasured; a search has trials beside those of its rate.
-        let searched = !summary.searches.is_empty();
-        if row.valid_trials > 0 || slot.imported.is_some() || searched {
-            let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
-            let warnings = slot_warnings(row, slot, &of_slot, searched).into_iter();
-            out.extend(warnings.map(|(text, spoils)| Warning { slot: Some(slot.id), text, spoils }));
-        }
-    }
-    out.extend(machine::warnings(campaign, trials).map(|(text, spoils)| Warning {
-        slot: None,
-        text,
-        spoils,
-    }));
-    out
-}
-
-/// A warning, and [`Warning::spoils`].
-type Said = (String, Option<String>);
-
-/// `trials`: those of the slot. `searched`: a search chose them, whose result has bounds and no interval.
-fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool) -> Vec<Said> {
-    let mut out: Vec<Said> = Vec::new();
-    let mut plain: Vec<String> = Vec::new();
-    let (valid_trials, all) = (row.valid_trials, trials.len());
-    let failed: Vec<&&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
-    if let Some(first) = failed.first() {
-        let n = failed.len();
-        plain.push(match slot.imported {
-            Some(_) => {
-                let why = first.audit.checks.first().map_or("", |c| &c.found);
-                format!("{n} of {all} runs have no figure (the first: {why})")
-            }
-            None => {
-                let why = first.audit.failures().next().unwrap_or_default();
-                let out = if n == 1 { "its audit and is" } else { "their audit and are" };
-                format!("{n} of {} failed {out} not in the verdict (the first: {why})", counted(all, "trial"))
-            }
-        });
-    }
-    if row.limit == Limit::Noisy && !searched {
-        plain.push(
-            "its trials scatter too much to tell whether the DUT or the tester was the limit: run more of them (--budget), on a quieter machine"
-                .into(),
-        );
-    }
-    if row.limit == Limit::Tester && !searched {
-        plain.push(match slot.no_ceiling {
-            true => "the DUT lost no frame; it may be faster than this".into(),
-            false => {
-                "too close to what the tester can do without a DUT; the DUT may be faster than this".into()
-            }
-        });
-    }
-    if row.received.low.is_none() && valid_trials > 0 && slot.imported.is_none() && !searched {
-        let are = if valid_trials == 1 { "is" } else { "are" };
-        let few = counted(valid_trials, "valid trial");
-        plain.push(format!("{few} {are} too few for a 95 % interval (6 are needed)"));
-    }
-    let valid = || trials.iter().filter(|t| t.audit.valid);
-    let series: Vec<f64> = valid().filter_map(|t| Some(t.rates?.received)).collect();
-    if series.len() >= 8 && autocorrelation(&series) > 0.5 && row.variation > 0.05 {
-        plain.push(format!(
-            "the machine's speed drifted between trials (variation {:.0} %): trust the ratios, which are paired, more than the absolute rates",
-            100.0 * row.variation
-        ));
-    }
-    out.extend(valid().next_back().zip(row.connections).and_then(|(last, c)| few_new(c, last)));
-    out.extend(one_way_only(row, trials));
-    plain.extend(silent_since(trials).or_else(|| grown_loss(trials).filter(|_| searched)));
-    if row.duplicates > 0 {
-        plain.push(format!("{} arrived more than once", counted(row.duplicates as usize, "frame")));
-    }
-    plain.into_iter().map(|text| (text, None)).chain(out).collect()
-}
-
-/// Since when no frame came through, although some did before.
-fn silent_since(trials: &[&TrialRecord]) -> Option<String> {
-    let last = trials.iter().rposition(|trial| trial.receiver.unique() > 0)?;
-    let silent = &trials[last + 1..];
-    (silent.len() >= 3).then(|| {
-        format!(
-            "no frame came through in the last {} trials, from second {:.0} of the campaign on: the DUT or a link went down",
-            silent.len(),
-            silent[0].began_ns as f64 / 1e9
-        )
-    })
-}
-
-/// Whether the last trials lost clearly larger shares than earlier ones at higher loads.
-fn grown_loss(trials: &[&TrialRecord]) -> Option<String> {
-    const LAST: usize = 5;
-    let valid = trials.iter().filter(|trial| trial.audit.valid && trial.shape.is_constant());
-    let valid: Vec<(f64, f64)> =
-        valid.filter_map(|trial| Some((trial.asked_fps?, trial.loss_ratio))).collect();
-    let (before, last) = valid.split_at(valid.len().checked_sub(LAST)?);
-    let more = |(load, loss): &(f64, f64)| {
-        let higher = before.iter().filter(|(other, _)| 0.99 * other >= *load);
-        let higher: Vec<f64> = higher.map(|(_, loss)| *loss).collect();
-        higher.len() >= 3 && *loss > 1.5 * median(&higher).unwrap_or(1.0)
-    };
-    last.iter().all(more).then(|| {
-        "the last trials lost larger shares than earlier trials at higher loads: the loss has grown with time"
-            .into()
-    })
-}
-
-/// The DUT passes frames in only one direction.
-fn one_way_only(row: &Row, trials: &[&TrialRecord]) -> Option<Said> {
-    let passes = |way: &DirectionRow| way.loss_ratio < 1.0;
-    let none = row.directions.iter().find(|way| !passes(way))?.direction;
-    row.directions.iter().find(|way| passes(way))?;
-    let ways = trials.iter().flat_map(|t| &t.directions).filter(|way| way.direction == none);
-    let most = ways.flat_map(|way| &way.losses).max_by_key(|loss| loss.frames);
-    let place = most.map_or(String::new(), |loss| format!(" ({})", loss.place));
-    let end = if none == Direction::Reverse { "outside" } else { "inside" };
-    let passed = format!("no frame came through in the {none} direction");
-    let why = format!(
-        "the DUT drops frames that open a connection from its {end}, or all frames from there; the rate is that of the other direction"
-    );
-    Some((format!("{passed}{place}: {why}"), Some(passed)))
-}
-
-/// With new states, frames that opened no connection: a trial has more frames than flows.
-fn few_new(c: Connections, last: &TrialRecord) -> Option<Said> {
-    let frames = last.receiver.unique();
-    let share = c.tracked? as f64 / frames.max(1) as f64;
-    (c.states == States::New && share < 0.95).then(|| {
-        let few = format!("only {:.1} % of the frames opened a connection", 100.0 * share);
-        let text =
-            format!("{few}: a trial has {frames} frames, so give it as many flows, in sequential order");
-        (text, Some(few))
-    })
-}
-
-// Slots without a figure, or without a meaningful one.
-
-/// All unmeasured slots, without the skipped ones.
-fn unmeasured(
-    campaign: &Campaign,
-    rows: &[Row],
-    trials: &[TrialRecord],
-    stopped: Stopped,
-) -> Vec<Unmeasured> {
-    let skipped = |slot: &Slot| campaign.planned.as_ref().is_some_and(|p| !p.lacking(slot.id).is_empty());
-    let slots = campaign.slots.iter().filter(|s| s.imported.is_none() && !skipped(s));
-    let of_slot = |slot: &Slot| {
-        let why = why(campaign, slot, rows.get(slot.id)?, trials, stopped)?;
-        Some(Unmeasured { slot: slot.id, name: slot.name.clone(), why })
-    };
-    slots.filter_map(of_slot).collect()
-}
-
-/// Goals without a rate, and tests without a result, except those that the highest load makes impossible.
-fn without_result(
-    campaign: &Campaign,
-    searches: &[Searched],
-    benchmarks: &[Benchmarked],
-    stopped: Stopped,
-) -> Vec<Unmeasured> {
-    if matches!(stopped, Stopped::Interrupted | Stopped::Failed) {
-        return Vec::new();
-    }
-    let lacking = |slot: usize, why: String| Unmeasured { slot, name: campaign.name_of(slot).into(), why };
-    if !benchmarks.is_empty() {
-        let tests = benchmarks.iter().flat_map(|of| of.tests.iter().map(|tested| (of.slot, tested)));
-        let none = tests.filter(|(_, tested)| tested.figures == Figures::None);
-        let lacking = |(slot, tested): (usize, &Tested)| {
-            let why = tested.why.filter(|why| *why != Why::AtMaximum)?;
-            Some(lacking(
-                slot,
-                format!("has no result for {}: {}", tested.test.title(), why.words(tested.test)),
-            ))
-        };
-        return none.filter_map(lacking).collect();
-    }
-    let goals = searches.iter().flat_map(|search| {
-        let none = search.goals.iter().filter(|goal| goal.outcome.lower.is_none());
-        none.map(|goal| {
-            let why = match goal.outcome.irregular {
-                Some(Irregular::MinLoad) => "even the lowest load misses it",
-                _ => search.stopped(stopped),
-            };
-            (search.slot, format!("has no rate for the goal {}: {why}", goal.name))
-        })
-    });
-    let curves = searches.iter().filter(|search| search.goals.is_empty()).filter_map(|search| {
-        let why = match search.loads.is_empty() {
-            true => search.stopped(stopped),
-            false => Some(NOTHING_PASSES).filter(|_| search.is_silent())?,
-        };
-        Some((search.slot, format!("has no loss curve: {why}")))
-    });
-    goals.chain(curves).map(|(slot, why)| lacking(slot, why)).collect()
-}
-
-fn why(
-    campaign: &Campaign,
-    slot: &Slot,
-    row: &Row,
-    trials: &[TrialRecord],
-    stopped: Stopped,
-) -> Option<String> {
-    let cut_short = matches!(stopped, Stopped::Interrupted | Stopped::Failed);
-    let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
-    // Whatever else the audit found follows from that.
-    if dropped_share(campaign, &of_slot) >= 1.0 {
-        return (!is_meant_to_drop(campaign, slot)).then(|| drops_all(campaign, slot, row, &of_slot));
-    }
-    let first = || of_slot.iter().find_map(|t| t.audit.failures().next()).unwrap_or_default();
-    match (row.valid_trials, row.trials) {
-        (0, 0) if cut_short => None,
-        (0, 0) => Some("could not be measured: the time ran out before its first trial".into()),
-        (0, 1) => Some(format!("could not be measured: its only trial failed its audit ({})", first())),
-        (0, n) => {
-            Some(format!("could not be measured: all {n} trials failed their audit (the first: {})", first()))
-        }
-        _ if row.received.n == 0 => Some("could not be measured: no trial had a window".into()),
-        _ => None,
-    }
-}
-
-/// A DUT with a known answer drops on purpose.
-fn is_meant_to_drop(campaign: &Campaign, slot: &Slot) -> bool {
-    campaign.asked.lab == LabKind::Simulated || slot.known_answer
-}
-
-fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord]) -> String {
-    let addresses = if slot.family == "IPv6" { "2001:2::/48" } else { "198.18.0.0/15" };
-    let losses = losses_by_place(trials);
-    let place = losses.first().map_or("", |loss| &loss.place);
-    let between = match &campaign.planned {
-        Some(_) => "{in} and {out}",
-        None => "the DUT's two interfaces",
-    };
-    let drops =
-        |rule: &str| rule.split_whitespace().any(|w| ["drop", "reject"].contains(&&*w.to_lowercase()));
-    let by = row.rules.iter().find(|(rule, _)| drops(rule)).map(|(rule, _)| format!(" by `{rule}`"));
-    let resets: u64 = trials.iter().filter_map(|t| t.opened.as_ref()).map(|opened| opened.resets).sum();
-    let answered = if resets > 0 { format!("; {resets} RST segments came instead") } else { String::new() };
-    let by = by.unwrap_or_else(|| format!(" ({place}{answered})"));
-    if slot.connections().is_some() {
-        return format!(
-            "let no connection pass{by}: its rules and settings must pass connections from {addresses} between {between}"
-        );
-    }
-    format!("dropped every test frame{by}: its rules and settings must pass {addresses} between {between}")
 }
 
 #[cfg(test)]

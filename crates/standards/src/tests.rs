@@ -1,26 +1,26 @@
 //! Sound records meet every row that records can meet; one change makes its row alone fail.
 
 mod changes;
+mod claims;
 mod hostile;
+mod slots;
 
 use super::*;
 use linerate_hosts::configuration::{label, questions};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::audit::Audit;
-use linerate_measure::counters::{Delays, Outage, PortCounters, StreamCounters};
+use linerate_measure::counters::{Delays, PortCounters, StreamCounters};
 use linerate_measure::experiment::{Experiment, Measure, System, Trials, WantedGoal};
 use linerate_measure::record::{
-    AtLoad, BackToBack, Benchmarked, Campaign, Collected, DelayVariation, Direction, DirectionCounts,
-    DutEvent, Ended, EventClass, Figures, ForwardingRate, HostFacts, LabKind, Latency, LatencyRun, Maximum,
-    Planned, Recovery, RecoveryRun, Reset, ResetRun, Searched, SearchedGoal, Slot, SlotFacts, Stopped,
-    Summary, Tested, Throughput, TrialRecord, VariationRun,
+    Benchmarked, Campaign, Collected, Direction, DirectionCounts, EventClass, Figures, HostFacts, LabKind,
+    Maximum, Planned, Searched, Slot, SlotFacts, Stopped, Summary, TrialRecord,
 };
 use linerate_measure::trial::{Rates, Shape, Timing};
-use linerate_search::{Goal, Limits, Outcome};
 use linerate_wire::{
     Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, RFC2544_PORTS, Second, Selection,
     SourceMacs, Traffic, Transport,
 };
+use slots::of_slot;
 use std::collections::BTreeMap;
 
 const S: u64 = 1_000_000_000;
@@ -152,158 +152,6 @@ fn trial(slot: usize, test: Option<Benchmark>, load: f64, seconds: u64, lost: u6
 
 fn delays(frames: u64) -> Option<Delays> {
     Some(Delays { frames, tagged: (0..500).map(|n| (60 * S + n, 1000)).collect(), ..Delays::default() })
-}
-
-fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarked, Searched) {
-    use Benchmark::*;
-    let mut add = |count: usize, made: TrialRecord| trials.extend(std::iter::repeat_n(made, count));
-    add(1, trial(slot, Some(Throughput), THROUGHPUT, 60, 0));
-    add(1, trial(slot, Some(Throughput), 1004.0, 60, 10));
-    let mut latency = trial(slot, Some(Latency), THROUGHPUT, 120, 0);
-    latency.receiver.delays = delays(latency.receiver.frames);
-    add(20, latency);
-    let mut variation = trial(slot, Some(DelayVariation), THROUGHPUT, 60, 0);
-    variation.receiver.delays = delays(variation.receiver.frames);
-    add(20, variation);
-    let loads: Vec<AtLoad> = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
-        .map(|share| {
-            let (load, lost) = (share * MAXIMUM, if share > 0.5 { 60 } else { 0 });
-            add(1, trial(slot, Some(FrameLoss), load, 60, lost));
-            AtLoad { load, share, offered: load, forwarded: load, sent: (load * 60.0) as u64, lost }
-        })
-        .into();
-    let mut burst = trial(slot, Some(BackToBack), MAXIMUM, 2, 0);
-    burst.shape = Shape::Burst { frames: 400 };
-    (burst.generator, burst.receiver) = (port(400, case::SIZES[slot - 1]), port(400, case::SIZES[slot - 1]));
-    add(1, burst);
-    let mut step = trial(slot, Some(Recovery), 1100.0, 120, 5);
-    step.shape = Shape::Step { after_ns: 60 * S, fps: 550.0 };
-    add(5, step);
-    let mut event = trial(slot, Some(Reset), THROUGHPUT, 75, 20_000);
-    event.receiver.outages = vec![Outage { from_ns: 15 * S, to_ns: 35 * S, stream: 0, missing: 20_000 }];
-    event.event = Some(DutEvent {
-        what: "power-off".into(),
-        class: EventClass::PowerInterruption,
-        began_ns: 15 * S,
-        ended_ns: 31 * S,
-        ran: Vec::new(),
-    });
-    event.shape = Shape::Event { after_ns: 15 * S };
-    add(if slot == 1 { 5 } else { 0 }, event);
-    add(1, trial(slot, Some(ForwardingRate), MAXIMUM, 30, 100));
-    let run = LatencyRun { tags: 500, first_ns: 1000, typical_ns: 1000.0, worst_ns: 1000.0 };
-    let variation = VariationRun { frames: 60_000, pdv_ns: 1.0, ipdv_ns: [0.0; 3], broken: 0 };
-    let reset = |what: &str, class: EventClass| self::Reset {
-        event: DutEvent { what: what.into(), class, began_ns: 0, ended_ns: 0, ran: Vec::new() },
-        load: THROUGHPUT,
-        runs: vec![ResetRun { lost: 100, by_loss_ns: 1e8, by_stamps_ns: Some(100_000_000), back: true }; 5],
-        by_loss_ns: Some(1e8),
-        by_stamps_ns: Some(1e8),
-    };
-    let mut figures = vec![
-        (
-            Throughput,
-            Figures::Throughput(self::Throughput {
-                fps: THROUGHPUT,
-                upper: Some(1004.0),
-                frames: 60_000,
-                seconds: 60.0,
-                burst_s: None,
-            }),
-        ),
-        (
-            Latency,
-            Figures::Latency(self::Latency {
-                load: THROUGHPUT,
-                runs: vec![run; 20],
-                mean_ns: 1000.0,
-                typical_ns: 1000.0,
-                worst_ns: 1000.0,
-            }),
-        ),
-        (FrameLoss, Figures::FrameLoss(loads.clone())),
-        (
-            BackToBack,
-            Figures::BackToBack(self::BackToBack {
-                bursts: vec![400; 50],
-                mean: 400.0,
-                least: 400,
-                most: 400,
-                deviation: Some(0.0),
-                implied_s: 0.2,
-                corrected_s: 0.1,
-                actual_s: None,
-                throughput: THROUGHPUT,
-                limit: 4000,
-                step: 1,
-            }),
-        ),
-        (
-            Recovery,
-            Figures::Recovery(self::Recovery {
-                throughput: THROUGHPUT,
-                overload: 1100.0,
-                reduced: 550.0,
-                runs: vec![RecoveryRun { lost: 5, ns: Some(9) }; 5],
-                mean_ns: Some(9.0),
-            }),
-        ),
-        (
-            DelayVariation,
-            Figures::DelayVariation(self::DelayVariation {
-                load: THROUGHPUT,
-                runs: vec![variation; 20],
-                pdv_ns: 1.0,
-                ipdv_ns: [0.0; 3],
-            }),
-        ),
-        (
-            ForwardingRate,
-            Figures::ForwardingRate(self::ForwardingRate {
-                frmol: 900.0,
-                frmol_offered: MAXIMUM,
-                mfr: 1000.0,
-                mfr_offered: 1000.0,
-                loads,
-            }),
-        ),
-    ];
-    if slot == 1 {
-        figures.push((Reset, Figures::Reset(reset("power-off", EventClass::PowerInterruption))));
-        figures.push((Reset, Figures::Reset(reset("reboot", EventClass::OsReset))));
-    }
-    let tests = figures.into_iter().map(|(test, figures)| Tested {
-        test,
-        why: None,
-        valid_trials: 1,
-        trials: 1,
-        figures,
-    });
-    let maximum = Some(Maximum { fps: MAXIMUM, medium: true, tester_fps: 3000.0 });
-    let goal = Goal {
-        loss: 0.0,
-        exceed: 500_000_000,
-        width: 0.005,
-        initial_ns: S,
-        final_ns: 60 * S,
-        sum_ns: 60 * S,
-        coarser: 2,
-    };
-    let outcome = Outcome {
-        lower: Some(THROUGHPUT),
-        upper: Some(1004.0),
-        conditional: Some(THROUGHPUT),
-        irregular: None,
-    };
-    let searched = Searched {
-        slot,
-        goals: vec![SearchedGoal { name: "rfc2544".into(), goal, outcome, interval: [None; 2] }],
-        limits: Limits { min: 1.0, max: 2500.0 },
-        stalls: Some(0.0),
-        loads: Vec::new(),
-        ended: Some(Ended::Known),
-    };
-    (Benchmarked { slot, maximum, tests: tests.collect() }, searched)
 }
 
 /// The commands of a DUT's settings, as far as rows look at them.
@@ -441,50 +289,6 @@ fn sound_records_meet_every_row_that_records_can_meet() {
     }
 }
 
-#[test]
-fn the_claim_follows_from_the_rows() {
-    let mut made = sound();
-    let claim = |made: &Made, document: &str| {
-        made.judged().claims.into_iter().find(|claim| claim.document == document).unwrap()
-    };
-    let latency = claim(&made, "RFC 8219");
-    assert_eq!(latency.to_string(), "RFC 8219 latency: conditionally compliant (8219-4, 8219-5.3)");
-    let throughput = claim(&made, "RFC 2544");
-    let deviations = vec!["2544-7d", "2544-8a", "2544-14", "2544-25"];
-    assert_eq!((throughput.compliance, &throughput.rows), (Compliance::Conditionally, &deviations));
-    assert_eq!(claim(&made, "RFC 2889").compliance, Compliance::Unconditionally);
-    assert!(made.judged().holds());
-    made.links(&LINKS.replace("198.19.0.1", "198.20.0.1"));
-    let throughput = claim(&made, "RFC 2544");
-    assert_eq!((throughput.compliance, &throughput.rows), (Compliance::NotCompliant, &vec!["2544-13a"]));
-    assert!(
-        !made.judged().holds() && made.judged().line().contains("; RFC 9004 back-to-back: not compliant")
-    );
-    made.campaign.asked.lab = LabKind::Simulated;
-    assert_eq!(claim(&made, "RFC 2889").rows, ["2544-6"], "a simulation complies with nothing");
-    made.design().measure = Measure::Rate;
-    let Made { campaign, host, trials, facts, summary } = &made;
-    assert_eq!(conformance(&Records { campaign, host, trials, facts, summary: Some(summary) }), None);
-}
-
-/// Only tests that were asked for, and events that are resets, have claims; those of a quick run say so.
-#[test]
-fn claims_are_of_what_was_asked_for() {
-    let tests = |made: &Made| -> Vec<String> {
-        let claims = made.judged().claims;
-        claims.iter().map(|claim| claim.to_string().split(':').next().unwrap().to_owned()).collect()
-    };
-    let mut made = sound();
-    assert!(tests(&made).contains(&"RFC 6201 reset".to_owned()), "{:?}", tests(&made));
-    made.figures_of_resets(EventClass::Interruption);
-    made.design().tests = vec![Benchmark::Latency, Benchmark::Reset];
-    made.campaign.planned.as_mut().unwrap().experiment.quick = true;
-    made.traffic().frame.family = Family::V6;
-    let quick = ["RFC 2544 latency, quick", "RFC 8219 latency, quick", "RFC 9971 MLRsearch, quick"];
-    let others = ["RFC 5180 IPv6, quick", "RFC 4814 random addresses and ports, quick"];
-    assert_eq!(tests(&made), [&quick[..], &others].concat());
-}
-
 /// Both directions at once, and the loads of a trial.
 #[test]
 fn both_directions_have_equal_loads() {
@@ -549,16 +353,6 @@ fn ipv6_bursts_and_source_addresses_are_judged_by_the_frames_that_were_sent() {
     }
     made.campaign.asked.lab = LabKind::Namespaces;
     assert_eq!(made.statuses()["2544-21"].0, Status::NotApplicable, "no medium");
-}
-
-#[test]
-fn tests_that_were_not_made_are_not_run_and_claim_nothing() {
-    let mut made = sound();
-    made.design().tests = vec![Benchmark::FrameLoss];
-    let now = made.statuses();
-    assert_eq!(now["9004-6.4"], (Status::NotRun, "back-to-back is not part of this campaign".into()));
-    assert_eq!(now["2544-26.3a"].0, Status::Met);
-    assert!(made.judged().claims.iter().all(|claim| !claim.document.contains("9004")));
 }
 
 #[test]

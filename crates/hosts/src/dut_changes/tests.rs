@@ -1,7 +1,8 @@
 //! The steps of variants on hosts. No text of a plan gets into a shell.
 
+mod firewalls;
+
 use super::*;
-use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::{Command, Feature, File, Image, Interface, More, Route};
 use linerate_wire::Family;
@@ -21,13 +22,6 @@ fn target(system: System) -> Target {
         outside: port(outside, "198.19.0.1/24", "198.19.0.108"),
         config_save: None,
     }
-}
-
-fn with_rules(system: System, firewall: Firewall, kind: Kind) -> Steps {
-    let settings = Settings { rules: Some(RuleSet::new(firewall, kind)), ..Settings::default() };
-    let target = target(system);
-    let set = settings.rules.as_ref().unwrap().for_frames(system, &[Family::V4], Some(&target.outside.name));
-    steps(&settings, Some(&set), &target).unwrap()
 }
 
 /// Each change: its name, and the program with its undoing when `7` was read.
@@ -142,55 +136,6 @@ fn modules_that_were_absent_are_taken_away() {
 }
 
 #[test]
-fn firewalls_are_put_on_and_off() {
-    assert_eq!(
-        lines(&with_rules(System::FreeBsd, Firewall::Pf, Kind::Stateful)),
-        [
-            "module pf: kldload -n pf / sh 7 kldunload pf",
-            "pf: sh on / sh back 198.18.0.0/16 198.19.0.0/16",
-            "rule set by pfctl: pfctl -f - / stays",
-            "states of the test networks killed: sh forget 198.18.0.0/16 198.19.0.0/16 / stays",
-        ]
-    );
-    let accepts = "net.inet.ip.fw.default_to_accept";
-    assert_eq!(
-        lines(&with_rules(System::FreeBsd, Firewall::Ipfw, Kind::Nat)),
-        [
-            format!("kenv {accepts}: kenv {accepts}=1 / sh {accepts}"),
-            "ipfw: sh ipfw / sh 7 ipfw".into(),
-            "ipfw_nat: sh ipfw_nat / sh 7 ipfw_nat".into(),
-            "rule set by ipfw: ipfw -q /dev/stdin / ipfw -q -f flush".into(),
-        ]
-    );
-    assert_eq!(
-        lines(&with_rules(System::Linux, Firewall::Nftables, Kind::Stateless)),
-        ["rule set by nft: nft -f - / sh"]
-    );
-    assert_eq!(
-        lines(&with_rules(System::OpenBsd, Firewall::Pf, Kind::Stateless)),
-        [
-            "pf: sh on / sh back 198.18.0.0/16 198.19.0.0/16",
-            "rule set by pfctl: pfctl -f - / stays",
-            "states of the test networks killed: sh forget 198.18.0.0/16 198.19.0.0/16 / stays",
-        ]
-    );
-    // Without rules, OpenBSD's pf is turned off, since it is on by default.
-    let none = steps(&Settings::default(), None, &target(System::OpenBsd)).unwrap();
-    assert_eq!(lines(&none), ["pf: sh off / sh back 198.18.0.0/16 198.19.0.0/16"]);
-    assert_eq!(steps(&Settings::default(), None, &target(System::FreeBsd)).unwrap(), Steps::default());
-}
-
-/// A router that has tracked no connection since it was booted has no such settings.
-#[test]
-fn connection_tracking_is_there_before_its_limits_are_read() {
-    let mut rules = RuleSet::new(Firewall::Nftables, Kind::Stateful);
-    rules.states = Some(1000);
-    let steps = steps(&Settings::default(), Some(&rules), &target(System::Linux)).unwrap();
-    let what: Vec<_> = steps.steps.iter().map(|step| step.what.as_str()).collect();
-    assert_eq!(what[..2], ["connection tracking", "sysctl net.netfilter.nf_conntrack_max"]);
-}
-
-#[test]
 fn a_router_of_linux() {
     let interface = Interface {
         mtu: Some(1500),
@@ -279,47 +224,6 @@ fn a_bridge_of_the_host_s_own_is_not_destroyed() {
 }
 
 #[test]
-fn rule_files_of_users_are_loaded_and_the_host_s_rules_come_back() {
-    let of = |system, text: &str| {
-        let file = RuleFile::read("own.rules", text, None, &BTreeMap::new()).unwrap();
-        let settings = Settings { rule_file: Some(file), ..Settings::default() };
-        steps(&settings, None, &target(system)).unwrap()
-    };
-    let loaded = |steps: &Steps| match &steps.steps.last().unwrap().apply.input {
-        Input::Text(text) => text.clone(),
-        other => panic!("{other:?}"),
-    };
-    let nft = of(
-        System::Linux,
-        "table ip t {\n chain c { iifname lan oifname wan ip saddr 10.0.0.0/8 accept; }\n}\n",
-    );
-    assert_eq!(lines(&nft), ["rule file own.rules by nft: nft -f - / sh"]);
-    assert_eq!(
-        loaded(&nft),
-        "table ip t {\n chain c { iifname eth1 oifname eth2 ip saddr 198.18.0.0/16 accept; }\n}\n"
-    );
-    let iptables = of(System::Linux, "*raw\nCOMMIT\n*filter\n-A FORWARD -i a -o b -j ACCEPT\nCOMMIT\n");
-    let read = iptables.steps[0].read.as_ref().unwrap();
-    assert_eq!(read.program.argv[4..], ["iptables", "filter", "raw"]);
-    let pf = "ext=\"em0\"\npass out on $ext from 10.0.0.0/8 nat-to ($ext)\n";
-    for system in [System::FreeBsd, System::OpenBsd] {
-        let mut steps = of(system, pf);
-        assert!(lines(&steps).last().unwrap().starts_with("states of the test networks killed"));
-        steps.steps.pop();
-        let last = "rule file own.rules by pfctl, after two rules that pass linerate's ssh: sh file / stays";
-        assert_eq!(lines(&steps).last().unwrap(), last);
-        assert!(steps.steps.iter().any(|step| step.what == "pf"));
-        assert!(loaded(&steps).starts_with("ext=\"ix1\""), "{}", loaded(&steps));
-    }
-    let ipfw = of(System::FreeBsd, "#!/bin/sh\nipfw -q add 1 nat 1 config if em0\n");
-    let whats: Vec<&str> = ipfw.steps.iter().map(|step| step.what.as_str()).collect();
-    assert_eq!(
-        whats,
-        ["kenv net.inet.ip.fw.default_to_accept", "ipfw", "ipfw_nat", "rule file own.rules by sh"]
-    );
-}
-
-#[test]
 fn hash_fields_tables_and_interrupts_are_put_back() {
     let step = |words: &str| {
         let arguments = words.split(' ').map(String::from).collect();
@@ -375,14 +279,4 @@ fn events_are_steps_that_are_undone() {
     let reloaded = |system, firewall| of(system, "rules-reloaded", with(firewall)).unwrap();
     assert_eq!(reloaded(System::FreeBsd, Firewall::Pf), ["rule set by pfctl, once more: pfctl -f - / stays"]);
     assert_eq!(reloaded(System::Linux, Firewall::Nftables), ["rule set by nft, once more: sh / stays"]);
-}
-
-/// linerate's own connection has a state, too.
-#[test]
-fn pf_forgets_the_states_of_the_test_networks_alone() {
-    let networks = ["198.18.0.0/16", "2001:2:0:8000::/49"].map(String::from);
-    let program = forget(Firewall::OpenbsdPf, networks.to_vec()).unwrap();
-    assert_eq!(program.argv[4..], ["forget", "198.18.0.0/16", "2001:2:0:8000::/49"]);
-    assert!(!program.argv.iter().any(|word| word.contains("-F states")));
-    assert_eq!(forget(Firewall::Ipfw, Vec::new()), None);
 }

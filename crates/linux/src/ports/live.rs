@@ -4,6 +4,8 @@
 //! redirects leave through the port's driver. One long call per CPU (each takes 13-33 ms to set up and end), ended by a signal;
 //! the program itself stops sending at its deadline, whatever happens to this process.
 
+mod programs;
+
 use super::flow_table::{Tables, fill_tables};
 use super::pacer::{Pacer, together};
 use super::port::{Port, Target, ThreadCounters, Worker, go_first, sum};
@@ -16,7 +18,8 @@ use aya::Ebpf;
 use aya::programs::{Program, ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
-use linerate_wire::{Family, FlowOrder, Load, SourceMacs, SplitMix64, Traffic, Transport};
+use linerate_wire::{FlowOrder, Load, SplitMix64, Traffic, Transport};
+use programs::{load, program_name};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -263,63 +266,6 @@ fn first_state(traffic: &Traffic, thread: usize, threads: usize) -> GeneratorSta
         unicasts: u64::from(traffic.broadcast_every).saturating_sub(1),
         ..GeneratorState::default()
     }
-}
-
-fn program_name(traffic: &Traffic) -> String {
-    let family = if traffic.frame.family == Family::V4 { "v4" } else { "v6" };
-    let transport = match traffic.frame.transport {
-        Transport::Udp => "udp",
-        Transport::Tcp => "tcp",
-        Transport::IcmpEcho => "icmp",
-    };
-    let vlan = if traffic.frame.vlan.is_some() { "_vlan" } else { "" };
-    match traffic.frame.extensions.len() {
-        _ if traffic.ipv6.is_some() => format!("gen_mixed_udp{vlan}"),
-        0 => format!("gen_{family}_{transport}{vlan}"),
-        bytes => format!("gen_{family}_{transport}{vlan}_extended{bytes}"),
-    }
-}
-
-fn load(
-    traffic: &Traffic,
-    (tables, second): (&Tables, Option<&Tables>),
-    ports: u32,
-    both: bool,
-) -> Result<Ebpf, Error> {
-    let (flows, lengths) = (traffic.flows.usable_len()?, tables.lengths.len() as u32);
-    let (order, aliases) = match traffic.order {
-        FlowOrder::Sequential => (0, 1),
-        FlowOrder::Random { .. } => (1, 1),
-        FlowOrder::Zipf { .. } => (2, flows),
-    };
-    let seed = match traffic.source_macs {
-        SourceMacs::Own => None,
-        SourceMacs::Random { seed } => Some(seed),
-    };
-    let numbers = [
-        ("FLOWS", flows),
-        ("ORDER", order),
-        ("LENGTHS", lengths),
-        ("L4_CHECKSUM", u32::from(traffic.frame.l4_checksum)),
-        ("SIGNED", u32::from(traffic.frame.signed)),
-        ("BOTH", both.into()),
-        ("BROADCAST_EVERY", traffic.broadcast_every),
-        ("BURST", u32::from(traffic.burst > 0)),
-        ("SOURCE_MACS", if seed.is_some() { traffic.flows.interface().into() } else { 0 }),
-        ("IPV6_SHARE", traffic.ipv6.as_ref().map_or(0, |second| second.millionths)),
-    ];
-    let each = traffic.streams_each() as u32;
-    let elements = [
-        ("states", bpf::possible_cpus() as u32),
-        ("flows", flows * each),
-        ("aliases", aliases),
-        ("lengths", lengths * each),
-        ("ports", ports),
-    ];
-    let seed = seed.unwrap_or(0).to_le_bytes();
-    let mut bytes = vec![("TEMPLATE", &tables.template[..]), ("SOURCE_MACS_SEED", &seed[..])];
-    bytes.extend(second.map(|second| ("TEMPLATE6", &second.template[..])));
-    bpf::GENERATOR.load(&numbers, &bytes, &elements)
 }
 
 impl Port for LiveFrames {

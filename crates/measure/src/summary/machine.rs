@@ -1,6 +1,6 @@
 //! Warnings about the machines that measured: time that their CPUs spent on others, and turns with another linerate.
 
-use super::Said;
+use super::warnings::Said;
 use crate::record::{Campaign, CpuShare, LabKind, Mode, TrialRecord};
 use linerate_stats::median;
 use linerate_wire::units::counted;

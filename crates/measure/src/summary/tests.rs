@@ -1,8 +1,11 @@
+mod machine;
+mod warnings;
+
 use super::*;
 use crate::audit::{Cause, Evidence, Loss, Side, audit};
 use crate::counters::PortCounters;
 use crate::experiment::{Comparison, Experiment, Interest, System, Trials};
-use crate::record::{Asked, Clocks, CpuShare, DirectionCounts, LabKind, Planned, Roles};
+use crate::record::{Asked, Clocks, DirectionCounts, Planned, Roles, Warning};
 use crate::strategy::{Design, Figure, History, Observed, TrialRequest, strategy};
 use crate::trial::Rates;
 use crate::trial::Timing;
@@ -196,25 +199,6 @@ fn intervals_allow_for_the_looks_of_the_strategy_that_ran_and_for_none_without_o
     assert_eq!(interrupted(&all).n, 33);
 }
 
-#[test]
-fn new_connections_that_few_frames_opened_are_warned_of() {
-    let with = |states, tracked| {
-        let mut all = trials(1e6);
-        all.iter_mut().for_each(|t| {
-            t.connections = Some(Connections { states, tracked: Some(tracked), unanswered: None })
-        });
-        summarise(&campaign(), &all, Stopped::Trials, 0)
-            .warnings
-            .iter()
-            .map(|w| w.text.clone())
-            .collect::<String>()
-    };
-    let warned = with(States::New, 20);
-    assert!(warned.contains("only 2.0 % of the frames opened a connection"), "{warned}");
-    assert!(!with(States::New, 1000).contains("opened"));
-    assert!(!with(States::OneWay, 20).contains("opened"));
-}
-
 /// A trial that lost this many of a thousand frames at a place of the DUT.
 fn lossy(number: u64, block: u32, slot: usize, offered: f64, lost: u64, place: &str) -> TrialRecord {
     let mut trial = trial(number, block, slot, offered, lost);
@@ -383,41 +367,6 @@ fn rows_have_both_directions() {
     assert_eq!(2.0 * s.rows[1].line_share["10G"], alone.rows[1].line_share["10G"]);
 }
 
-#[test]
-fn a_dut_that_falls_silent_is_warned_of_and_one_that_comes_back_is_not() {
-    let said = |silent: &[usize]| {
-        let mut all = trials(1e6);
-        let of_slot = all.iter_mut().filter(|trial| trial.slot == 1).enumerate();
-        of_slot.filter(|(nth, _)| silent.contains(nth)).for_each(|(_, trial)| trial.receiver.frames = 0);
-        let summary = summarise(&campaign(), &all, Stopped::Trials, 0);
-        summary.warnings.into_iter().find(|warning| warning.text.contains("no frame came through"))
-    };
-    let last = trials(1e6).iter().filter(|trial| trial.slot == 1).count() - 1;
-    assert_eq!(said(&[last - 2, last - 1, last]).unwrap().slot, Some(1));
-    assert_eq!((said(&[last - 1, last]), said(&[0, 1, 2])), (None, None));
-}
-
-#[test]
-fn a_loss_that_grows_with_time_is_told_from_one_that_grows_with_the_load() {
-    let trial = |(number, (load, loss_ratio)): (usize, &(f64, f64))| {
-        let made = trial(number as u64, 0, 1, *load, 0);
-        TrialRecord { asked_fps: Some(*load), loss_ratio: *loss_ratio, ..made }
-    };
-    let said = |loads: &[(f64, f64)]| {
-        let all: Vec<TrialRecord> = loads.iter().enumerate().map(trial).collect();
-        grown_loss(&all.iter().collect::<Vec<_>>())
-    };
-    let clean = [(1e5, 0.0), (1e5, 0.0), (1e5, 0.0), (1e5, 0.1)];
-    let falling = [(9e4, 0.1), (5e4, 0.2), (5e4, 0.2), (2e4, 0.3), (2e4, 0.3)];
-    assert!(said(&[&clean[..], &falling].concat()).is_some());
-    assert_eq!(said(&[&clean[..], &falling, &[(1e4, 0.0)]].concat()), None, "less is lost at a small load");
-    assert_eq!(said(&[&clean[..], &[(1.1e5, 0.3); 9]].concat()), None);
-    assert_eq!(said(&falling), None);
-    let floor: Vec<(f64, f64)> =
-        (0..20).map(|n| (1e5 - 4e3 * f64::from(n), 1e-3 + 1e-4 * f64::from(n % 3))).collect();
-    assert_eq!(said(&floor), None, "one frame in N, at any load");
-}
-
 /// A window of some thousand frames/s ends between frames that were sent and have not come yet.
 #[test]
 fn no_more_frames_come_than_were_offered() {
@@ -428,106 +377,4 @@ fn no_more_frames_come_than_were_offered() {
         row.offered >= row.received.median
             && row.offered * (1.0 - row.loss_ratio) >= 0.999 * row.received.median
     );
-}
-
-#[test]
-fn what_the_hypervisor_takes_is_named_by_host() {
-    let said = |lab: LabKind| {
-        let mut campaign = campaign();
-        campaign.asked.lab = lab;
-        let stolen = |steal: f64| {
-            vec![CpuShare {
-                cpu: 0,
-                busy: 0.5,
-                softirq: 0.5,
-                steal,
-                user: 0.0,
-                others: None,
-                frequency: None,
-            }]
-        };
-        let mut trials: Vec<TrialRecord> =
-            (0..9).map(|n| trial(n, n as u32 / 3, n as usize % 3, 1e6, 0)).collect();
-        for trial in &mut trials {
-            trial.cpus = stolen(0.05);
-            if lab == LabKind::Hosts {
-                trial.tester_cpus = [("gen".into(), stolen(0.2)), ("sink".into(), stolen(0.0))].into();
-            }
-        }
-        let all = summarise(&campaign, &trials, Stopped::Trials, 0).warnings.into_iter();
-        all.filter_map(|warning| warning.spoils)
-            .filter(|text| text.contains("hypervisor"))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(said(LabKind::Namespaces), ["the hypervisor took 5.0 % of the CPUs' time"]);
-    let of_hosts = [
-        "the hypervisor took 5.0 % of the time of the DUT's CPUs",
-        "the hypervisor took 20.0 % of the time of gen's CPUs",
-    ];
-    assert_eq!(said(LabKind::Hosts), of_hosts);
-}
-
-/// Another linerate took most of a CPU by softirqs and system calls: user time shows next to nothing of it.
-#[test]
-fn all_time_of_others_counts_and_not_user_time_alone() {
-    let mut campaign = campaign();
-    campaign.asked.receiver = "xdp".into();
-    let mut trials = trials(1.5e6);
-    for (cpu, others) in [(1, 0.9), (0, 1.0)] {
-        let share = CpuShare {
-            cpu,
-            busy: 1.0,
-            softirq: 0.5,
-            steal: 0.0,
-            user: 0.03,
-            others: Some(others),
-            frequency: None,
-        };
-        trials.iter_mut().for_each(|trial| trial.cpus.push(share));
-    }
-    let spoils = |trials: &[TrialRecord]| {
-        let summary = summarise(&campaign, trials, Stopped::Precise, 0);
-        summary.warnings.into_iter().find_map(|warning| warning.spoils)
-    };
-    assert_eq!(spoils(&trials).unwrap(), "other programs took 90 % of a CPU of the lab");
-    trials.iter_mut().flat_map(|trial| &mut trial.cpus).for_each(|cpu| cpu.others = None);
-    assert_eq!(spoils(&trials), None, "an older record");
-}
-
-#[test]
-fn other_programs_of_hosts_are_named_by_host() {
-    let share = |cpu, softirq, user, others| CpuShare {
-        cpu,
-        busy: 1.0,
-        softirq,
-        steal: 0.0,
-        user,
-        others,
-        frequency: None,
-    };
-    let said = |mode: Mode, cpus: &[CpuShare]| {
-        let mut campaign = campaign();
-        campaign.asked.mode = mode;
-        let mut trials = trials(1.5e6);
-        for trial in &mut trials {
-            trial.cpus = cpus.to_vec();
-            if mode == Mode::Hosts {
-                let of = |others| vec![share(0, 0.5, 0.2, None), share(1, 0.5, 0.2, Some(others))];
-                trial.tester_cpus = [("gen".into(), of(0.25)), ("sink".into(), of(0.01))].into();
-            }
-        }
-        let all = summarise(&campaign, &trials, Stopped::Trials, 0).warnings.into_iter();
-        all.filter_map(|warning| warning.spoils).collect::<Vec<_>>()
-    };
-    // Of a CPU that does not forward, and of a tester's CPU that does not work for a load, nothing is said.
-    let dut = [share(0, 0.01, 0.9, None), share(1, 0.6, 0.3, None)];
-    assert_eq!(
-        said(Mode::Hosts, &dut),
-        [
-            "other programs took 30 % of a CPU of the DUT that forwards",
-            "other programs took 25 % of a CPU of gen"
-        ]
-    );
-    let end_hosts = [share(0, 0.1, 0.5, Some(0.4)), share(1, 0.1, 0.5, Some(0.4))];
-    assert_eq!(said(Mode::EndHosts, &end_hosts), ["other programs took 40 % of the CPUs' time"]);
 }

@@ -1,6 +1,7 @@
 //! Texts and their values.
 
 use super::*;
+use crate::settings::DUTS;
 use proptest::prelude::*;
 
 fn help(form: &Form, text: &str) -> String {

@@ -7,15 +7,16 @@
 mod names;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use super::Firewall;
 use crate::diagnostic::{Diagnostic, Lines, Span, listed};
 use linerate_measure::record::RuleCount;
 pub use names::{LabEnd, Meaning};
 use names::{Names, net};
-use names::{Token, TokenKind, tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tokens::{Token, TokenKind, tokens};
 
 /// The remedy where nothing shows a rule file's firewall.
 pub const SAY_TOOL: &str = "say so: tool = \"nftables\", \"iptables\", \"pf\" or \"ipfw\"";

@@ -1,5 +1,7 @@
 //! One trial over agents: armed on all hosts, started at one moment, watched, drained and read.
 
+mod drain;
+
 use super::Agent;
 use crate::Result;
 use linerate_hosts::agent::merge::{Series, merge, warm_up};
@@ -103,8 +105,6 @@ const OVERRUN_NS: u64 = 50_000_000;
 const GRACE: Duration = Duration::from_secs(8);
 /// Interval of checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
-/// Answers may be under way this long.
-const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 /// A wait that is told.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 /// A sample at least every second.
@@ -350,68 +350,6 @@ impl Trial<'_> {
             Some(lost) => Err(member.agent.lost_while("a load was under way", &lost)),
             None => Ok(()),
         })
-    }
-
-    /// Waits for the last frames, and reads the counters of all: those sent and those received, by direction.
-    fn drain(&self, underway: &[Underway]) -> Result<(Vec<PortCounters>, Vec<PortCounters>)> {
-        // A receiver's agent reports until it is stopped, and answers nothing else meanwhile: its report ends, its counting goes on.
-        for member in self.members.iter().filter(|m| !m.sends()) {
-            member.agent.stop()?;
-        }
-        let mut sent = self.read(underway, |ports| &ports.generators)?;
-        let (quiet, most) = (self.timing.quiet_ns, self.timing.drain_ns);
-        let [quiet, most] = [quiet, most].map(Duration::from_nanos);
-        let all = |way: usize, now: &PortCounters| now.unique() >= sent[way].frames;
-        let received = self.settled(underway, |ports| &ports.receivers, quiet, most, all)?;
-        if self.answer {
-            let all = |way: usize, now: &PortCounters| now.answers >= received[way].unique();
-            let answers =
-                self.settled(underway, |ports| &ports.generators, ANSWER_WITHIN, Duration::MAX, all)?;
-            sent.iter_mut().zip(answers).for_each(|(sent, with)| sent.answers = with.answers);
-        }
-        Ok((sent, received))
-    }
-
-    /// Counters of ports once all directions are complete, have not changed for a while, or have been waited for long enough.
-    fn settled(
-        &self,
-        underway: &[Underway],
-        which: fn(&Ports) -> &Vec<String>,
-        quiet: Duration,
-        most: Duration,
-        is_complete: impl Fn(usize, &PortCounters) -> bool,
-    ) -> Result<Vec<PortCounters>> {
-        let (began, mut changed, mut last) = (Instant::now(), Instant::now(), Vec::new());
-        loop {
-            let all = self.read(underway, which)?;
-            let now: Vec<[u64; 2]> = all.iter().map(|now| [now.frames, now.answers]).collect();
-            if now != last {
-                (last, changed) = (now, Instant::now());
-            }
-            let complete = all.iter().enumerate().all(|(way, now)| is_complete(way, now));
-            if complete || changed.elapsed() >= quiet || began.elapsed() >= most {
-                return Ok(all);
-            }
-            std::thread::sleep((quiet / 10).min(LOOK));
-        }
-    }
-
-    /// Counters of ports by direction, with times on our clock.
-    fn read(&self, underway: &[Underway], which: fn(&Ports) -> &Vec<String>) -> Result<Vec<PortCounters>> {
-        let mut all = vec![PortCounters::default(); self.ways()];
-        for (member, under) in self.members.iter().zip(underway) {
-            let names: Vec<String> = member.ways.iter().flat_map(which).cloned().collect();
-            if names.is_empty() {
-                continue;
-            }
-            for (port, mut counters) in member.agent.counters(&names)? {
-                counters.by_clock(|ns| under.offset.here(ns.into()));
-                if let Some(way) = member.ways.iter().position(|ports| which(ports).contains(&port)) {
-                    all[way].add(counters);
-                }
-            }
-        }
-        Ok(all)
     }
 
     fn tell(&self, result: &mut TrialResult, underway: Vec<Underway>, at_ns: u64) {

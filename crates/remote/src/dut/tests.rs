@@ -1,4 +1,5 @@
 use super::*;
+use crate::is_same_boot;
 
 #[test]
 fn elapsed_times_of_ps() {

@@ -1,13 +1,14 @@
 //! Pages of `linerate plan`: faults with their lines, plans by name, and the steps of a plan: cells, duration, changes of the system, and
 //! expectations.
 
-use super::results::terms;
+mod schedule;
+
 use crate::format::ascii;
 use crate::prelude::*;
 use linerate_hosts::rehearsal::Part;
-use linerate_measure::experiment::{Benchmark, CURVE_STEP, Experiment, Interest, Measure, Reboot, Trials};
+use linerate_measure::experiment::{Benchmark, Experiment, Interest, Measure};
 use linerate_measure::record::Mode;
-use linerate_measure::strategy::{Estimated, LEAST_FPS};
+use linerate_measure::strategy::Estimated;
 use linerate_plan::campaign::{Campaign, Kind, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::keys::COLLECTORS;
@@ -177,7 +178,7 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document
         .column("lane", "", |(_, cell)| cell.lane + 1)
         .optional("ceiling", "", |(_, cell)| cell.ceiling.map(|c| c + 1));
     page.section("What is measured", cells);
-    schedule(&mut page, campaign, blocks);
+    schedule::schedule(&mut page, campaign, blocks);
     comparisons(&mut page, campaign);
     changed(&mut page, campaign);
     needs(&mut page, campaign);
@@ -254,90 +255,6 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
     }
     if let Some(load) = campaign.collect.profile_ns {
         fact(page, "", format!("stacks of the kernel, under {} of load of each cell", precise(load)));
-    }
-}
-
-fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
-    page.heading("Schedule");
-    let (times, trials) = (Timetable::new(campaign), &campaign.experiment.trials);
-    // Searches choose their trials by the results before.
-    let searched = trials.measure != Measure::Rate;
-    let randomised = trials.order.is_randomised() && !searched;
-    let seed = match (randomised, trials.seed) {
-        (false, _) => String::new(),
-        (true, Some(seed)) => format!(", seed {seed}"),
-        (true, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
-    };
-    let order = if searched { "the cells in turns, trial by trial" } else { trials.order.about() };
-    fact(page, "order", format!("{order}{seed}"));
-    let pause = match trials.pause_ns {
-        0 => String::new(),
-        pause => format!(" after a pause of {}", precise(pause)),
-    };
-    let reboot = match trials.reboot {
-        Reboot::Never => "",
-        Reboot::WhenNeeded => ", rebooted where settings for the boot change",
-        Reboot::EachTrial => ", rebooted before each trial",
-    };
-    let (duration, trial) = (precise(trials.duration_ns), precise(times.trial_ns));
-    fact(page, "trial", format!("{duration}{pause}{reboot}; {trial} with all around it"));
-    let cells = grouped(campaign.cells.len() as u64);
-    if searched {
-        fact(page, "trials", format!("about {}, by the results", grouped(times.trials)));
-    } else {
-        fact(page, "block", format!("{cells} trials, about {}", precise(times.block_ns)));
-        let bound = match times.bound {
-            Bound::Blocks => "as many as were asked for".to_string(),
-            Bound::Budget => format!("as many as fit into {}", precise(trials.budget_ns.unwrap_or(0))),
-        };
-        let [most, all] = [times.blocks, times.trials].map(grouped);
-        fact(page, "blocks", format!("{most} at most, {bound}: {all} trials"));
-    }
-    searched_for(page, trials);
-    if let Some(until) = trials.until {
-        let deciding = campaign.experiment.comparisons.iter().filter(|c| c.decides).count();
-        let percent = (until * 1e6).round() / 1e4;
-        let text = format!(
-            "earlier, once the 95 % interval of each of {deciding} comparisons is narrower than {percent} %"
-        );
-        fact(page, "ends", text);
-    }
-    let [total, set_up, trials] = [times.total_ns, times.set_up_ns, times.trials_ns].map(span);
-    let text = format!("about {total} ({set_up} of set-up, {trials} of trials)");
-    page.item("time      ", text, Tone::Strong);
-    for (at, block) in blocks.iter().enumerate().take(if searched { 0 } else { 12 }) {
-        let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).joined(" ");
-        let more = if block.len() > 40 { " ..." } else { "" };
-        let name = format!("{} {}", if randomised { "block" } else { "cell" }, at + 1);
-        page.item(&format!("{name:10}"), format!("cells {shown}{more}"), Tone::Note);
-    }
-}
-
-/// The goals of a search and the loads that it may use, or RFC 2544's tests.
-fn searched_for(page: &mut Document, trials: &Trials) {
-    let least = trials.min_fps.unwrap_or(LEAST_FPS);
-    let most = match trials.max_fps {
-        Some(max) => format!("{} frames/s", words(max, 4)),
-        None => "the highest load that the tester keeps".into(),
-    };
-    match trials.measure {
-        Measure::Rate => {}
-        Measure::LossCurve => {
-            let step = percent(trials.step.unwrap_or(CURVE_STEP));
-            fact(page, "loads", format!("{most}, and lower ones in steps of {step} % of it"));
-        }
-        Measure::Rfc2544 => {
-            let titles = trials.tests.iter().map(|test| test.title()).joined("; ");
-            fact(page, "tests", titles);
-        }
-        Measure::Search => {
-            for (wanted, goal) in trials.goals.iter().zip(trials.search_goals(trials.duration_ns)) {
-                let shorter =
-                    if wanted.times_ns.is_none() { "; shorter trials where the machine stalls" } else { "" };
-                fact(page, "goal", format!("{}: {}{shorter}", wanted.name, terms(&goal, trials)));
-            }
-            fact(page, "loads", format!("from {} frames/s to {most}", words(least, 4)));
-        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! The embedded lab as a testbed. Labs that cannot stand side by side, because they want the host in different states, stand one at a time.
 
+mod sequential;
+mod tester;
+
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts, after_load, establish, tracked};
 use super::prepare::{Prepared, TrafficKind, distinct};
-use super::{Request, Testbed, TrialOutcome};
+use super::{Request, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::messages::tell;
 use anyhow::{Context, Result, bail};
@@ -12,22 +15,21 @@ use linerate_linux::lab::events::Event;
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, support};
 use linerate_linux::net::conntrack;
-use linerate_linux::ports::ends::Ends;
-use linerate_linux::ports::{self, Arrival, Port, Target};
+use linerate_linux::ports::Target;
 use linerate_linux::trial::{self, NOTHING_LEFT};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Connections, Direction, LabKind, Mode, Roles, States};
+use linerate_measure::record::{Connections, Direction, Mode, Roles, States};
 use linerate_measure::trial::{Rates, Shape, Timing, rates};
 use linerate_plan::Backend;
-use linerate_plan::campaign::Lab;
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
-use linerate_plan::units::Rate;
 use linerate_stats::median;
-use linerate_wire::{Filter, Load, MacAddr, STREAMS, Traffic};
+use linerate_wire::{Load, MacAddr, Traffic};
+pub use sequential::SequentialLabs;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use tester::Tester;
 
 /// An embedded lab for a group of lanes, ready for trials. Cells and kinds of traffic have the plan's numbers.
 pub struct Embedded {
@@ -405,161 +407,8 @@ pub(super) fn settle(
     }
 }
 
-/// One lab for each group of lanes; the one that was needed last is up.
-pub struct SequentialLabs {
-    prepared: Rc<Prepared>,
-    batch: u32,
-    standing: Option<(usize, Embedded)>,
-}
-
-impl SequentialLabs {
-    /// The labs of a plan, built when they are needed. `batch`: that of the campaign that is resumed; otherwise it is the plan's, or chosen
-    /// by trying.
-    ///
-    /// # Errors
-    /// The lab cannot be built, or the load not run.
-    pub fn new(prepared: &mut Prepared, batch: Option<u32>) -> Result<Self> {
-        let plan = &prepared.plan;
-        // All of them, before the first one stands.
-        for group in distinct(prepared.measured().map(|cell| prepared.group(cell))) {
-            check(prepared.backend, &kinds(prepared, prepared.in_group(group)))?;
-        }
-        let known = batch.or(match plan.lab {
-            Lab::Embedded { batch, .. } => batch,
-            Lab::File { .. } => None,
-        });
-        let fastest = |cell: &usize| !plan.is_ceiling(*cell) && plan.cells[*cell].rate == Rate::Max;
-        let to_try = prepared.measured().find(fastest).filter(|_| known.is_none());
-        let batch = known.unwrap_or(if to_try.is_some() { 64 } else { PACED_BATCH });
-        let mut labs = SequentialLabs { prepared: Rc::new(prepared.clone()), batch, standing: None };
-        if let Some(cell) = to_try {
-            let (batch, measured) = labs.stand(cell)?.choose_batch(cell)?;
-            labs.batch = batch;
-            prepared.notes.push(format!("batch size {batch} chosen by measurement ({measured})"));
-        }
-        Ok(labs)
-    }
-
-    /// The lab of a cell, built if another one stood.
-    fn stand(&mut self, cell: usize) -> Result<&mut Embedded> {
-        let group = self.prepared.group(cell);
-        if self.standing.as_ref().is_none_or(|(standing, _)| *standing != group) {
-            // Down before the next one is up: each puts the host back as it was.
-            self.standing = None;
-            let mut embedded = Embedded::build(Rc::clone(&self.prepared), group, self.batch)?;
-            embedded.learn()?;
-            self.standing = Some((group, embedded));
-        }
-        Ok(&mut self.standing.as_mut().expect("it stands now").1)
-    }
-}
-
-impl Testbed for SequentialLabs {
-    fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
-        self.stand(request.slot)?.run(request)
-    }
-
-    fn dut(&self, slot: usize) -> Option<usize> {
-        Some(self.prepared.lane(slot))
-    }
-
-    fn names(&self) -> (LabKind, [String; 2], u32) {
-        let name = self.prepared.backend.name();
-        (LabKind::Namespaces, [name.into(), name.into()], self.batch)
-    }
-
-    fn lab(&self) -> Option<&EmbeddedLab> {
-        self.standing.as_ref().map(|(_, embedded)| embedded.lab())
-    }
-}
-
-/// All ports of the tester. Generators come first: they are dropped before the receivers.
-pub struct Tester {
-    /// By kind of traffic, with its directions; each can aim at every lane.
-    generators: BTreeMap<usize, (Box<dyn Port>, usize)>,
-    /// One per lane at its end and, with both directions, one at its beginning.
-    receivers: Vec<Ends>,
-}
-
 /// The kinds of traffic of these cells, with their numbers.
 pub fn kinds(prepared: &Prepared, cells: impl Iterator<Item = usize>) -> Vec<(usize, &TrafficKind)> {
     let numbers = distinct(cells.map(|cell| prepared.kind_of[cell]));
     numbers.into_iter().map(|kind| (kind, &prepared.kinds[kind])).collect()
-}
-
-/// Refuses kinds of traffic that a backend cannot send side by side.
-fn check(backend: Backend, kinds: &[(usize, &TrafficKind)]) -> Result<()> {
-    kinds.iter().try_for_each(|(_, kind)| backend.check(&kind.traffic))?;
-    let streams: usize = kinds.iter().map(|(_, kind)| kind.streams()).sum();
-    if streams > STREAMS {
-        bail!(
-            "{} kinds of frames, times their generator CPUs and directions, make {streams} streams, but a receiver distinguishes {STREAMS}: use fewer kinds or CPUs",
-            kinds.len()
-        );
-    }
-    if backend == Backend::AfXdp && kinds.len() > 1 {
-        bail!(
-            "af-xdp sends only one kind of frames, because a queue has one such socket: choose one --family and --size, or another --port"
-        );
-    }
-    Ok(())
-}
-
-impl Tester {
-    /// Makes the ports for these kinds of traffic.
-    ///
-    /// # Errors
-    /// No privilege, or frames that this backend cannot carry.
-    pub fn new(lab: &EmbeddedLab, prepared: &Prepared, kinds: &[(usize, &TrafficKind)]) -> Result<Self> {
-        let (backend, campaign) = (prepared.backend, prepared.campaign());
-        let streams: usize = kinds.iter().map(|(_, kind)| kind.streams()).sum();
-        let filter = Filter { streams: streams as u16, ..Filter::of_campaign(campaign) };
-        let cpu = prepared.roles.receiver.first().copied();
-        let receivers = lab.lanes.iter().map(|lane| {
-            let end = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
-            let beginning = Arrival { ifindex: lane.generator.index, queues: lane.generator_queues };
-            let inside = lab.spec.both_ways.then_some((&lab.generator, beginning));
-            let all = [(&lab.receiver, end)].into_iter().chain(inside);
-            let made = all.map(|(node, at)| ports::receiver(backend, &node.namespace, at, filter, cpu));
-            made.collect::<Result<_, _>>().map(Ends::new)
-        });
-        let receivers = receivers.collect::<Result<_, _>>().context("setting up the receiver")?;
-        let targets = targets(lab);
-        let back = lab.lanes.iter().map(|lane| Target {
-            ifindex: lane.receiver.index,
-            source: MacAddr(lane.receiver.mac),
-            destination: MacAddr(lane.back_mac()),
-        });
-        let back: Vec<Target> = back.collect();
-        let (mut first_stream, mut generators) = (0, BTreeMap::new());
-        for (number, kind) in kinds {
-            let traffic = Traffic { campaign, first_stream, ..kind.traffic.clone() };
-            let (inside, outside) = (&lab.generator.namespace, &lab.receiver.namespace);
-            let made = match kind.direction {
-                Direction::Both => {
-                    let sides = [(inside, &targets[..]), (outside, &back[..])];
-                    ports::both_ways(backend, sides, &traffic, &kind.cpus)
-                }
-                _ => ports::generator(backend, inside, &targets, &traffic, &kind.cpus),
-            };
-            let made = made.context("setting up the generator")?;
-            generators.insert(*number, (made, kind.direction.ways().len()));
-            first_stream += kind.streams() as u8;
-        }
-        Ok(Tester { generators, receivers })
-    }
-
-    /// The generator of a kind of traffic, sending into a lane, and the receiver at its end.
-    pub fn pair(&mut self, kind: usize, lane: usize) -> (&mut dyn Port, &mut dyn Port) {
-        let (generator, directions) = self.generators.get_mut(&kind).expect("each kind has its generator");
-        generator.aim(lane);
-        self.receivers[lane].use_first(*directions);
-        (generator.as_mut(), &mut self.receivers[lane])
-    }
-
-    /// Lets test frames that arrive at the end of a lane go up the receiver's stack as well, or stops that; see
-    /// [`Port::let_through`].
-    pub fn let_through(&mut self, lane: usize, on: bool) -> bool {
-        self.receivers[lane].let_through(on)
-    }
 }

@@ -1,26 +1,27 @@
 //! From a plan to the cells that can be measured, with their frames and CPUs, and to the skipped cells, with reasons.
 
+mod addresses;
+mod skipping;
+
+pub use addresses::origins;
+pub use skipping::{lacking_of_cells, with_reasons};
+
 use crate::messages::tell;
 use anyhow::{Context, Result, anyhow, bail};
 use linerate_linux::host::changes::Consent;
 use linerate_linux::host::cpu;
-use linerate_linux::lab::Setup;
-use linerate_linux::lab::{end_hosts, support};
+use linerate_linux::lab::{Setup, support};
 use linerate_measure::experiment::{Benchmark, Measure};
 use linerate_measure::record::{Direction, Mode, PathOf, Roles, Skipped, Slot};
 use linerate_plan::Backend;
-use linerate_plan::campaign::{
-    AddressRange, Campaign, Kind, Lab, OPEN_LOOP, Origins, Requirement, StampedBy,
-};
-use linerate_plan::lab::{HostAddress, Lab as RealLab};
+use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Origins, StampedBy};
 use linerate_plan::names::Named;
 use linerate_plan::rules::own::RuleFile;
-use linerate_plan::settings::{Cpus, Dut, End, Settings};
+use linerate_plan::settings::{Cpus, Dut, Settings};
 use linerate_wire::units::line_rate;
-use linerate_wire::{Family, FrameSpec, Traffic};
+use linerate_wire::{FrameSpec, Traffic};
+use skipping::skipped;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
 
 /// The reason for refusing a reset of a simulated DUT.
 pub const NO_EVENTS: &str = "a simulated DUT cannot have events";
@@ -83,61 +84,6 @@ pub struct Source {
     pub speed: Option<f64>,
     /// Where the addresses of flows begin.
     pub origins: Origins,
-}
-
-/// Where the flows of a lab begin: as the default ones do in their networks, at .10.1 of IPv4 and 10::1 below the prefix of IPv6.
-///
-/// # Errors
-/// A network has no room for that.
-pub fn origins(lab: &RealLab) -> Result<Origins> {
-    let ends = lab.hosts.iter().chain(&lab.black_box).flat_map(|host| {
-        host.send.iter().chain(&host.receive).chain(host.end(End::In)).chain(host.end(End::Out))
-    });
-    let links: Vec<IpAddr> = ends.flat_map(|end| &end.addresses).map(network).collect();
-    let of_family = |six: bool| {
-        let links: Vec<IpAddr> = links.iter().copied().filter(|link| link.is_ipv6() == six).collect();
-        let of = |end| lab.networks(end).into_iter().find(|network| network.contains(':') == six);
-        let (Some(source), Some(destination)) = (of(End::In), of(End::Out)) else { return Ok(None) };
-        let room = |network: &str| {
-            let (first, length) = first_address(network)?;
-            // Hosts of a link's own network are asked for by ARP, and there are none.
-            let taken = links.iter().copied().filter(|link| *link > first).min();
-            anyhow::Ok(AddressRange { first, length, taken })
-        };
-        anyhow::Ok(Some([room(source)?, room(destination)?]))
-    };
-    Ok([of_family(false)?, of_family(true)?])
-}
-
-/// The first address of an interface's network.
-fn network(of: &HostAddress) -> IpAddr {
-    let (address, length) = of.prefix();
-    match address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0);
-            Ipv4Addr::from(u32::from(v4) & mask).into()
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length.min(128))).unwrap_or(0);
-            Ipv6Addr::from(u128::from(v6) & mask).into()
-        }
-    }
-}
-
-fn first_address(network: &str) -> Result<(IpAddr, u8)> {
-    let wrong = || format!("the network {network} of the lab file");
-    let (address, length) = network.split_once('/').with_context(wrong)?;
-    let length: u8 = length.parse().with_context(wrong)?;
-    let (address, longest) = match address.parse::<IpAddr>().with_context(wrong)? {
-        IpAddr::V4(v4) => (IpAddr::V4(Ipv4Addr::from(u32::from(v4) | 0x0a01)), 20),
-        IpAddr::V6(v6) => (IpAddr::V6(Ipv6Addr::from(u128::from(v6) | (0x10 << 64) | 1)), 59),
-    };
-    if length > longest {
-        bail!(
-            "the network {network} of the lab file is too small for the flows: it must be /{longest} or shorter"
-        );
-    }
-    Ok((address, length))
 }
 
 /// Finds the cells that can be measured on this machine. `simulated`: the machine is not examined; `no_xdp`: the reason why XDP
@@ -419,65 +365,6 @@ fn setup(plan: &Campaign, lane: usize, number: usize) -> Result<Setup, String> {
 fn flows(plan: &Campaign, lane: usize) -> u64 {
     let kinds = plan.cells.iter().filter(|cell| cell.lane == lane).map(|cell| cell.kind);
     kinds.collect::<BTreeSet<_>>().into_iter().map(|kind| u64::from(plan.kinds[kind].flows)).sum()
-}
-
-/// The cells that cannot be measured here, with the reasons.
-fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
-    let unmet = |needs: &[Requirement]| needs.iter().filter_map(support::unmet).collect::<Vec<_>>();
-    let of_lane =
-        |lane: usize| [unmet(&plan.lanes[lane].requirements), lacking(plan, lane, consent)].concat();
-    let mut all =
-        lacking_of_cells(plan, &unmet(&plan.requirements), (0..plan.lanes.len()).map(of_lane).collect());
-    let ipv6 = Path::new("/proc/sys/net/ipv6").exists();
-    for (cell, reasons) in plan.cells.iter().zip(&mut all) {
-        if plan.kinds[cell.kind].families().any(|family| family == Family::V6) && !ipv6 {
-            reasons.push("this kernel has no IPv6".into());
-        }
-    }
-    // A ceiling for nothing is not measured either.
-    for ceiling in 0..all.len() {
-        let mut users = plan.cells.iter().enumerate().filter(|(_, c)| c.ceiling == Some(ceiling)).peekable();
-        if all[ceiling].is_empty() && users.peek().is_some() && users.all(|(user, _)| !all[user].is_empty()) {
-            all[ceiling].push("nothing is compared with it".into());
-        }
-    }
-    with_reasons(plan, all)
-}
-
-/// By cell: missing requirements of the plan and of its lane.
-pub fn lacking_of_cells(plan: &Campaign, of_plan: &[String], of_lanes: Vec<Vec<String>>) -> Vec<Vec<String>> {
-    let of_cell = |lane: usize| distinct(of_plan.iter().chain(&of_lanes[lane]).cloned());
-    plan.cells.iter().map(|cell| of_cell(cell.lane)).collect()
-}
-
-/// The cells that have reasons not to be measured. A ceiling is wanted only with the cells that it belongs to.
-pub fn with_reasons(plan: &Campaign, all: Vec<Vec<String>>) -> Vec<Skipped> {
-    let cells = all.into_iter().enumerate().filter(|(_, reasons)| !reasons.is_empty());
-    let optional = |cell: usize| plan.is_ceiling(cell) || plan.cells[cell].optional;
-    cells.map(|(cell, reasons)| Skipped { cell, reasons, optional: optional(cell) }).collect()
-}
-
-/// Reasons why a lane cannot run here: faults, missing kernel features, host settings without consent.
-fn lacking(plan: &Campaign, lane: usize, consent: Consent) -> Vec<String> {
-    let setup = match setup(plan, lane, 0) {
-        Ok(setup) => setup,
-        Err(fault) => return vec![fault],
-    };
-    if matches!(plan.lab, Lab::Embedded { mode: Mode::EndHosts, .. }) {
-        return end_hosts::lacking(&setup);
-    }
-    let mut reasons = setup.lacking();
-    if reasons.is_empty() && consent == Consent::Refused {
-        match setup.outstanding(flows(plan, lane)) {
-            Ok(wanted) if wanted.is_empty() => {}
-            Ok(wanted) => reasons.push(format!(
-                "it needs other settings of the whole host: {} (--allow-host-changes lets linerate set and restore them)",
-                wanted.join("; ")
-            )),
-            Err(error) => reasons.push(error.to_string()),
-        }
-    }
-    reasons
 }
 
 /// Who runs where, and the generator's CPUs by cell: inline, these are the DUT's as well.

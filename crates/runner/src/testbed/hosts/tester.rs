@@ -1,31 +1,30 @@
 //! The hosts that send and count: by their linerate, or by the tools that they have.
 
+mod agents;
+mod tools;
+
+pub use tools::{Side, task};
+
 use super::Site;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::messages::tell;
-use crate::testbed::prepare::{Prepared, TrafficKind};
+use crate::testbed::prepare::Prepared;
 use crate::testbed::{PACED_BATCH, Request};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use linerate_hosts::preflight::frames::PortTried;
-use linerate_hosts::tools::{self, Task};
+use linerate_hosts::tools::Task;
 use linerate_measure::record::Direction;
 use linerate_plan::Backend;
-use linerate_plan::lab::{Host, Interface};
-use linerate_plan::settings::{Dut, End};
-use linerate_remote::ExecutionTarget;
-use linerate_remote::agents::lab::{Cabling, Card, Frames, RealLab, Sender, Shown, Way};
-use linerate_remote::agents::{Agent, Link, TrialResult};
+use linerate_plan::lab::Host;
+use linerate_plan::settings::End;
+use linerate_remote::agents::TrialResult;
+use linerate_remote::agents::lab::{Frames, RealLab, Shown};
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_wire::{FCS_LEN, Family, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tools::Tools;
 
 /// Frames handed over at once where no rate was asked for.
 pub const BATCH: u32 = 64;
-/// How long an agent may take to answer.
-const GREETING: Duration = Duration::from_secs(10);
 /// How long the first frame may take to come through, unless the DUT is to boot quicker.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long frames of the reverse direction may take, once those of the other come through.
@@ -68,14 +67,6 @@ enum Hosts {
     Agents(Box<RealLab>),
     /// Hosts that have tools.
     Tools(Tools),
-}
-
-/// Hosts with tools.
-struct Tools {
-    generators: Vec<ToolHost>,
-    receiver: ToolHost,
-    /// By kind of traffic: the tasks of the generators, and of the receiver.
-    tasks: Vec<(Vec<Task>, Task)>,
 }
 
 impl Tester {
@@ -278,65 +269,6 @@ impl Site {
         Ok(short)
     }
 
-    fn agents(
-        &self,
-        sending: &[Sending<'_>],
-        sends: &[Backend],
-        counting: Backend,
-        prepared: &Prepared,
-    ) -> Result<RealLab> {
-        for backend in sends.iter().chain([&counting]) {
-            prepared.kinds.iter().try_for_each(|kind| backend.resolved(0).check(&kind.traffic))?;
-        }
-        let frames = |kind: &TrafficKind| Frames {
-            traffic: kind.traffic.clone(),
-            direction: kind.direction,
-            bridged: kind.dut == Dut::Bridge,
-            tags: kind.dut.tags(),
-        };
-        let kinds = prepared.kinds.iter().map(frames).collect();
-        self.wire(sending, sends, counting, kinds, prepared.campaign())
-    }
-
-    /// Agents on all hosts that send or count, for these kinds of traffic.
-    fn wire(
-        &self,
-        sending: &[Sending<'_>],
-        sends: &[Backend],
-        counting: Backend,
-        kinds: Vec<Frames>,
-        campaign: u8,
-    ) -> Result<RealLab> {
-        let receiver = self.lab.receiver();
-        let hosts: BTreeMap<&str, &Host> =
-            self.lab.generators().chain([receiver]).map(|host| (&*host.name, host)).collect();
-        let number = |host: &Host| hosts.keys().position(|name| *name == host.name).unwrap_or(0);
-        let greet = |host: &&Host| greet(self.place(host)?, host);
-        let agents: Vec<Agent> = hosts.values().map(greet).collect::<Result<_>>()?;
-        let card = |host, interface: &str, backend| Card {
-            agent: number(host),
-            interface: interface.into(),
-            backend,
-            cpus: Vec::new(),
-        };
-        let far = self.interface(receiver, "receive", 0)?;
-        let mut senders = Vec::new();
-        for (one, backend) in sending.iter().zip(sends) {
-            let mut card = card(one.host, one.side.name, *backend);
-            if let Some(threads) = one.side.wanted.threads {
-                card.cpus = agents[card.agent].cpus().iter().copied().take(threads as usize).collect();
-            }
-            senders.push(Sender { card, to: one.to, beyond: far.mac });
-        }
-        let receiver = card(receiver, &far.name, counting);
-        let mut ways = vec![Way { senders, receivers: vec![receiver] }];
-        if kinds.iter().any(|kind| kind.direction == Direction::Both) {
-            ways.push(self.back(&ways[0], sending, &agents)?);
-        }
-        let cabling = Cabling { ways, isolated: self.lab.isolated };
-        RealLab::new(agents, cabling, kinds, campaign, tell).map_err(anyhow::Error::msg)
-    }
-
     /// Sends a few test frames from the tester's ports, as a campaign does, and looks whether they arrive at the other end of the cables.
     /// Nothing unless the tester's hosts have linerate.
     ///
@@ -379,68 +311,6 @@ impl Site {
         lab.take_down();
         Ok(tried)
     }
-
-    /// The way back: from the receiver's card, with as many threads as the generators have, to wherever the DUT's routes lead, which is
-    /// one of the generators' cards.
-    fn back(&self, forward: &Way, sending: &[Sending<'_>], agents: &[Agent]) -> Result<Way> {
-        let Way { senders, receivers } = forward;
-        let outside = match (self.lab.dut(), &self.lab.black_box) {
-            (Some(dut), _) => Some(self.interface(dut, "out", 0)?.mac),
-            (None, Some(black_box)) => Some(Some(beside(black_box, End::Out)?)),
-            (None, None) => None,
-        };
-        let from = &receivers[0];
-        let cpus = agents[from.agent].cpus();
-        let own = |sender: &&Sender| sender.card.agent == from.agent;
-        let mut taken: Vec<u32> = senders.iter().filter(own).flat_map(|s| working(&s.card, cpus)).collect();
-        let mut back = Vec::new();
-        for (sender, one) in senders.iter().zip(sending) {
-            let to = outside.unwrap_or(one.own);
-            let to = to
-                .with_context(|| format!("an interface beside {} has no Ethernet address", from.interface))?;
-            let cpus = further(cpus, &taken, sender.card.cpus.len().max(1));
-            taken.extend(&cpus);
-            back.push(Sender { card: Card { cpus, ..from.clone() }, to, beyond: one.own });
-        }
-        Ok(Way { senders: back, receivers: senders.iter().map(|sender| sender.card.clone()).collect() })
-    }
-
-    fn tools(
-        &self,
-        sending: &[Sending<'_>],
-        sends: &[Backend],
-        counting: Backend,
-        prepared: &Prepared,
-    ) -> Result<Tools> {
-        let receiver = self.lab.receiver();
-        let driven = |host: &Host, tool: Backend| -> Result<ToolHost> {
-            Ok(ToolHost { place: Arc::clone(self.place(host)?), tool, sudo: host.sudo })
-        };
-        let found = self.interface(receiver, "receive", 0)?;
-        let wanted = receiver.receive.as_ref().context("the receiver has no [receive] in the lab file")?;
-        let addresses = found.addresses.iter().map(|a| a.address).collect();
-        let far = Side { name: &found.name, wanted, addresses };
-        let mut tasks = Vec::new();
-        for kind in &prepared.kinds {
-            if kind.dut.tags().is_some() {
-                bail!(
-                    "only linerate sends frames with VLAN tags: use tool = \"linerate\" on all hosts that send or receive"
-                );
-            }
-            let beyond = found.mac.filter(|_| kind.dut == Dut::Bridge);
-            let of = |one: &Sending<'_>, tool: Backend, at: &str| {
-                task(kind, tool, [&one.side, &far], at, beyond.unwrap_or(one.to))
-            };
-            let sent = sending.iter().zip(sends).map(|(one, tool)| of(one, *tool, one.side.name));
-            tasks.push((sent.collect::<Result<_>>()?, of(&sending[0], counting, far.name)?));
-        }
-        let generators = sending.iter().zip(sends).map(|(one, tool)| driven(one.host, *tool));
-        Ok(Tools {
-            generators: generators.collect::<Result<_>>()?,
-            receiver: driven(receiver, counting)?,
-            tasks,
-        })
-    }
 }
 
 /// The Ethernet address of a black box, as the lab file has it.
@@ -451,95 +321,9 @@ fn beside(black_box: &Host, end: End) -> Result<MacAddr> {
     })
 }
 
-/// The CPUs that a sending card is worked from: the agent takes the last one where none are named.
-fn working(card: &Card, cpus: &[u32]) -> Vec<u32> {
-    if card.cpus.is_empty() { cpus.last().copied().into_iter().collect() } else { card.cpus.clone() }
-}
-
-/// CPUs of a host for `wanted` threads: the last ones without a thread, then CPUs with threads. The first is left to interrupts and
-/// to the agent's connection.
-fn further(cpus: &[u32], taken: &[u32], wanted: usize) -> Vec<u32> {
-    let usable = || cpus.iter().skip(usize::from(cpus.len() > 1)).rev().copied();
-    let free = usable().filter(|cpu| !taken.contains(cpu));
-    free.chain(usable().filter(|cpu| taken.contains(cpu))).take(wanted).collect()
-}
-
-/// Starts linerate on a host, over its connection.
-fn greet(place: &ExecutionTarget, host: &Host) -> Result<Agent> {
-    let (program, arguments): (&str, &[&str]) =
-        if host.sudo { ("sudo", &["-n", "linerate", "agent"]) } else { ("linerate", &["agent"]) };
-    let command = place.program(program, arguments)?;
-    let link = Link::start(command).with_context(|| format!("starting ssh to {}", host.name))?;
-    Ok(Agent::greet(&host.name, link, env!("CARGO_PKG_VERSION"), GREETING)?)
-}
-
-/// One end of a cable, for a tool.
-pub struct Side<'a> {
-    /// The interface's name on its host.
-    pub name: &'a str,
-    /// Entry of the host in the lab file.
-    pub wanted: &'a Interface,
-    /// Addresses of the host.
-    pub addresses: Vec<IpAddr>,
-}
-
-impl Side<'_> {
-    fn address(&self, family: Family) -> Result<IpAddr> {
-        let found = self.addresses.iter().find(|a| a.is_ipv4() == (family == Family::V4));
-        found.copied().with_context(|| format!("{} has no {family} address", self.name))
-    }
-}
-
-/// The task of a tool that sends from one end of the lab to the other, seen by the interface `at`.
-///
-/// # Errors
-/// The traffic that the tool cannot send.
-pub fn task(
-    kind: &TrafficKind,
-    tool: Backend,
-    [sender, receiver]: [&Side<'_>; 2],
-    at: &str,
-    to: MacAddr,
-) -> Result<Task> {
-    tool.check(&kind.traffic)?;
-    let mut traffic = kind.traffic.addressed(MacAddr::default(), to);
-    // Frames of these tools go through the hosts' own stacks: their addresses are the hosts'.
-    if tool.uses_host_stack() {
-        if traffic.flows.len() > 1 {
-            bail!("{tool} sends one flow, not {}", traffic.flows.len());
-        }
-        let family = traffic.frame.family;
-        traffic.flows = tools::one_flow(sender.address(family)?, receiver.address(family)?, PORT)?;
-    }
-    Ok(Task {
-        interface: at.into(),
-        traffic,
-        load: Load::lasting(Duration::from_secs(1)),
-        threads: sender.wanted.threads.unwrap_or(1),
-        link_wait_s: LINK_WAIT_S,
-    })
-}
-
-/// The port that iperf3 and netperf exchange data on.
-const PORT: u16 = 5201;
-/// Seconds that a card may take for its link to come back after netmap has opened it.
-const LINK_WAIT_S: u32 = 10;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn more_threads_get_cpus_of_their_own_where_there_are_some() {
-        let four = [0, 1, 2, 3];
-        assert_eq!(further(&four, &[], 1), [3], "the agent's own choice");
-        assert_eq!(further(&four, &[3], 1), [2]);
-        assert_eq!(further(&four, &[3], 2), [2, 1]);
-        assert_eq!(further(&four, &[3, 2], 3), [1, 3, 2], "then shared, but not the first");
-        assert_eq!(further(&[0, 1], &[1], 1), [1]);
-        assert_eq!(further(&[5], &[5], 1), [5], "there is one");
-        assert_eq!(further(&four, &[], 9), [3, 2, 1]);
-    }
 
     #[test]
     fn a_learning_that_sent_a_part_of_the_flows_establishes_nothing() {

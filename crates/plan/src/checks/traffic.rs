@@ -1,0 +1,297 @@
+//! Whether the load of a cell can be offered: its frames, its rate, its connections.
+
+use super::Place;
+use crate::backend::Backend;
+use crate::campaign::{Kind, Origins};
+use crate::diagnostic::{Diagnostic, Problems, Span};
+use crate::settings::{Cpus, Dut, Settings};
+use crate::units::{MOST_PER_THREAD, Rate};
+use crate::value::Tree;
+use crate::{forms, lower, rules};
+use linerate_measure::record::{Direction, States};
+use linerate_wire::units::{grouped, line_rate};
+use linerate_wire::{Extensions, Family, FrameMix, Selection, SourceMacs, Transport};
+
+/// End hosts choose their segments themselves; only the number of iperf3's connections can be set.
+fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
+    const MOST: u64 = 128;
+    let (kind, _) = lower::traffic(traffic);
+    for entry in &traffic.entries {
+        let fits = match entry.key.as_str() {
+            "flows" => u64::from(kind.flows) <= MOST,
+            "transport" => kind.transport == Transport::Tcp,
+            "size" => kind.size == FrameMix::single(lower::SEGMENT_LEN_FCS),
+            "family" => kind.family == Family::V4,
+            "rate" => entry.node.text() == Some("max"),
+            "burst" => kind.burst == 0,
+            "ipv6-share" => kind.ipv6_share == 0.0,
+            "extension-headers" => kind.extension_headers == Extensions::None,
+            "addresses" => kind.addresses == Selection::Counted,
+            "source-macs" => kind.source_macs == SourceMacs::Own,
+            "direction" => kind.direction == Direction::Forward,
+            _ => true,
+        };
+        if !fits {
+            let message = format!("end hosts cannot have this {}", entry.key);
+            let help = format!(
+                "between end hosts run 1 to {MOST} flows of TCP in IPv4 with full segments, as fast as they can"
+            );
+            problems.fault(entry.node.span, message, help);
+        }
+    }
+}
+
+/// Connections bring their own frames, and both ends are programs of this machine.
+fn of_connections(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
+    let (kind, rate) = lower::traffic(traffic);
+    let usual = Kind::default();
+    for entry in &traffic.entries {
+        let fits = match entry.key.as_str() {
+            "connections" | "object" | "family" | "rate" => true,
+            "size" => kind.size == usual.size,
+            "flows" => kind.flows == usual.flows,
+            "order" => kind.order == usual.order,
+            "burst" => kind.burst == 0,
+            "ipv6-share" => kind.ipv6_share == 0.0,
+            "extension-headers" => kind.extension_headers == Extensions::None,
+            "addresses" => kind.addresses == Selection::Counted,
+            "ports" => kind.ports == Selection::Counted,
+            "source-macs" => kind.source_macs == SourceMacs::Own,
+            "direction" => kind.direction == Direction::Forward,
+            "stamp-every" => kind.stamp_every == usual.stamp_every,
+            _ => false,
+        };
+        if !fits {
+            let message = format!("connections cannot have this {}", entry.key);
+            let help = "leave it out: connections have frames, addresses and ports of their own (docs/connections.md)";
+            problems.fault(entry.node.span, message, help);
+        }
+    }
+    let span = traffic.get("connections").map_or_else(|| place.span(), |node| node.span);
+    let measure = place.draft.tree.table("trials").and_then(|trials| trials.text("measure"));
+    let threaded = place.draft.tree.table("lab").and_then(|lab| lab.text("mode")) == Some("threaded");
+    let dut = lower::settings(settings).dut;
+    let lacks = match (dut, kind.connections) {
+        (Dut::KnownLossOf { of, .. }, Some(exchange)) => !of.is_of(exchange),
+        _ => false,
+    };
+    let refused = if !place.embedded {
+        Some(("connections can be opened in the embedded lab only", "leave out `file` of [lab]"))
+    } else if measure == Some("rfc2544") {
+        Some(("the tests of RFC 2544 are of frames, not of connections", "leave out `measure` of [trials]"))
+    } else if dut == Dut::Vlan {
+        Some(("connections carry no 802.1Q tags", "choose another variant than vlan"))
+    } else if lacks {
+        Some((
+            "the DUT loses a frame that these connections do not have",
+            "choose another kind of frame, such as syn",
+        ))
+    } else if !matches!(rate, Rate::Max | Rate::Frames(_)) {
+        Some((
+            "the rate of connections is one of connections",
+            "write rate = \"10 kpps\": 10,000 connections a second",
+        ))
+    } else if threaded && measure != Some("search") && rate == Rate::Max {
+        Some((
+            "in threaded mode, connections at the rate \"max\" would overrun every DUT",
+            "add rate = \"10 kpps\" to [traffic]: 10,000 connections a second",
+        ))
+    } else {
+        None
+    };
+    if let Some((message, help)) = refused {
+        problems.fault(span, message, help);
+    }
+}
+
+/// Whether the load of a cell can be offered, and its frames pass.
+pub(in super::super) fn traffic(
+    place: &Place<'_>,
+    settings: &Tree,
+    traffic: &Tree,
+    problems: &mut Vec<Diagnostic>,
+) {
+    if place.draft.is_of_end_hosts() {
+        return of_end_hosts(traffic, problems);
+    }
+    let (kind, rate) = lower::traffic(traffic);
+    if kind.connections.is_some() {
+        return of_connections(place, settings, traffic, problems);
+    }
+    if matches!(lower::settings(settings).dut, Dut::KnownLossOf { .. }) {
+        let help = "add connections = \"request\" to [traffic], or write \"known-loss=1000\"";
+        problems.fault(place.span(), "known-loss with a kind loses frames of connections", help);
+    }
+    if let Some(object) = traffic.get("object") {
+        let help = "add connections = \"request\", or leave object out";
+        problems.fault(object.span, "only connections have an object", help);
+    }
+    let span = |key: &str| traffic.get(key).map_or_else(|| place.span(), |n| n.span);
+    let average = kind.size.average_len_fcs();
+    let link = lower::link_speed(&place.draft.tree);
+    if let Some(problem) = unreachable(place, rate, average, link, threads(place, settings)) {
+        problems.push(problem.within(span("rate")));
+    }
+    let lowered = lower::settings(settings);
+    if kind.direction == Direction::Both {
+        both_ways(place, &lowered, &kind, span("direction"), problems);
+    }
+    let mtu = lowered.inside.mtu;
+    let longest = u32::from(kind.size.max_len_fcs()).saturating_sub(18);
+    let allowed = if place.embedded { mtu } else { Some(mtu.unwrap_or(1500)) };
+    if allowed.is_some_and(|mtu| longest > mtu) {
+        let message = format!(
+            "frames of {} B do not fit an MTU of {} B",
+            kind.size.max_len_fcs(),
+            allowed.unwrap_or(0)
+        );
+        let help = format!(
+            "set interface.mtu = \"{longest} B\", or send frames of at most {} B",
+            allowed.unwrap_or(0) + 18
+        );
+        problems.fault(span("size"), message, help);
+    }
+    if let Err(error) = kind.traffic(&Origins::default()).and_then(|traffic| traffic.check()) {
+        let keys = ["ipv6-share", "extension-headers", "broadcast-every", "flows"];
+        let key = keys.into_iter().find(|key| traffic.get(key).is_some()).unwrap_or("flows");
+        problems.fault(span(key), error.to_string(), "see [traffic] in docs/plans.md");
+    }
+    if kind.networks > kind.flows {
+        let message = format!("{} flows cannot go to {} networks", kind.flows, kind.networks);
+        problems.fault(
+            span("networks"),
+            message,
+            format!("add flows = {} to [traffic], or more", kind.networks),
+        );
+    }
+    if kind.burst == 1 {
+        problems.fault(
+            span("burst"),
+            "a burst needs two frames or more",
+            "use 2 or more, or leave burst out",
+        );
+    }
+    let one_way = place.embedded && kind.direction == Direction::Forward;
+    if kind.broadcast_every > 0 && !(one_way && lower::settings(settings).dut != Dut::Bridge) {
+        let message = "broadcast frames can be counted only in the embedded lab, in one direction, and not through a bridge, which floods them";
+        problems.fault(
+            span("broadcast-every"),
+            message,
+            "leave it out on hosts, with direction = \"both\", and for bridges",
+        );
+    }
+    if kind.ipv6_share > 0.0 && lower::settings(settings).tracks() {
+        let message = "IPv6 frames cannot be mixed with IPv4 frames through connection tracking, which would have to learn both";
+        problems.fault(span("ipv6-share"), message, "leave it out for stateful rules");
+    }
+    let trials = place.draft.tree.table("trials");
+    let is_rate = trials.and_then(|trials| trials.text("measure")).is_none_or(|measure| measure == "rate");
+    if kind.burst > 0 && is_rate && rate == Rate::Max {
+        let message = "bursts at the rate \"max\" would have no pauses between them";
+        problems.fault(span("burst"), message, "add rate = \"100 kpps\" to [traffic], or leave bursts out");
+    }
+    let sets_family = |(factor, _): &(usize, usize)| {
+        place.draft.factors[*factor].sets.iter().any(|(field, _)| field.path() == "traffic.family")
+    };
+    if traffic.read("checksum") == Some(false) && kind.checksum && !place.levels.iter().any(sets_family) {
+        let message = format!("{} {} frames must have a checksum", kind.family, kind.transport);
+        problems.fault(span("checksum"), message, "leave it out: only IPv4 UDP can do without");
+    }
+}
+
+/// Whether frames can go in both directions: each frame from the outside answers one from the inside.
+fn both_ways(
+    place: &Place<'_>,
+    settings: &Settings,
+    kind: &Kind,
+    span: Span,
+    problems: &mut Vec<Diagnostic>,
+) {
+    let port = place.draft.tree.table("lab").and_then(|lab| lab.text("port"));
+    let translates = settings.rules.as_ref().is_some_and(|rules| rules.kind == rules::Kind::Nat);
+    let forward = "leave direction out, or use \"forward\"";
+    let faults = [
+        (
+            !place.embedded && settings.tracks() && settings.states == States::New,
+            "on hosts a frame does not wait for the frame that it answers, so frames from the outside could come before their connection is open",
+            "use states = \"established\", or the embedded lab, where each frame from the outside follows the frame that it answers",
+        ),
+        (
+            kind.transport != Transport::Udp,
+            "both directions need UDP: a SYN or an echo request answers nothing",
+            "use transport = \"UDP\", or direction = \"forward\"",
+        ),
+        (
+            port == Some(Backend::AfXdp.name()),
+            "both directions need ports that send and receive at one interface: with af-xdp a queue has only one socket",
+            "use port = \"xdp\" or \"af-packet\"",
+        ),
+        (
+            settings.states == States::OneWay,
+            "connections cannot stay one-way when frames from the outside answer those from the inside",
+            "use states = \"established\" or \"new\"",
+        ),
+        (
+            settings.dut == Dut::Vlan,
+            "the links to a VLAN router have two tags, and the generator writes one",
+            forward,
+        ),
+        (
+            translates,
+            "frames from the outside would have to go to the translated addresses, but answer the original ones",
+            forward,
+        ),
+    ];
+    for (_, why, help) in faults.into_iter().filter(|(wrong, ..)| *wrong) {
+        problems.fault(span, why, help);
+    }
+}
+
+/// Most generator threads of a cell.
+fn threads(place: &Place<'_>, settings: &Tree) -> usize {
+    let lab =
+        place.draft.tree.table("lab").and_then(|l| l.read::<Vec<u32>>("generator-cpus")).map(|c| c.len());
+    match (lab, lower::settings(settings).cpus) {
+        (Some(cpus), _) => cpus,
+        (None, Some(Cpus::Count(n))) => n as usize,
+        _ => 1,
+    }
+}
+
+fn unreachable(
+    place: &Place<'_>,
+    rate: Rate,
+    average: f64,
+    link: Option<f64>,
+    threads: usize,
+) -> Option<Diagnostic> {
+    let draft = place.draft;
+    let wanted = match rate.frames_per_second(average, link, usize::MAX >> 11) {
+        Ok(wanted) => wanted?,
+        Err(error) => {
+            let add = draft.add("lab", "link-speed", "\"10 Gbit/s\"");
+            return Some(error.remedy(format!("{add}, or write the rate in pps")));
+        }
+    };
+    let asked = grouped(wanted as u128);
+    let (most, message, help) = match link {
+        Some(speed) => {
+            let line = line_rate(speed, average);
+            let (link, most) = (forms::speed_text(speed), grouped(line as u128));
+            let message = format!(
+                "{asked} frames/s of {average:.0} B are more than a link of {link} carries: {most} frames/s"
+            );
+            (line * 1.000_001, message, "ask for less, for shorter frames, or say \"max\"".into())
+        }
+        None => {
+            let most = MOST_PER_THREAD * threads as f64;
+            let message = format!(
+                "{asked} frames/s are more than {threads} generator CPU(s) can ever be asked for: {}",
+                grouped(most as u128)
+            );
+            let cpus = draft.key("lab", "generator-cpus");
+            (most, message, format!("use a lower rate, longer frames, more {cpus}, or say \"max\""))
+        }
+    };
+    (wanted > most).then(|| Diagnostic::new(message).remedy(help))
+}

@@ -1,0 +1,138 @@
+//! Pages whose first sentences say what limits their figures, or that there are none.
+
+use super::*;
+use expect_test::expect;
+
+/// The paragraphs that begin so.
+fn paragraphs(page: &str, beginnings: &[&str]) -> String {
+    let wanted = |paragraph: &&str| beginnings.iter().any(|beginning| paragraph.starts_with(beginning));
+    page.split("\n\n").filter(wanted).collect::<Vec<_>>().join("\n\n")
+}
+
+#[test]
+fn the_tester_was_the_limit() {
+    let t = text(
+        &campaign(Mode::Inline),
+        &blocks(&[(10e6, 10e6), (9.5e6, 9.5e6), (10e6, 10e6), (9.4e6, 9.4e6)]),
+        WIDE,
+    );
+    same(
+        &paragraphs(&t, &["This machine", "cell ", "Offered", "Warnings", "Where"]),
+        expect![[r#"
+
+            This machine's kernel forwards 9.552 million 64-byte IPv4 frames a second on one CPU (95 % interval 9.514..9.590
+            million), 105 ns per frame; the tester itself takes 99.5 ns. The tester, which does 10.1 million alone, was too close to
+            its own limit: the DUT may be faster.
+            IPv6 is 1.00 % slower than IPv4, 95 % interval 1.00..1.25 %.
+
+            cell                      rate          95 %  baseline  % of        95 %  against  change          95 %  differ-  trials
+                                      Mpps      interval      Mpps  that    interval     cell       %      interval     ence   valid
+             2 forwarding IPv4 64 B  9.552  9.514..9.590     10.05  94.9  94.9..95.1        -       -             -            10/10
+             4 forwarding IPv6 84 B  9.454  9.419..9.480     10.06  93.9  93.9..94.1        2   -1.00  -1.25..-1.00   slower   10/10
+
+            Offered, received and lost; lengths with FCS
+            cell                          offered  received  lost   Gbit/s   Gbit/s  ns per  of it
+                                             Mpps      Mpps     %  layer 1  layer 2   frame    DUT   limit
+             1 tester-baseline IPv4 64 B    10.05     10.05     0     6.76     5.15    99.5      -  no DUT
+             2 forwarding IPv4 64 B         9.552     9.552     0     6.42     4.89     105   5.21  tester
+             3 tester-baseline IPv6 84 B    10.06     10.06     0     8.37     6.76    99.4      -  no DUT
+             4 forwarding IPv6 84 B         9.454     9.454     0     7.87     6.35     106   6.35  tester
+
+            Warnings
+            ! forwarding IPv4 64 B; forwarding IPv6 84 B: too close to what the tester can do without a DUT; the DUT may be faster
+              than this
+
+            Where to look next
+            - the tester was the limit: give it a CPU of its own: linerate bench --mode threaded
+            - loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 4.8Mpps
+            - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_valid_is_no_figure() {
+    let mut trials = blocks(&INLINE);
+    for t in &mut trials {
+        let faults = vec!["interface g0 went down".into()];
+        t.audit = audit(&Evidence { generator: t.generator.clone(), faults, ..Evidence::default() });
+    }
+    same(
+        &text(&campaign(Mode::Inline), &trials, WIDE),
+        expect![[r#"
+
+            tester-baseline IPv4 64 B; forwarding IPv4 64 B; tester-baseline IPv6 84 B and 1 more could not be measured: all 10
+            trials failed their audit (the first: interface g0 went down).
+            No valid trial of a DUT, so no figure.
+
+            cell                     rate            95 %  baseline  % of      95 %  against  change      95 %    differ-  trials
+                                     Mpps        interval      Mpps  that  interval     cell       %  interval       ence   valid
+             2 forwarding IPv4 64 B     -  no valid trial         -     -         -        -       -         -               0/10
+             4 forwarding IPv6 84 B     -  no valid trial         -     -         -        2       -         -  not known    0/10
+
+            How it was measured
+            plan     the arguments of `linerate bench`, whose --print-plan prints it
+            mode     inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT
+                     takes. It shows the cost per frame, not loss or overload.
+            CPUs     generator 1, DUT 1, receiver 1, control 0
+            traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; sequential; rate max
+            trials   40 of 250 ms, randomised complete blocks, seed 7, batches of 64, from xdp-live-frames to xdp in namespaces
+            host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
+            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
+                     weaken the intervals. All rates include the tester's time.
+
+            Where to look next
+            - why 20 trials failed their audit: linerate show DIRECTORY --trials, and trials.jsonl has every check
+            - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
+
+            Ended after 12.0 s: all intervals are narrow enough. Under load 91.9 % of it, overhead 8.1 %. linerate held 12.3 MiB of
+            memory at most.
+        "#]],
+    );
+    let empty = text(&campaign(Mode::Inline), &[], WIDE);
+    assert!(empty.contains("\nNo trial was run, so there is no figure.\n"), "{empty}");
+}
+
+#[test]
+fn simulated_is_said_first_and_loudly() {
+    let mut c = campaign(Mode::Inline);
+    c.asked.lab = LabKind::Simulated;
+    let t = text(&c, &blocks(&INLINE), WIDE);
+    same(
+        &t.lines().take(5).collect::<Vec<_>>().join("\n"),
+        expect![[r#"
+
+            SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.
+
+            The simulated DUT (forwarding) passes 1.498 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.492..1.504
+            million), 667 ns per frame; the tester itself takes 99.5 ns. The DUT was the limit: the tester alone does 10.1 million.
+            IPv6 is 3.98 % slower than IPv4, 95 % interval 3.98..4.22 %.
+        "#]],
+    );
+    assert!(!t.contains("This machine's kernel"));
+    assert!(trials(&c, &blocks(&INLINE)).text(WIDE).starts_with("SIMULATED"));
+}
+
+#[test]
+fn paced_low_rates_and_imix() {
+    let mut c = campaign(Mode::Inline);
+    for s in &mut c.slots {
+        (s.asked_fps, s.frame, s.lengths_fcs) = (Some(500.0), "IMIX".into(), vec![64, 64, 594, 1518]);
+    }
+    c.slots[3].asked_fps = Some(250.0);
+    let t = text(&c, &blocks(&[(500.0, 500.0), (500.0, 500.0), (500.0, 500.0), (250.0, 250.0)]), WIDE);
+    same(
+        &t.lines().take(9).collect::<Vec<_>>().join("\n"),
+        expect![[r#"
+
+            This machine's kernel forwards 502.8 IPv4 frames of IMIX (560.0 bytes on average) a second on one CPU (95 % interval
+            500.8..504.8). More was not offered: 500 frames a second were asked for.
+            IPv6 is 49.98 % slower than IPv4, 95 % interval 49.98..50.10 %.
+
+            cell                       rate            95 %  baseline  % of  against  change            95 %  differ-  trials
+                                       kpps        interval      kpps  that     cell       %        interval     ence   valid
+             2 forwarding IPv4 64 B  0.5028  0.5008..0.5048    0.5026  99.9        -       -               -            10/10
+             4 forwarding IPv6 84 B  0.2514  0.2505..0.2521    0.5029  50.0        2  -49.98  -50.10..-49.98   slower   10/10
+        "#]],
+    );
+}
