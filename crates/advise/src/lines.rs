@@ -161,9 +161,13 @@ pub fn shell(chosen: &Chosen) -> String {
     format!("{FUNCTIONS}{}\nexit $failed\n", each(chosen, "", one))
 }
 
-/// A playbook. Texts are JSON strings, which YAML reads too.
+/// A JSON string, which YAML and TOML read too.
+fn text(plain: &str) -> String {
+    Value::from(plain).to_string()
+}
+
+/// A playbook.
 pub fn ansible(chosen: &Chosen) -> String {
-    let text = |text: &str| Value::from(text).to_string();
     let one = |item: &Item| {
         let mut out = String::new();
         for runtime in item.settings.iter().filter_map(|setting| setting.runtime.as_ref()) {
@@ -304,12 +308,6 @@ fn unified(file: &str, text: Option<&str>, lines: &[&Lasting]) -> String {
 /// systems than Linux need the hosts of a lab file.
 pub fn plan(chosen: &Chosen) -> String {
     let items: Vec<&Item> = chosen.items.iter().chain(&chosen.open).copied().collect();
-    let text = |text: &str| Value::from(text).to_string();
-    let table = |values: &Map<String, Value>| {
-        let pairs: Vec<String> =
-            values.iter().map(|(name, value)| format!("{} = {value}", text(name))).collect();
-        format!("{{ {} }}", pairs.join(", "))
-    };
     let system = items.first().and_then(|item| item.id.split('-').next()).unwrap_or("linux");
     let mut out = String::from(
         "title = \"Recommended settings\"\nquestion = \"Which of them make this DUT faster?\"\nsource = \"linerate advise\"\n",
@@ -325,17 +323,8 @@ pub fn plan(chosen: &Chosen) -> String {
         let patch = item.patch.as_ref()?.as_object()?;
         if path.is_some() { of_end_hosts(patch) } else { Some(patch.clone()) }
     };
-    let changes: Vec<_> = items.iter().filter_map(|item| Some((item, patch(item)?))).collect();
-    // The present values of the settings that variants change.
-    let number = |value: &str| value.parse::<i64>().map_or_else(|_| value.into(), Value::from);
-    let now = changes.iter().flat_map(|(item, patch)| {
-        let set = |name: &String| patch.get("sysctls").is_some_and(|sysctls| sysctls.get(name).is_some());
-        item.settings
-            .iter()
-            .filter(move |setting| set(&setting.name))
-            .filter_map(|setting| Some((setting.name.clone(), number(setting.now.as_ref()?))))
-    });
-    let now: Map<_, _> = now.collect();
+    let changes: Vec<_> = items.iter().filter_map(|item| Some((*item, patch(item)?))).collect();
+    let now = present(&changes);
     out += "\n[variants.as-it-is]\nabout = \"the present values\"\n";
     if let Some(Path { rate, rtt_ns }) = path {
         let (ms, megabits) = (rtt_ns / 1e6, rate / 1e6);
@@ -357,6 +346,25 @@ pub fn plan(chosen: &Chosen) -> String {
         _ => "\n[trials]\nduration = \"30 s\"\nblocks = 10\npause = \"5 s\"\nreboot = \"when-needed\"\n",
     };
     out
+}
+
+/// An inline table of TOML.
+fn table(values: &Map<String, Value>) -> String {
+    let pairs: Vec<String> = values.iter().map(|(name, value)| format!("{} = {value}", text(name))).collect();
+    format!("{{ {} }}", pairs.join(", "))
+}
+
+/// The present values of the sysctls that changes set.
+fn present(changes: &[(&Item, Map<String, Value>)]) -> Map<String, Value> {
+    let number = |value: &str| value.parse::<i64>().map_or_else(|_| value.into(), Value::from);
+    let now = changes.iter().flat_map(|(item, patch)| {
+        let set = |name: &String| patch.get("sysctls").is_some_and(|sysctls| sysctls.get(name).is_some());
+        item.settings
+            .iter()
+            .filter(move |setting| set(&setting.name))
+            .filter_map(|setting| Some((setting.name.clone(), number(setting.now.as_ref()?))))
+    });
+    now.collect()
 }
 
 /// The sysctls of TCP and IP in a patch, which each namespace has: all that two end hosts of a plan can differ in from this machine.

@@ -220,17 +220,7 @@ impl Rule {
         let before = host.release.is_some_and(|now| self.since.is_some_and(|first| now < first));
         let written: Vec<Setting> = self.settings(host, &cards, true).0;
         if after || before {
-            // A setting that is still written down is outdated.
-            let state = if written.is_empty() { State::Absent } else { State::Undo };
-            let release = host.found.system.release.as_deref().unwrap_or_default();
-            let note = format!(
-                "{} {} has this setting, {release} has not. {}",
-                system(self.on),
-                self.span(),
-                self.outside
-            );
-            let says = state == State::Undo || !self.outside.is_empty();
-            return says.then(|| self.without_gain(host, state, written, &note));
+            return self.for_other_release(host, written);
         }
         let mut evidence = vec![(self.when)(host)?];
         evidence.extend(needing.into_iter().map(|(_, facts)| facts));
@@ -264,6 +254,16 @@ impl Rule {
             _ => (State::Change, open),
         };
         Some(self.judged(host, state, settings, computation, evidence).sparing(&spared))
+    }
+
+    /// A setting that is still written down is outdated.
+    fn for_other_release(&self, host: &Host, written: Vec<Setting>) -> Option<Item> {
+        let state = if written.is_empty() { State::Absent } else { State::Undo };
+        let release = host.found.system.release.as_deref().unwrap_or_default();
+        let (system, span) = (system(self.on), self.span());
+        let note = format!("{system} {span} has this setting, {release} has not. {}", self.outside);
+        let says = state == State::Undo || !self.outside.is_empty();
+        says.then(|| self.without_gain(host, state, written, &note))
     }
 
     fn without_gain(&self, host: &Host, state: State, settings: Vec<Setting>, note: &str) -> Item {

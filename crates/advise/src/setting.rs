@@ -12,20 +12,7 @@ impl Set {
     /// The setting on a host: without changes if it is as wanted; `None` if it has no value there.
     pub(crate) fn on(&self, scope: &Scope, gone: bool, flags: &[&Set]) -> Option<(Setting, Option<String>)> {
         let host = scope.host;
-        let of_card = scope.card.map(|card| card.name.as_str()).unwrap_or_default();
-        let node = linerate_hosts::systems::question::device(of_card).unwrap_or_default();
-        let (node, nth) = (node.strip_prefix("dev.").unwrap_or(of_card), scope.nth.to_string());
-        let values = [
-            ("if", of_card),
-            ("dev", node),
-            ("queue", &nth),
-            ("cpu", &nth),
-            ("irq", &nth),
-            ("each", scope.each),
-        ];
-        let name = values
-            .iter()
-            .fold(self.name.to_string(), |name, (of, value)| name.replace(&format!("{{{of}}}"), value));
+        let name = self.name_on(scope);
         let variable = self.key().map_or(name.clone(), String::from);
         let written = host.found.written(&variable);
         if gone || matches!(self.want, Want::Gone) {
@@ -55,21 +42,44 @@ impl Set {
             Some(now) => larger(now, &wanted),
             None => wanted,
         };
-        let label = match self.place {
-            Place::Offload(offload) => match host.kernel {
-                Kernel::Linux => format!("ethtool -K {of_card} {}", offload.ethtool),
-                _ => format!("ifconfig {of_card} {}", offload.freebsd[1]),
-            },
-            Place::Ethtool { letter, word, .. } => format!("ethtool {letter} {of_card} {word}"),
-            _ => name.clone(),
-        };
         let enough = |now: &String| same(now, &wanted);
+        let label = self.label(scope, &name);
         let mut setting =
             Setting { name: label, now, wanted: Some(wanted.clone()), runtime: None, lasting: None };
         if !setting.now.as_ref().is_some_and(enough) {
             (setting.runtime, setting.lasting) = self.change(scope, &name, &wanted, flags);
         }
         Some((setting, Some(how).filter(|how| !how.is_empty())))
+    }
+
+    /// The name with the scope's values in place of `{if}` and the like.
+    fn name_on(&self, scope: &Scope) -> String {
+        let card = scope.card_name();
+        let node = linerate_hosts::systems::question::device(card).unwrap_or_default();
+        let (node, nth) = (node.strip_prefix("dev.").unwrap_or(card), scope.nth.to_string());
+        let values = [
+            ("if", card),
+            ("dev", node),
+            ("queue", &nth),
+            ("cpu", &nth),
+            ("irq", &nth),
+            ("each", scope.each),
+        ];
+        let filled = |name: String, (of, value): &(&str, &str)| name.replace(&format!("{{{of}}}"), value);
+        values.iter().fold(self.name.to_string(), filled)
+    }
+
+    /// The setting as administrators write it.
+    fn label(&self, scope: &Scope, name: &str) -> String {
+        let card = scope.card_name();
+        match self.place {
+            Place::Offload(offload) => match scope.host.kernel {
+                Kernel::Linux => format!("ethtool -K {card} {}", offload.ethtool),
+                _ => format!("ifconfig {card} {}", offload.freebsd[1]),
+            },
+            Place::Ethtool { letter, word, .. } => format!("ethtool {letter} {card} {word}"),
+            _ => name.into(),
+        }
     }
 
     /// The variable of rc.conf, where that is not the setting's name.
@@ -146,6 +156,11 @@ fn flag(ifconfig: &str, is_off: bool) -> String {
 }
 
 impl<'a> Scope<'a> {
+    /// Empty where the setting is not a card's.
+    fn card_name(&self) -> &'a str {
+        self.card.map_or("", |card| &card.name)
+    }
+
     /// The interrupt of a queue, with the queue's number.
     pub(crate) fn interrupt(&self) -> Option<(u32, &'a Interrupt)> {
         self.card?.queue_interrupts().into_iter().find(|(_, irq)| irq.number == self.nth)
@@ -165,7 +180,7 @@ impl<'a> Scope<'a> {
     }
 
     fn ethtool(&self, letter: &str, word: &str, link: &str, wanted: &str) -> Change {
-        let card = self.card.map_or("", |card| &card.name);
+        let card = self.card_name();
         let words = [letter, card].into_iter().chain(word.split(' ')).chain([wanted]);
         let arguments = words.map(String::from).collect();
         let value = match wanted {
@@ -178,7 +193,7 @@ impl<'a> Scope<'a> {
 
     /// A flag of ifconfig(8). The variable of rc.conf gets all `flags` of the rule.
     fn ifconfig(&self, name: &str, wanted: &str, flags: &[&Set]) -> Change {
-        let card = self.card.map_or("", |card| &card.name);
+        let card = self.card_name();
         let variable = format!("ifconfig_{card}");
         let lasting = self.host.found.written(&variable).and_then(|(file, was)| {
             let mut words: Vec<String> = was.split_ascii_whitespace().map(String::from).collect();

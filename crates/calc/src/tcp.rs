@@ -36,20 +36,8 @@ pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Resul
     let page = given.fold(Calculation::new("Bandwidth-delay product"), |page, (name, value, unit)| {
         page.given(name, value, unit)
     });
-    let show = |bits, rtt, bytes| (Bits.show(bits), Time.show(rtt), Bytes.show(bytes));
     let (page, bytes) = match (link, rtt, window) {
-        (Some(bits), Some(rtt), None) => {
-            let bytes = bdp_bytes(bits, rtt);
-            let (speed, time, size) = show(bits, rtt, bytes);
-            let page = page
-                .answer(format!("A connection fills {speed} at {time} with a window of {size}."))
-                .result("bandwidth-delay product", bytes, Bytes)
-                .result("buffer, as a power of two", bytes.max(1.0).log2().ceil().exp2(), Bytes)
-                .result("net.ipv4.tcp_rmem, largest value", 2.0 * bytes.ceil(), Bytes)
-                .result("frames of 1518 B on the way", (bytes / 1518.0).ceil(), Count)
-                .result("rate without window scaling", (UNSCALED * 8e9 / rtt).min(bits), Bits);
-            (page, bytes)
-        }
+        (Some(bits), Some(rtt), None) => window_of(page, bits, rtt),
         (None, Some(rtt), Some(window)) => {
             let bits = 8e9 * window / rtt;
             let (speed, time, size) = show(bits, rtt, window);
@@ -80,6 +68,24 @@ pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Resul
         .source("RFC 7323 sections 2.2 and 2.3; RFC 6349").source(format!("{GUIDE}, section \"Why do these speed tweaks work?\""))
         .note("For end hosts of TCP: a router's forwarding has no such buffer. Linux and FreeBSD tune windows by themselves up to the limits that these values set.")
         .note("Linux keeps about half of a receive buffer for its own: the largest value of tcp_rmem is twice the window."))
+}
+
+/// The window that a link needs, in bytes, and the results that follow from it.
+fn window_of(page: Calculation, bits: f64, rtt: f64) -> (Calculation, f64) {
+    let bytes = bdp_bytes(bits, rtt);
+    let (speed, time, size) = show(bits, rtt, bytes);
+    let page = page
+        .answer(format!("A connection fills {speed} at {time} with a window of {size}."))
+        .result("bandwidth-delay product", bytes, Bytes)
+        .result("buffer, as a power of two", bytes.max(1.0).log2().ceil().exp2(), Bytes)
+        .result("net.ipv4.tcp_rmem, largest value", 2.0 * bytes.ceil(), Bytes)
+        .result("frames of 1518 B on the way", (bytes / 1518.0).ceil(), Count)
+        .result("rate without window scaling", (UNSCALED * 8e9 / rtt).min(bits), Bits);
+    (page, bytes)
+}
+
+fn show(bits: f64, rtt: f64, bytes: f64) -> (String, String, String) {
+    (Bits.show(bits), Time.show(rtt), Bytes.show(bytes))
 }
 
 #[cfg(test)]

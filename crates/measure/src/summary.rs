@@ -141,24 +141,19 @@ fn row(
 ) -> Row {
     let all: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
     let valid: Vec<&TrialRecord> = all.iter().copied().filter(|t| t.audit.valid && counts(t)).collect();
-    let received: Vec<f64> = valid.iter().filter_map(|t| Some(t.rates?.received)).collect();
-    let offered: Vec<f64> = valid.iter().filter_map(|t| Some(t.rates?.offered)).collect();
+    let rates: Vec<Rates> = valid.iter().filter_map(|t| t.rates).collect();
+    let received: Vec<f64> = rates.iter().map(|r| r.received).collect();
+    let offered: Vec<f64> = rates.iter().map(|r| r.offered).collect();
     let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
     let rate = median_interval(&received, 0.95).unwrap_or_default();
     let dropped = dropped_share(campaign, &valid);
-    let (lost, duplicates) = (lost_share(&valid), valid.iter().map(|t| t.receiver.duplicates()).sum());
-    let handled = match dropped {
-        0.0 => rate,
-        _ => {
-            let handled: Vec<f64> = valid.iter().filter_map(|t| t.handled()).collect();
-            median_interval(&handled, 0.95).unwrap_or_default()
-        }
-    };
+    let lost = lost_share(&valid);
+    let duplicates = valid.iter().map(|t| t.receiver.duplicates()).sum();
+    let handled = if dropped > 0.0 { handled(&valid) } else { rate };
     let length = slot.average_len_fcs();
     let ways = slot.direction.ways().len() as f64;
-    let generator = slot.cpus.as_ref().unwrap_or(&campaign.roles.generator);
-    let cpus = if campaign.asked.mode == Mode::Inline { generator.len() } else { 1 };
-    let stamped = || valid.iter().filter(|t| campaign.asked.lab != LabKind::Hosts || t.clocks.is_some());
+    let hosts = campaign.asked.lab == LabKind::Hosts;
+    let stamped = || valid.iter().filter(|t| !hosts || t.clocks.is_some());
     Row {
         slot: slot.id,
         name: slot.name.clone(),
@@ -172,7 +167,7 @@ fn row(
         directions: slot.direction.ways().iter().filter_map(|way| of_direction(*way, &valid)).collect(),
         bits_layer_1: bits_layer_1(rate.median, length),
         bits_layer_2: bits_layer_2(rate.median, length),
-        ns_per_frame: if handled.median > 0.0 { cpus as f64 * 1e9 / handled.median } else { 0.0 },
+        ns_per_frame: ns_per_frame(campaign, slot, handled.median),
         dut_ns_per_frame: None,
         ceiling: None,
         baseline: None,
@@ -191,6 +186,18 @@ fn row(
         connections: valid.last().and_then(|t| t.connections),
         tcp: slot.path.as_ref().and_then(|path| goodput(path, &valid, rate)),
     }
+}
+
+fn handled(valid: &[&TrialRecord]) -> Estimate {
+    let handled: Vec<f64> = valid.iter().filter_map(|t| t.handled()).collect();
+    median_interval(&handled, 0.95).unwrap_or_default()
+}
+
+/// CPU time of a frame; 0 where none was handled.
+fn ns_per_frame(campaign: &Campaign, slot: &Slot, handled: f64) -> f64 {
+    let generator = slot.cpus.as_ref().unwrap_or(&campaign.roles.generator);
+    let cpus = if campaign.asked.mode == Mode::Inline { generator.len() } else { 1 };
+    if handled > 0.0 { cpus as f64 * 1e9 / handled } else { 0.0 }
 }
 
 /// The median offered load. A window begins and ends while frames are under way, so at some thousand frames/s more frames may seem to

@@ -215,17 +215,7 @@ impl<'d> Build<'d> {
         }
         checks::traffic(&place, &tree, &traffic, problems);
         if embedded && settings.dut.routes() {
-            let own = kind.destination_networks().map(|(address, length)| Route {
-                to: HostAddress { address, length: Some(length) },
-                via: None,
-                end: End::Out,
-            });
-            let explicit = &mut settings.routes.explicit;
-            own.for_each(|route| {
-                if !explicit.contains(&route) {
-                    explicit.push(route)
-                }
-            });
+            add_destinations(&mut settings.routes.explicit, &kind);
         }
         let kind = self.kind(kind);
         let (calibrates, cpus) = (settings.dut == Dut::TesterBaseline, settings.cpus);
@@ -322,6 +312,17 @@ impl<'d> Build<'d> {
         let cell = self.add(TESTER_BASELINE, Cell { levels, lane, kind, ..Cell::default() });
         self.ceilings.insert(key, cell);
         cell
+    }
+}
+
+/// Adds routes to the networks of the traffic's destinations.
+fn add_destinations(routes: &mut Vec<Route>, traffic: &Traffic) {
+    for (address, length) in traffic.destination_networks() {
+        let to = HostAddress { address, length: Some(length) };
+        let route = Route { to, via: None, end: End::Out };
+        if !routes.contains(&route) {
+            routes.push(route);
+        }
     }
 }
 

@@ -13,13 +13,15 @@ use linerate_linux::trial::NOTHING_LEFT;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{
-    Campaign, HostFacts, Mode, Planned, SlotFacts, Stopped, Summary, TrialRecord, VERSION, Warning,
+    Campaign, HostFacts, Mode, Planned, SlotFacts, SlotProfile, Stopped, Summary, TrialRecord, VERSION,
+    Warning,
 };
 use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, estimate, replay};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{parts, rates};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::timetable::taking;
+use linerate_profile::Profile;
 use linerate_report::pages;
 use linerate_wire::Traffic;
 use std::collections::BTreeMap;
@@ -91,6 +93,21 @@ pub fn run(
     // Before the summary, which marks the campaign as ended: its trials must be on disk by then.
     let kept = store.finish();
     let mut summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
+    let stacks = enter(profiles, &mut summary);
+    let records =
+        Records { campaign, host, summary: &summary, trials: &trials, facts: &facts, stacks: &stacks };
+    summary.explanations = explain(&records);
+    let directory = store.directory().to_path_buf();
+    let written = kept.and(store.write_summary(&summary));
+    let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
+    Ok(Finished { summary, directory, facts, failure, store })
+}
+
+/// Enters the profiles of slots, or why there is none; returns the stacks by slot.
+fn enter(
+    profiles: Vec<(usize, Result<(SlotProfile, Profile)>)>,
+    summary: &mut Summary,
+) -> BTreeMap<usize, Profile> {
     let mut stacks = BTreeMap::new();
     for (slot, profile) in profiles {
         match profile {
@@ -104,13 +121,7 @@ pub fn run(
             }
         }
     }
-    let records =
-        Records { campaign, host, summary: &summary, trials: &trials, facts: &facts, stacks: &stacks };
-    summary.explanations = explain(&records);
-    let directory = store.directory().to_path_buf();
-    let written = kept.and(store.write_summary(&summary));
-    let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
-    Ok(Finished { summary, directory, facts, failure, store })
+    stacks
 }
 
 struct Conductor<'a> {
@@ -224,35 +235,44 @@ impl Conductor<'_> {
         self.traffic(slot).map_or(0, |traffic| traffic.burst)
     }
 
-    /// Runs one trial and records it.
-    fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
+    /// The trial that the strategy requests.
+    fn wanted(&mut self, request: &TrialRequest) -> Result<Request> {
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
         let timing = if self.without_waits(request) { timing.without_waits() } else { timing };
-        let slot = request.slot;
+        let TrialRequest { slot, load: rate, shape, benchmark, .. } = *request;
         let configuration = self.is_unknown(slot)?;
-        let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(slot));
-        let TrialRequest { load: rate, shape, benchmark, .. } = *request;
         let burst = self.burst(slot);
-        let wanted = Request { slot, rate, timing, shape, burst, benchmark, telemetry: None, configuration };
-        let TrialOutcome { mut evidence, mut record, facts, .. } =
-            self.stand.run(&wanted).with_context(title)?;
-        facts.map_or(Ok(()), |facts| self.learn(facts))?;
-        let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
+        Ok(Request { slot, rate, timing, shape, burst, benchmark, telemetry: None, configuration })
+    }
+
+    /// A testbed's evidence with all that the campaign knows; the record gets the rates of each direction.
+    fn evidence(&self, wanted: &Request, mut evidence: Evidence, record: &mut TrialRecord) -> Evidence {
+        let Request { slot, rate, timing, shape, burst, .. } = *wanted;
         for ((_, way), counts) in evidence.ways.iter_mut().zip(&mut record.directions) {
             way.parts = parts(&counts.samples, &timing, shape, rate);
             way.rates = rates(&counts.samples);
             counts.rates = way.rates;
         }
-        let evidence = Evidence {
+        Evidence {
             shape,
             burst,
             ipv6: self.traffic(slot).and_then(|traffic| traffic.ipv6.as_ref()).map_or(0, |of| of.millionths),
             parts: parts(&record.samples, &timing, shape, rate),
             rates: rates(&record.samples),
-            calibration: self.campaign.slots[request.slot].is_calibration(),
+            calibration: self.campaign.slots[slot].is_calibration(),
             others: self.campaign.asked.mode == Mode::Hosts,
             ..evidence
-        };
+        }
+    }
+
+    /// Runs one trial and records it.
+    fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
+        let wanted = self.wanted(request)?;
+        let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(request.slot));
+        let TrialOutcome { evidence, mut record, facts, .. } = self.stand.run(&wanted).with_context(title)?;
+        facts.map_or(Ok(()), |facts| self.learn(facts))?;
+        let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
+        let evidence = self.evidence(&wanted, evidence, &mut record);
         let audit = audit(&evidence);
         let Evidence { rates, generator, receiver, losses, connections, .. } = evidence;
         let (sent, once) = (generator.frames, receiver.unique());
@@ -264,7 +284,7 @@ impl Conductor<'_> {
             asked_fps: request.load,
             began_ns,
             took_ns: ended_ns.saturating_sub(began_ns),
-            timing,
+            timing: wanted.timing,
             shape: request.shape,
             benchmark: request.benchmark,
             rates,

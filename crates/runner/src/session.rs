@@ -20,7 +20,7 @@ use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
 use linerate_measure::experiment::{Measure, System};
-use linerate_measure::record::{Asked, Campaign, HostFacts, LabKind, Mode, Planned, VERSION};
+use linerate_measure::record::{Asked, Campaign, HostFacts, LabKind, Mode, Planned, TrialRecord, VERSION};
 use linerate_plan::campaign::{Campaign as Plan, Kind, Lab, PROFILE_NS};
 use linerate_plan::names::Named;
 use linerate_plan::timetable::Timetable;
@@ -176,13 +176,12 @@ impl Session {
     /// # Errors
     /// The reason why it could not measure.
     pub fn measure(self, wanted: &Wanted, name: String, base: &Path) -> Result<Option<Measured>> {
-        let plan = &self.prepared.plan;
-        let is_exact = plan.experiment.trials.measure == Measure::Rate;
-        let progress = Progress::new(Duration::from_nanos(Timetable::new(plan).trials_ns), is_exact);
+        let progress = progress(&self.prepared.plan);
         let Session { file, mut prepared, mut facts, simulated, site, earlier, _reserved } = self;
         let ahead = simulated.is_none().then(Ahead::this);
         facts.priority = ahead.as_ref().filter(|_| site.is_none()).map(standing);
-        let profile_ns = prepared.plan.collect.profile_ns.or(wanted.profile.then_some(PROFILE_NS));
+        let asked_ns = wanted.profile.then_some(PROFILE_NS);
+        let profile_ns = prepared.plan.collect.profile_ns.or(asked_ns);
         // Records first: where they cannot be written, nothing is set up for nothing.
         let (store, stored) = match earlier {
             Some((store, stored)) => (store, Some(stored)),
@@ -200,11 +199,8 @@ impl Session {
                 }
             };
         let (campaign, earlier) = match stored {
-            Some(StoredCampaign { campaign, trials, .. }) => {
-                tell(format!("continuing after {}", pages::counted(trials.len(), "trial")));
-                if wanted.budget.is_some() {
-                    store.write_campaign(&campaign)?;
-                }
+            Some(stored) => {
+                let (campaign, trials) = continued(stored, &store, wanted)?;
                 (campaign, Some(trials))
             }
             None => (record(name, file, prepared, testbed.as_ref()), None),
@@ -216,11 +212,7 @@ impl Session {
         let began = Instant::now();
         let lab = testbed.lab().filter(|_| wanted.keep && finished.is_ok());
         let kept = lab.map(|lab| kept::keep(lab, KEPT)).transpose()?;
-        let (left, reboots) = testbed.take_down();
-        drop(progress);
-        for left in &left {
-            tell(format!("not everything could be put back: {left}"));
-        }
+        let (left, reboots) = take_down(testbed, progress);
         let mut finished = finished?;
         if campaign.asked.lab == LabKind::Hosts {
             finished.put_back(began.elapsed(), reboots)?;
@@ -338,6 +330,35 @@ fn enter(mode: Mode, port: Option<Backend>) -> Result<Option<&'static str>> {
         userns::enter().context("measuring without root, in a user namespace")?;
     }
     Ok((!may).then_some("not root"))
+}
+
+fn progress(plan: &Plan) -> Progress {
+    let is_exact = plan.experiment.trials.measure == Measure::Rate;
+    Progress::new(Duration::from_nanos(Timetable::new(plan).trials_ns), is_exact)
+}
+
+/// A campaign that goes on, with its trials so far. Another budget is recorded.
+fn continued(
+    stored: StoredCampaign,
+    store: &RecordStore,
+    wanted: &Wanted,
+) -> Result<(Campaign, Vec<TrialRecord>)> {
+    let StoredCampaign { campaign, trials, .. } = stored;
+    tell(format!("continuing after {}", pages::counted(trials.len(), "trial")));
+    if wanted.budget.is_some() {
+        store.write_campaign(&campaign)?;
+    }
+    Ok((campaign, trials))
+}
+
+/// Says what could not be put back, when the line of the progress is gone.
+fn take_down(testbed: Box<dyn Testbed>, progress: Progress) -> (Vec<String>, u32) {
+    let (left, reboots) = testbed.take_down();
+    drop(progress);
+    for left in &left {
+        tell(format!("not everything could be put back: {left}"));
+    }
+    (left, reboots)
 }
 
 /// Where a plan's trials take place, ready for them. `batch`: that of the campaign that is resumed.

@@ -103,6 +103,22 @@ pub struct Seen {
 /// count yet.
 const OWN_FRAMES: u64 = 10;
 
+/// Places where frames get lost, without the inside of the DUT, in the order of their way.
+const PLACES: [&str; 5] = [
+    "between generator and DUT",
+    "DUT in: receive ring full",
+    "DUT in: queue of received packets full",
+    "DUT out: transmit queue full",
+    "between DUT and receiver",
+];
+const REVERSE_PLACES: [&str; 5] = [
+    "between outside generator and DUT",
+    "DUT out: receive ring full",
+    "DUT out: queue of received packets full",
+    "DUT in: transmit queue full",
+    "between DUT and inside receiver",
+];
+
 /// Locates the missing ones of the frames of a direction. `inside`, `outside`: the device's interfaces.
 pub fn losses(
     direction: Direction,
@@ -115,24 +131,10 @@ pub fn losses(
         let value = |seen: &Seen| seen.links.get(link).and_then(|c| c.get(counter)).copied().unwrap_or(0);
         value(after).saturating_sub(value(before))
     };
-    let [before_it, ring, software, queue, behind_it] = match direction {
-        Direction::Reverse => [
-            "between outside generator and DUT",
-            "DUT out: receive ring full",
-            "DUT out: queue of received packets full",
-            "DUT in: transmit queue full",
-            "between DUT and inside receiver",
-        ],
-        _ => [
-            "between generator and DUT",
-            "DUT in: receive ring full",
-            "DUT in: queue of received packets full",
-            "DUT out: transmit queue full",
-            "between DUT and receiver",
-        ],
+    let ([before_it, ring, software, queue, behind_it], [enters, leaves]) = match direction {
+        Direction::Reverse => (REVERSE_PLACES, [outside, inside]),
+        _ => (PLACES, [inside, outside]),
     };
-    let [enters, leaves] =
-        if direction == Direction::Reverse { [outside, inside] } else { [inside, outside] };
     let (entered, ring_full) = (grown(enters, "rx_packets"), grown(enters, "rx_missed"));
     // OpenBSD's, and among those that entered.
     let dropped = grown(enters, "rx_dropped");

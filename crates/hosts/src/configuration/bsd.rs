@@ -20,6 +20,9 @@ const MITIGATIONS: [&str; 6] = [
     "vm.pmap.pti",
     "machdep.syscall_ret_flush",
 ];
+/// Groups of interfaces that are no plain cards.
+const STACKED: [&str; 12] =
+    ["bridge", "lagg", "trunk", "vlan", "gif", "gre", "wg", "tun", "tap", "vxlan", "ipsec", "carp"];
 
 impl Configuration {
     pub(super) fn bsd_routes(&mut self, answer: &str) {
@@ -217,24 +220,8 @@ impl Configuration {
             most: set("conf.tx_queue_size_max"),
         };
         for (name, value) in &found {
-            let Some(short) = name.strip_prefix(node).and_then(|rest| rest.strip_prefix('.')) else {
-                continue;
-            };
-            let own = short.split('.').count() == 1 && !short.starts_with('%');
-            if MODERATION.iter().any(|part| name.contains(part)) {
-                card.coalescing.insert(short.into(), value.clone());
-            } else if own
-                || short.starts_with("iflib.") && short.split('.').count() == 2
-                || short.starts_with("conf.")
-            {
-                card.settings.insert(short.into(), value.clone());
-            }
-            // The CPU that a queue's interrupt was given to.
-            if let Some(queue) = short.strip_prefix("iflib.rxq").and_then(|rest| rest.strip_suffix(".cpu"))
-                && let (Ok(_), Ok(cpu)) = (queue.parse::<u32>(), value.parse())
-            {
-                let name = format!("rxq{queue}");
-                card.interrupts.push(Interrupt { name, cpus: vec![cpu], ..Interrupt::default() });
+            if let Some(short) = name.strip_prefix(node).and_then(|rest| rest.strip_prefix('.')) {
+                driver_setting(card, name, short, value);
             }
         }
     }
@@ -261,42 +248,18 @@ impl Configuration {
             let value = value.trim();
             match key {
                 "options" => {
-                    let Some(card) = self.card_mut(name) else { continue };
-                    let on: Vec<&str> =
-                        value.split(['<', '>', ',']).skip(1).filter(|word| !word.is_empty()).collect();
-                    let known = OFFLOADS.iter().filter(|offload| offload.flag(System::FreeBsd).is_some());
-                    card.features.extend(known.map(|offload| (offload.name.to_string(), false)));
-                    for word in on.into_iter().take(64) {
-                        card.features.insert(shown(offload(word).unwrap_or(word)), true);
+                    if let Some(card) = self.card_mut(name) {
+                        freebsd_offloads(card, value);
                     }
                 }
-                // OpenBSD: what the card can do is on, but for LRO, which is a flag.
                 "hwfeatures" => {
-                    let Some(card) = self.card_mut(name) else { continue };
-                    let words = |text: &'_ str| -> Vec<String> {
-                        text.split(['<', '>', ',']).skip(1).map(String::from).collect()
-                    };
-                    let can = words(value);
-                    let has = |parts: &[&str]| {
-                        can.iter().any(|word| parts.iter().any(|part| word.starts_with(part)))
-                    };
-                    let lro = has(&["LRO"]) && words(flags).iter().any(|flag| flag == "LRO");
-                    let found = [
-                        ("rx-checksumming", has(&["CSUM_"])),
-                        ("tx-checksumming", has(&["CSUM_"])),
-                        ("tcp-segmentation-offload", has(&["TSOv"])),
-                        ("large-receive-offload", lro),
-                    ];
-                    card.features.extend(found.map(|(ours, on)| (ours.to_string(), on)));
+                    if let Some(card) = self.card_mut(name) {
+                        openbsd_offloads(card, value, flags);
+                    }
                 }
                 "groups" if self.card(name).is_none() && self.links.len() < MOST_ENTRIES => {
                     let kind = value.split_ascii_whitespace().next().unwrap_or_default();
-                    if [
-                        "bridge", "lagg", "trunk", "vlan", "gif", "gre", "wg", "tun", "tap", "vxlan",
-                        "ipsec", "carp",
-                    ]
-                    .contains(&kind)
-                    {
+                    if STACKED.contains(&kind) {
                         self.links.push(Link { name: shown(name), kind: kind.into(), ..Link::default() });
                     }
                 }
@@ -387,6 +350,51 @@ impl Configuration {
             }
         }
     }
+}
+
+/// Keeps a driver's setting by its name without the card's.
+fn driver_setting(card: &mut Card, name: &str, short: &str, value: &str) {
+    let own = short.split('.').count() == 1 && !short.starts_with('%');
+    if MODERATION.iter().any(|part| name.contains(part)) {
+        card.coalescing.insert(short.into(), value.into());
+    } else if own
+        || short.starts_with("iflib.") && short.split('.').count() == 2
+        || short.starts_with("conf.")
+    {
+        card.settings.insert(short.into(), value.into());
+    }
+    // The CPU that a queue's interrupt was given to.
+    if let Some(queue) = short.strip_prefix("iflib.rxq").and_then(|rest| rest.strip_suffix(".cpu"))
+        && let (Ok(_), Ok(cpu)) = (queue.parse::<u32>(), value.parse())
+    {
+        let name = format!("rxq{queue}");
+        card.interrupts.push(Interrupt { name, cpus: vec![cpu], ..Interrupt::default() });
+    }
+}
+
+/// Words in brackets: `8843<UP,BROADCAST,RUNNING>`.
+fn bracketed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['<', '>', ',']).skip(1)
+}
+
+fn freebsd_offloads(card: &mut Card, options: &str) {
+    let known = OFFLOADS.iter().filter(|offload| offload.flag(System::FreeBsd).is_some());
+    card.features.extend(known.map(|offload| (offload.name.to_string(), false)));
+    for word in bracketed(options).filter(|word| !word.is_empty()).take(64) {
+        card.features.insert(shown(offload(word).unwrap_or(word)), true);
+    }
+}
+
+/// OpenBSD: what the card can do is on, but for LRO, which is a flag.
+fn openbsd_offloads(card: &mut Card, features: &str, flags: &str) {
+    let has = |part: &str| bracketed(features).any(|word| word.starts_with(part));
+    let found = [
+        ("rx-checksumming", has("CSUM_")),
+        ("tx-checksumming", has("CSUM_")),
+        ("tcp-segmentation-offload", has("TSOv")),
+        ("large-receive-offload", has("LRO") && bracketed(flags).any(|flag| flag == "LRO")),
+    ];
+    card.features.extend(found.map(|(ours, on)| (ours.to_string(), on)));
 }
 
 /// The name of ethtool(8) for an offload of ifconfig(8).

@@ -1,6 +1,6 @@
 //! The answers of Linux: files as grep(1) prints them, `ip -d -j addr`, `tc -j`, ethtool(8), rule sets.
 
-use super::{Card, Configuration, ConnectionTable, Interrupt, Link, Pci, Qdisc, Xdp, ethtool};
+use super::{Card, Configuration, ConnectionTable, Cpu, Interrupt, Link, Pci, Qdisc, Xdp, ethtool};
 use crate::systems::linux::{Signs, entries};
 use crate::systems::text::{self, cpu_list, lines, sections, shown};
 use crate::systems::{self, Interface, MOST_ENTRIES};
@@ -22,8 +22,6 @@ impl Configuration {
             let parts: Vec<&str> = path.rsplit('/').take(3).collect();
             let name = parts.first().copied().unwrap_or_default();
             let cpu = || parts.get(2)?.strip_prefix("cpu")?.parse().ok().filter(|n| *n < MOST_CPUS);
-            let hertz =
-                || value.parse::<f64>().ok().filter(|khz| (1.0..1e9).contains(khz)).map(|khz| khz * 1e3);
             match (parts.get(1).copied().unwrap_or_default(), name) {
                 ("proc", "cpuinfo") => {
                     let Some((key, value)) = value.split_once(':') else { continue };
@@ -52,23 +50,9 @@ impl Configuration {
                     let number = node.strip_prefix("node").and_then(|n| n.parse().ok());
                     machine.nodes.extend(number.map(|number| (number, cpu_list(value))));
                 }
-                ("topology", name) => {
-                    let Some(cpu) = cpu().map(|cpu| machine.cpu_mut(cpu)) else { continue };
-                    match name {
-                        "physical_package_id" => cpu.socket = value.parse().ok(),
-                        "core_id" => cpu.core = value.parse().ok(),
-                        "thread_siblings_list" => cpu.siblings = cpu_list(value),
-                        _ => {}
-                    }
-                }
-                ("cpufreq", name) => {
-                    let Some(cpu) = cpu().map(|cpu| machine.cpu_mut(cpu)) else { continue };
-                    match name {
-                        "scaling_governor" => cpu.governor = Some(shown(value)),
-                        "scaling_cur_freq" => cpu.frequency = hertz(),
-                        "scaling_max_freq" => cpu.most = hertz(),
-                        "cpuinfo_max_freq" => cpu.possible = hertz(),
-                        _ => {}
+                file @ ("topology" | "cpufreq", _) => {
+                    if let Some(number) = cpu() {
+                        of_cpu(machine.cpu_mut(number), file, value);
                     }
                 }
                 _ => {}
@@ -78,7 +62,7 @@ impl Configuration {
     }
 
     pub(super) fn interface_files(&mut self, answer: &str) {
-        let mut interrupts: BTreeMap<u32, (Vec<String>, Interrupt)> = BTreeMap::new();
+        let mut interrupts = Interrupts::new();
         let mut of: BTreeMap<&str, Vectors> = BTreeMap::new();
         let (mut sockets, mut in_local) = (Vec::new(), false);
         for line in lines(answer) {
@@ -86,8 +70,9 @@ impl Configuration {
                 line.strip_prefix("/proc/irq/").and_then(|l| l.strip_suffix('/')?.split_once('/'))
             {
                 if let Ok(number) = number.parse() {
-                    let new = || (Vec::new(), Interrupt { number, ..Interrupt::default() });
-                    interrupts.entry(number).or_insert_with(new).0.push(shown(name));
+                    let (names, interrupt) = interrupts.entry(number).or_default();
+                    interrupt.number = number;
+                    names.push(shown(name));
                 }
                 continue;
             }
@@ -118,38 +103,18 @@ impl Configuration {
                     self.routes.extend(entries.map(|n| ("IPv6".to_string(), n)));
                 }
                 ["sys", "class", "net", name, rest @ ..] => {
-                    let known = of.entry(name).or_default();
-                    match rest {
-                        ["ifindex"] => known.index = value.parse().ok(),
-                        ["device", "msi_irqs", number] => known.own.extend(number.parse::<u32>().ok()),
-                        ["device", "irq"] => known.line = value.parse().ok(),
-                        ["device", "..", "msi_irqs", number] => {
-                            known.above.extend(number.parse::<u32>().ok())
-                        }
-                        ["device", "..", "irq"] => known.line_above = value.parse().ok(),
-                        rest => self.card_mut(name).map_or((), |card| of_card(card, rest, value)),
+                    of.entry(name).or_default().enter(rest, value);
+                    if let Some(card) = self.card_mut(name) {
+                        of_card(card, rest, value);
                     }
                 }
                 _ => {}
             }
         }
         for (name, vectors) in of {
-            let Some(card) = self.card_mut(name) else { continue };
-            let index = vectors.index;
-            card.found |= index.is_some();
-            let all = sockets.iter().filter(|of| **of == 0 || Some(**of) == index).count();
-            card.taps = index.map(|_| all as u32);
-            // Numbers without a name are not in use. Lines are shared.
-            let of = |names: &Vec<String>, one: &Interrupt| {
-                let own = names.iter().find(|name| card.is_named_in(name)).or(names.last());
-                Interrupt { name: own.cloned().unwrap_or_default(), ..one.clone() }
-            };
-            let numbers = vectors.numbers();
-            let known = interrupts.iter().filter(|(number, (names, _))| match numbers.is_empty() {
-                true => names.iter().any(|name| card.is_named_in(name)),
-                false => numbers.contains(number),
-            });
-            card.interrupts = known.map(|(_, (names, one))| of(names, one)).collect();
+            if let Some(card) = self.card_mut(name) {
+                taps_and_interrupts(card, vectors, &sockets, &interrupts);
+            }
         }
     }
 
@@ -240,6 +205,9 @@ impl Configuration {
     }
 }
 
+/// Interrupts by number, each with all names that it has.
+type Interrupts = BTreeMap<u32, (Vec<String>, Interrupt)>;
+
 /// An interface's index, and the interrupts of its device and of the device above it: that of virtio, whose own has none. Each may
 /// have one line instead of messages.
 #[derive(Default)]
@@ -252,6 +220,17 @@ struct Vectors {
 }
 
 impl Vectors {
+    fn enter(&mut self, path: &[&str], value: &str) {
+        match path {
+            ["ifindex"] => self.index = value.parse().ok(),
+            ["device", "msi_irqs", number] => self.own.extend(number.parse::<u32>().ok()),
+            ["device", "irq"] => self.line = value.parse().ok(),
+            ["device", "..", "msi_irqs", number] => self.above.extend(number.parse::<u32>().ok()),
+            ["device", "..", "irq"] => self.line_above = value.parse().ok(),
+            _ => {}
+        }
+    }
+
     /// Empty: none is listed.
     fn numbers(self) -> Vec<u32> {
         let one = |line: Option<u32>| Vec::from_iter(line.filter(|line| *line > 0));
@@ -276,6 +255,40 @@ pub fn kinds(answer: &str) -> Vec<(String, String)> {
 /// Lines `PATH:VALUE`.
 fn files(answer: &str) -> impl Iterator<Item = (&str, &str)> {
     lines(answer).filter_map(|line| line.split_once(':')).map(|(path, value)| (path, value.trim()))
+}
+
+/// A file of a CPU's own: the last folder of its path, and its name.
+fn of_cpu(cpu: &mut Cpu, file: (&str, &str), value: &str) {
+    let hertz = || value.parse::<f64>().ok().filter(|khz| (1.0..1e9).contains(khz)).map(|khz| khz * 1e3);
+    match file {
+        ("topology", "physical_package_id") => cpu.socket = value.parse().ok(),
+        ("topology", "core_id") => cpu.core = value.parse().ok(),
+        ("topology", "thread_siblings_list") => cpu.siblings = cpu_list(value),
+        ("cpufreq", "scaling_governor") => cpu.governor = Some(shown(value)),
+        ("cpufreq", "scaling_cur_freq") => cpu.frequency = hertz(),
+        ("cpufreq", "scaling_max_freq") => cpu.most = hertz(),
+        ("cpufreq", "cpuinfo_max_freq") => cpu.possible = hertz(),
+        _ => {}
+    }
+}
+
+/// `sockets`: by the interface that each sees; 0: every interface.
+fn taps_and_interrupts(card: &mut Card, vectors: Vectors, sockets: &[u32], interrupts: &Interrupts) {
+    let index = vectors.index;
+    card.found |= index.is_some();
+    let all = sockets.iter().filter(|of| **of == 0 || Some(**of) == index).count();
+    card.taps = index.map(|_| all as u32);
+    // Numbers without a name are not in use. Lines are shared.
+    let of = |names: &Vec<String>, one: &Interrupt| {
+        let own = names.iter().find(|name| card.is_named_in(name)).or(names.last());
+        Interrupt { name: own.cloned().unwrap_or_default(), ..one.clone() }
+    };
+    let numbers = vectors.numbers();
+    let known = interrupts.iter().filter(|(number, (names, _))| match numbers.is_empty() {
+        true => names.iter().any(|name| card.is_named_in(name)),
+        false => numbers.contains(number),
+    });
+    card.interrupts = known.map(|(_, (names, one))| of(names, one)).collect();
 }
 
 fn of_card(card: &mut Card, path: &[&str], value: &str) {

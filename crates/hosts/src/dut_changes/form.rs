@@ -63,9 +63,8 @@ impl Form {
             }
             Form::Flag { .. } => None,
             Form::Lines(words) => {
-                let of = |(given, shown): &(&str, &str)| {
-                    Some(format!("{given} {}", Form::Line((*shown).into()).value(output)?))
-                };
+                let of =
+                    |(given, shown): &(&str, &str)| Some(format!("{given} {}", word_of_line(shown, output)?));
                 Some(words.iter().map(of).collect::<Option<Vec<_>>>()?.join(" "))
             }
             Form::Values | Form::Masks => {
@@ -87,42 +86,32 @@ impl Form {
                 };
                 Some(card.interrupts.iter().map(of).collect())
             }
-            Form::InterruptCpus(name) => {
-                let mut queues: Vec<Vec<u32>> = Vec::new();
-                for (rank, irq) in by_queue(name, output) {
-                    queues.resize(queues.len().max(rank + 1), Vec::new());
-                    queues[rank].extend(takers(&irq));
-                }
-                let line = |cpus: &mut Vec<u32>| {
-                    cpus.sort_unstable();
-                    cpus.dedup();
-                    cpu_list(cpus)
-                };
-                Some(queues.iter_mut().map(line).collect::<Vec<_>>().join("\n"))
-            }
+            Form::InterruptCpus(name) => Some(cpus_by_queue(name, output)),
             Form::HashFields => ethtool::shown_letters(output),
             Form::Indirection => ethtool::shown_spread(output),
-            Form::CpuSet => {
-                let cpus = output.lines().find_map(|line| line.strip_prefix("irq ")?.split_once(" mask: "));
-                let cpus = cpus.map(|(_, cpus)| cpus.replace(' ', ""));
-                cpus.filter(|cpus| {
-                    !cpus.is_empty() && cpus.chars().all(|c| c.is_ascii_digit() || ",-".contains(c))
-                })
-            }
-            Form::Line(name) => {
-                let (name, second) =
-                    name.split_once('/').map_or((name.as_str(), None), |(n, s)| (n, Some(s)));
-                let of_line = |line: &str| -> Option<String> {
-                    let rest = line.trim_start().strip_prefix(name)?.trim_start().strip_prefix(':')?;
-                    let mut words = rest.split_whitespace();
-                    let Some(second) = second else { return words.next().map(String::from) };
-                    words.find(|word| word.strip_suffix(':') == Some(second))?;
-                    words.next().map(String::from)
-                };
-                output.lines().rev().find_map(of_line)
-            }
+            Form::CpuSet => cpus_of_cpuset(output),
+            Form::Line(name) => word_of_line(name, output),
         }
     }
+}
+
+/// The value of [`Form::Line`].
+fn word_of_line(name: &str, output: &str) -> Option<String> {
+    let (name, second) = name.split_once('/').map_or((name, None), |(n, s)| (n, Some(s)));
+    let of_line = |line: &str| -> Option<String> {
+        let rest = line.trim_start().strip_prefix(name)?.trim_start().strip_prefix(':')?;
+        let mut words = rest.split_whitespace();
+        let Some(second) = second else { return words.next().map(String::from) };
+        words.find(|word| word.strip_suffix(':') == Some(second))?;
+        words.next().map(String::from)
+    };
+    output.lines().rev().find_map(of_line)
+}
+
+fn cpus_of_cpuset(output: &str) -> Option<String> {
+    let cpus = output.lines().find_map(|line| line.strip_prefix("irq ")?.split_once(" mask: "));
+    let cpus = cpus.map(|(_, cpus)| cpus.replace(' ', ""));
+    cpus.filter(|cpus| !cpus.is_empty() && cpus.chars().all(|c| c.is_ascii_digit() || ",-".contains(c)))
 }
 
 /// An interface by the files that Linux was asked for.
@@ -140,6 +129,20 @@ fn by_queue(name: &str, files: &str) -> Vec<(usize, Interrupt)> {
     numbers.dedup();
     let rank = |queue: &u32| numbers.iter().position(|of| of == queue).unwrap_or_default();
     queues.into_iter().map(|(queue, irq)| (rank(&queue), irq.clone())).collect()
+}
+
+fn cpus_by_queue(name: &str, files: &str) -> String {
+    let mut queues: Vec<Vec<u32>> = Vec::new();
+    for (rank, irq) in by_queue(name, files) {
+        queues.resize(queues.len().max(rank + 1), Vec::new());
+        queues[rank].extend(takers(&irq));
+    }
+    let line = |cpus: &mut Vec<u32>| {
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpu_list(cpus)
+    };
+    queues.iter_mut().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn line_of(rank: &str, irq: &Interrupt) -> String {

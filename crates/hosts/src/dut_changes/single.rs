@@ -92,52 +92,14 @@ impl Single {
         };
         match self {
             Single::Sysctl { name, value } => Ok(sysctl(system, name, value)),
-            Single::KernelFiles { pattern, value } => {
-                let number = pattern.strip_prefix("/proc/irq/");
-                if let Some(number) = number.and_then(|rest| rest.strip_suffix("/smp_affinity_list")) {
-                    return Ok(interrupt(pattern, number, value));
-                }
-                let read = Read { program: Program::script(FILES_READ, [pattern]), form: Form::Whole };
-                let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
-                let step =
-                    Step::change(pattern, read.clone(), Program::script(FILES_PUT, [pattern, value]), back);
-                Ok(if pattern.ends_with("/rps_cpus") {
-                    step.checked(Read { form: Form::Masks, ..read }, [cpu_list(&mask_of(value))])
-                } else {
-                    step.checked(Read { form: Form::Values, ..read }, [value])
-                })
-            }
+            Single::KernelFiles { pattern, value } => Ok(kernel_files(pattern, value)),
             Single::CpuSet { irq, cpus } => {
                 let irq = irq.to_string();
                 let read = Read { program: Program::new(["cpuset", "-g", "-x", &irq]), form: Form::CpuSet };
                 let set = |cpus: &str| Program::new(["cpuset", "-l", cpus, "-x", &irq]);
                 Ok(Step::value(format!("CPUs of interrupt {irq}"), read, set, cpus))
             }
-            Single::Ethtool { arguments } => match &arguments[..] {
-                [option, name, hash, flow, letters] if option == "-N" && hash == "rx-flow-hash" => {
-                    let read = Read {
-                        program: Program::new(["ethtool", "-n", name, hash, flow]),
-                        form: Form::HashFields,
-                    };
-                    let set = |letters: &str| Program::new(["ethtool", "-N", name, hash, flow, letters]);
-                    Ok(Step::value(format!("hash of {flow} of {name}"), read, set, letters))
-                }
-                [option, name, equal, queues] if option == "-X" && equal == "equal" => {
-                    let read =
-                        Read { program: Program::new(["ethtool", "-x", name]), form: Form::Indirection };
-                    let set = |words: &str| Program::script(SPREAD, [name, words]);
-                    Ok(Step::value(
-                        format!("queues of {name}'s hash"),
-                        read,
-                        set,
-                        &format!("{equal} {queues}"),
-                    ))
-                }
-                [option, name, given, value] if option.len() == 2 && option.to_uppercase() == *option => {
-                    Ok(ethtool(format!("{given} of {name}"), option, name, given, value))
-                }
-                _ => Err(format!("the present value of `ethtool {}` cannot be read", arguments.join(" "))),
-            },
+            Single::Ethtool { arguments } => of_ethtool(arguments),
             Single::Ifconfig { arguments } => match &arguments[..] {
                 [name, given] => super::bsd::ifconfig(system, name, given),
                 _ => None,
@@ -150,5 +112,41 @@ impl Single {
             }
             Single::Text { path, .. } => Err(format!("{path} is larger than {MOST} bytes, or no text")),
         }
+    }
+}
+
+fn kernel_files(pattern: &str, value: &str) -> Step {
+    let number = pattern.strip_prefix("/proc/irq/");
+    if let Some(number) = number.and_then(|rest| rest.strip_suffix("/smp_affinity_list")) {
+        return interrupt(pattern, number, value);
+    }
+    let read = Read { program: Program::script(FILES_READ, [pattern]), form: Form::Whole };
+    let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
+    let step = Step::change(pattern, read.clone(), Program::script(FILES_PUT, [pattern, value]), back);
+    if pattern.ends_with("/rps_cpus") {
+        step.checked(Read { form: Form::Masks, ..read }, [cpu_list(&mask_of(value))])
+    } else {
+        step.checked(Read { form: Form::Values, ..read }, [value])
+    }
+}
+
+/// A change by ethtool(8).
+fn of_ethtool(arguments: &[String]) -> Result<Step, String> {
+    match arguments {
+        [option, name, hash, flow, letters] if option == "-N" && hash == "rx-flow-hash" => {
+            let read =
+                Read { program: Program::new(["ethtool", "-n", name, hash, flow]), form: Form::HashFields };
+            let set = |letters: &str| Program::new(["ethtool", "-N", name, hash, flow, letters]);
+            Ok(Step::value(format!("hash of {flow} of {name}"), read, set, letters))
+        }
+        [option, name, equal, queues] if option == "-X" && equal == "equal" => {
+            let read = Read { program: Program::new(["ethtool", "-x", name]), form: Form::Indirection };
+            let set = |words: &str| Program::script(SPREAD, [name, words]);
+            Ok(Step::value(format!("queues of {name}'s hash"), read, set, &format!("{equal} {queues}")))
+        }
+        [option, name, given, value] if option.len() == 2 && option.to_uppercase() == *option => {
+            Ok(ethtool(format!("{given} of {name}"), option, name, given, value))
+        }
+        _ => Err(format!("the present value of `ethtool {}` cannot be read", arguments.join(" "))),
     }
 }

@@ -3,7 +3,7 @@
 use super::{Findings, Plug, Port, Station, alike, by_address, ports, speed};
 use crate::systems::Interface;
 use linerate_plan::Backend;
-use linerate_plan::lab::{HostAddress, Lab};
+use linerate_plan::lab::{HostAddress, Interface as LabInterface, Lab};
 use std::net::IpAddr;
 
 /// Checks a host's interfaces one by one.
@@ -30,59 +30,68 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, out: &mut Findings) {
                 .evidence(format!("both are {name}"))
                 .remedy("use another interface: a load would cut the host off");
         }
-        if !interface.up {
-            let by = if station.is_linux() { "ip link set" } else { "ifconfig" };
-            out.fault(host, format!("{name} is switched off"))
-                .evidence("its flags have no UP")
-                .remedy(format!("{by} {name} up"));
-        } else if interface.link == Some(false) {
-            let media = interface.media.as_ref().map_or(String::new(), |media| format!("; medium: {media}"));
-            let remedy = "see the cable, the transceiver, the other end, and whether pkt-gen has it open (that resets the link)";
-            out.fault(host, format!("{name} has no link"))
-                .evidence(format!("no carrier{media}"))
-                .remedy(remedy);
-        }
-        if interface.full_duplex == Some(false) {
-            let media = interface.media.as_deref().unwrap_or("half duplex");
-            out.fault(host, format!("{name} runs at half duplex"))
-                .evidence(media)
-                .remedy("let both ends negotiate, or neither");
-        }
-        let wanted_speed = wanted.speed.or(lab.link_speed);
-        if let (Some(wanted), Some(is)) =
-            (wanted_speed, interface.speed.filter(|_| interface.link != Some(false)))
-            && (wanted / is - 1.0).abs() > 0.01
-        {
-            let remedy = "see cable and negotiation, or correct speed in the lab file: shares of line rate are of that";
-            out.fault(host, format!("{name} runs at {}, not {}", speed(is), speed(wanted)))
-                .evidence(interface.media.as_deref().unwrap_or("by ethtool"))
-                .remedy(remedy);
-        }
+        link(station, interface, wanted.speed.or(lab.link_speed), out);
         if interface.pause.is_on() {
             let yes = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
             out.warning(host, format!("{name} uses pause frames"))
                 .evidence(format!("obeyed {}, sent {}", yes(interface.pause.rx), yes(interface.pause.tx)))
                 .remedy(pause_off(station, name));
         }
-        if let Some((said, is)) = wanted.mac.zip(interface.mac).filter(|(said, is)| said != is) {
-            out.fault(host, format!("{name} has another Ethernet address than the lab file says"))
-                .evidence(format!("it is {is}, not {said}"))
-                .remedy("correct the lab file: frames to the wrong address are dropped by the card");
+        addresses(station, interface, wanted, out);
+    }
+}
+
+/// Whether an interface has a link that carries frames at the speed that is wanted.
+fn link(station: &Station<'_>, interface: &Interface, wanted: Option<f64>, out: &mut Findings) {
+    let (host, name) = (station.host, &interface.name);
+    if !interface.up {
+        let by = if station.is_linux() { "ip link set" } else { "ifconfig" };
+        out.fault(host, format!("{name} is switched off"))
+            .evidence("its flags have no UP")
+            .remedy(format!("{by} {name} up"));
+    } else if interface.link == Some(false) {
+        let media = interface.media.as_ref().map_or(String::new(), |media| format!("; medium: {media}"));
+        let remedy = "see the cable, the transceiver, the other end, and whether pkt-gen has it open (that resets the link)";
+        out.fault(host, format!("{name} has no link")).evidence(format!("no carrier{media}")).remedy(remedy);
+    }
+    if interface.full_duplex == Some(false) {
+        let media = interface.media.as_deref().unwrap_or("half duplex");
+        out.fault(host, format!("{name} runs at half duplex"))
+            .evidence(media)
+            .remedy("let both ends negotiate, or neither");
+    }
+    if let (Some(wanted), Some(is)) = (wanted, interface.speed.filter(|_| interface.link != Some(false)))
+        && (wanted / is - 1.0).abs() > 0.01
+    {
+        let remedy =
+            "see cable and negotiation, or correct speed in the lab file: shares of line rate are of that";
+        out.fault(host, format!("{name} runs at {}, not {}", speed(is), speed(wanted)))
+            .evidence(interface.media.as_deref().unwrap_or("by ethtool"))
+            .remedy(remedy);
+    }
+}
+
+/// Whether an interface has the addresses of the lab file.
+fn addresses(station: &Station<'_>, interface: &Interface, wanted: &LabInterface, out: &mut Findings) {
+    let (host, name) = (station.host, &interface.name);
+    if let Some((said, is)) = wanted.mac.zip(interface.mac).filter(|(said, is)| said != is) {
+        out.fault(host, format!("{name} has another Ethernet address than the lab file says"))
+            .evidence(format!("it is {is}, not {said}"))
+            .remedy("correct the lab file: frames to the wrong address are dropped by the card");
+    }
+    for said in &wanted.addresses {
+        let differ = |a: &HostAddress| a.length.zip(said.length).is_some_and(|(is, said)| is != said);
+        if interface.addresses.iter().any(|a| a.address == said.address && !differ(a)) {
+            continue;
         }
-        for said in &wanted.addresses {
-            let differ = |a: &HostAddress| a.length.zip(said.length).is_some_and(|(is, said)| is != said);
-            if interface.addresses.iter().any(|a| a.address == said.address && !differ(a)) {
-                continue;
-            }
-            let remedy = match said {
-                _ if station.is_linux() => format!("ip addr add {said} dev {name}"),
-                _ if said.address.is_ipv6() => format!("ifconfig {name} inet6 {said}"),
-                _ => format!("ifconfig {name} inet {said} alias"),
-            };
-            out.fault(host, format!("{name} does not have the address {said}"))
-                .evidence(listed(interface.addresses.iter().map(ToString::to_string).collect()))
-                .remedy(format!("{remedy}, or correct the lab file"));
-        }
+        let remedy = match said {
+            _ if station.is_linux() => format!("ip addr add {said} dev {name}"),
+            _ if said.address.is_ipv6() => format!("ifconfig {name} inet6 {said}"),
+            _ => format!("ifconfig {name} inet {said} alias"),
+        };
+        out.fault(host, format!("{name} does not have the address {said}"))
+            .evidence(listed(interface.addresses.iter().map(ToString::to_string).collect()))
+            .remedy(format!("{remedy}, or correct the lab file"));
     }
 }
 

@@ -272,11 +272,11 @@ fn still(tried: &Tried) -> Option<&(String, String)> {
     tried.probe.arrives.first().filter(|_| answered && unmoved)
 }
 
-/// The problem that the frames of a probe show, if any: its host, and the remedy.
-fn problem<'a>(
-    tried: &'a Tried,
-    still: &[&(String, String)],
-) -> Option<(Severity, &'a str, String, &'static str)> {
+/// A problem: its host, and the remedy.
+type Problem<'a> = (Severity, &'a str, String, &'static str);
+
+/// The problem that the frames of a probe show, if any.
+fn problem<'a>(tried: &'a Tried, still: &[&At]) -> Option<Problem<'a>> {
     use Severity::{Fault, Warning};
     let Tried { probe, replies, arrived, elsewhere } = tried;
     let answered = replies.count.map_or(0, |(_, answered)| answered);
@@ -311,20 +311,7 @@ fn problem<'a>(
         let what = format!("frames for {first_port} arrive at {}", elsewhere[0]);
         Some((Fault, first_host, what, "see for swapped cables, or correct the lab file"))
     } else if let Some(at) = arrived.iter().position(|count| count.is_some() && !enough(count)) {
-        let (host, port) = &probe.arrives[at];
-        if still.contains(&&probe.arrives[at]) {
-            let what =
-                format!("the counters of {port} do not move, although frames that it takes are answered");
-            let remedy = "on FreeBSD, netstat may be of another release than the kernel: compare the two lines of `freebsd-version -ku`, and install the userland that fits the kernel";
-            // Told once, of the cable.
-            return (!probe.is_forwarded()).then_some((Fault, host, what, remedy));
-        }
-        let what = match elsewhere.first().filter(|_| at == 0) {
-            Some(other) => format!("frames for {port} arrive at {other}"),
-            None => format!("frames for {to} pass {port} by"),
-        };
-        let remedy = "see for swapped cables, two interfaces in one network, or a way around the DUT; or correct the lab file";
-        Some((Fault, host, what, remedy))
+        not_counted(tried, still, at)
     } else if answered < FRAMES {
         let remedy =
             "see the counters of errors at both ends: a bad cable or transceiver loses frames of any load";
@@ -332,6 +319,24 @@ fn problem<'a>(
     } else {
         None
     }
+}
+
+/// The problem of a port whose counters did not show the frames, although they were answered.
+fn not_counted<'a>(tried: &'a Tried, still: &[&At], at: usize) -> Option<Problem<'a>> {
+    let Tried { probe, elsewhere, .. } = tried;
+    let (host, port) = &probe.arrives[at];
+    if still.contains(&&probe.arrives[at]) {
+        let what = format!("the counters of {port} do not move, although frames that it takes are answered");
+        let remedy = "on FreeBSD, netstat may be of another release than the kernel: compare the two lines of `freebsd-version -ku`, and install the userland that fits the kernel";
+        // Told once, of the cable.
+        return (!probe.is_forwarded()).then_some((Severity::Fault, host, what, remedy));
+    }
+    let what = match elsewhere.first().filter(|_| at == 0) {
+        Some(other) => format!("frames for {port} arrive at {other}"),
+        None => format!("frames for {} pass {port} by", probe.to),
+    };
+    let remedy = "see for swapped cables, two interfaces in one network, or a way around the DUT; or correct the lab file";
+    Some((Severity::Fault, host, what, remedy))
 }
 
 fn evidence(tried: &Tried) -> String {

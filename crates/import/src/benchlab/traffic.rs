@@ -65,27 +65,8 @@ pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
         let what = "equilibrium looks for the load without loss; the plan offers as much as possible, and counts what arrives";
         told(name, what.into());
     }
-    let length_fcs = match first.length() {
-        _ if equilibrium => EQUILIBRIUM_LENGTH,
-        Some(length) if length.saturating_add(4) > *LENGTHS.end() => {
-            told(name, format!("frames of {length} bytes are too long for a plan: 64 B are taken"));
-            64
-        }
-        // Shorter frames are padded on the wire.
-        length => length.map_or(64, |length| (length + 4).max(*LENGTHS.start())),
-    };
-    let flows = match first.flows() {
-        Some(flows) if flows > MOST_FLOWS => {
-            told(name, format!("{flows} flows: a plan has {MOST_FLOWS} at most"));
-            MOST_FLOWS
-        }
-        Some(flows) => flows.max(1),
-        None if equilibrium => EQUILIBRIUM_FLOWS,
-        None => {
-            told(name, "which flows it sends is not understood: the plan has 2000".into());
-            2000
-        }
-    };
+    let length_fcs = length_fcs(first, equilibrium, |what| told(name, what));
+    let flows = flows(first, equilibrium, |what| told(name, what));
     let frames = |command: &Command| (command.flows(), command.length(), command.rate());
     for (name, _) in commands.iter().filter(|(_, other)| frames(other) != frames(first)) {
         told(name, "it sends other frames than the first; a plan has one kind".into());
@@ -98,6 +79,35 @@ pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
         return Traffic { length_fcs, family, flows, rate: None };
     }
     Traffic { length_fcs, family, flows, rate }
+}
+
+/// The frame length of a plan. `told` gets the reason where it is not the sender's.
+fn length_fcs(first: &Command, equilibrium: bool, told: impl FnOnce(String)) -> u64 {
+    match first.length() {
+        _ if equilibrium => EQUILIBRIUM_LENGTH,
+        Some(length) if length.saturating_add(4) > *LENGTHS.end() => {
+            told(format!("frames of {length} bytes are too long for a plan: 64 B are taken"));
+            64
+        }
+        // Shorter frames are padded on the wire.
+        length => length.map_or(64, |length| (length + 4).max(*LENGTHS.start())),
+    }
+}
+
+/// The flows of a plan. `told` gets the reason where they are not the sender's.
+fn flows(first: &Command, equilibrium: bool, told: impl FnOnce(String)) -> u64 {
+    match first.flows() {
+        Some(flows) if flows > MOST_FLOWS => {
+            told(format!("{flows} flows: a plan has {MOST_FLOWS} at most"));
+            MOST_FLOWS
+        }
+        Some(flows) => flows.max(1),
+        None if equilibrium => EQUILIBRIUM_FLOWS,
+        None => {
+            told("which flows it sends is not understood: the plan has 2000".into());
+            2000
+        }
+    }
 }
 
 fn family(values: &Values, command: Option<&Command>) -> &'static str {

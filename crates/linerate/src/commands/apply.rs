@@ -128,22 +128,7 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
     if again != steps {
         bail!("{} has changed since this was shown: nothing is changed, try again", args.source.name());
     }
-    let mut changes = host.changes(&args.source)?;
-    let stop = Some(&interrupt::INTERRUPTED);
-    let name = revert_of(&args.source);
-    let before = changes.pending().len();
-    if let Err(error) = changes.make(&steps, true, stop) {
-        let stays = |undoing| anyhow!("{error}; and of the changes before it some stay ({undoing}): {name}");
-        changes.undo_to(before).map_err(stays)?;
-        if interrupt::interrupted() {
-            tell("interrupted: the changes are taken back");
-            return Ok(ExitCode::from(INTERRUPTED));
-        }
-        bail!("{error}; the changes before it are taken back");
-    }
-    let boot = if applied.at_boot { ", some of them from the next boot on" } else { "" };
-    tell(format!("{} changes made{boot}; to take them back: {name}", steps.len()));
-    Ok(ExitCode::SUCCESS)
+    host.make(&args.source, &steps, applied.at_boot)
 }
 
 /// Runs `revert`.
@@ -253,6 +238,27 @@ impl Host {
             steps.push(step.map_err(|why| anyhow!(why))?);
         }
         Ok((steps, applied))
+    }
+
+    /// Makes all changes or none, and says how to take them back.
+    fn make(&self, source: &Source, steps: &[Step], at_boot: bool) -> Result<ExitCode> {
+        let mut changes = self.changes(source)?;
+        let stop = Some(&interrupt::INTERRUPTED);
+        let name = revert_of(source);
+        let before = changes.pending().len();
+        if let Err(error) = changes.make(steps, true, stop) {
+            let stays =
+                |undoing| anyhow!("{error}; and of the changes before it some stay ({undoing}): {name}");
+            changes.undo_to(before).map_err(stays)?;
+            if interrupt::interrupted() {
+                tell("interrupted: the changes are taken back");
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+            bail!("{error}; the changes before it are taken back");
+        }
+        let boot = if at_boot { ", some of them from the next boot on" } else { "" };
+        tell(format!("{} changes made{boot}; to take them back: {name}", steps.len()));
+        Ok(ExitCode::SUCCESS)
     }
 
     fn ask(&self, read: &Read, what: &str) -> Result<String> {

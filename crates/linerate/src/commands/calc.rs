@@ -388,40 +388,60 @@ fn calculate(what: What) -> Result<Calculation, CalcError> {
         What::LineRate { load, sizes } => line_rate(load, &sizes.0),
         What::Imix { load, size } => imix(load, &size),
         What::Overhead { sizes, link, ipv6, tcp, vlans, options } => {
-            overhead(link, &sizes.0, Headers { ipv6, tcp, vlans, options })
+            let headers = Headers { ipv6, tcp, vlans, options };
+            overhead(link, &sizes.0, headers)
         }
         What::Budget { load, cycles, size, cores, clock, miss } => {
-            let processors = Processors { cores, hertz: clock, miss_ns: nanoseconds(miss) };
-            match load {
-                Some(load) => budget(load, &size, processors),
-                None => capacity(cycles.unwrap_or_default(), &size, processors),
-            }
+            budget_or_rate(load, cycles, &size, processors(cores, clock, miss))
         }
         What::Pcie { slot, link, ports, payload } => pcie(slot, payload.into(), link, ports),
         What::PfStates { table, stay, memory } => pf_states(table.asked(&stay, STAYS_S[1]), memory),
         What::IpfwStates { table, stay } => ipfw_states(table.asked(&stay, STAYS_S[2])),
         What::Conntrack { table, stay, memory } => conntrack(table.asked(&stay, STAYS_S[0]), memory),
-        What::HarvestMask { mask, without } => match without {
-            Some(names) => {
-                let names: Vec<&str> =
-                    names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
-                harvest_mask(mask, &names)
-            }
-            None => harvest_mask(mask, &COSTLY),
-        },
+        What::HarvestMask { mask, without } => harvest(mask, without),
         What::Queues { cores, most, slots, rate, each } => {
             queues(Card { cores, most, slots, wanted: rate.zip(each) })
         }
         What::Rss(card) => card.calculate(),
         What::Bdp { speed, link, rtt, window } => bdp(speed.or(link), rtt.map(nanoseconds), window),
         What::Trials { difference, trials: number, deviation, confidence } => {
-            let asked = match difference {
-                Some(difference) => trials::Asked::Difference(difference.0),
-                None => trials::Asked::Trials(number.unwrap_or_default().into()),
-            };
-            trials(asked, deviation.0, confidence.0)
+            trials(asked(difference, number), deviation.0, confidence.0)
         }
         What::Convert { rate, size } => convert(rate, &size),
+    }
+}
+
+fn budget_or_rate(
+    load: Option<Load>,
+    cycles: Option<f64>,
+    size: &FrameMix,
+    processors: Processors,
+) -> Result<Calculation, CalcError> {
+    match load {
+        Some(load) => budget(load, size, processors),
+        None => capacity(cycles.unwrap_or_default(), size, processors),
+    }
+}
+
+fn processors(cores: u32, hertz: f64, miss: Duration) -> Processors {
+    Processors { cores, hertz, miss_ns: nanoseconds(miss) }
+}
+
+fn harvest(mask: Mask, without: Option<Vec<String>>) -> Result<Calculation, CalcError> {
+    match without {
+        Some(names) => {
+            let names: Vec<&str> =
+                names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
+            harvest_mask(mask, &names)
+        }
+        None => harvest_mask(mask, &COSTLY),
+    }
+}
+
+fn asked(difference: Option<Share>, number: Option<u32>) -> trials::Asked {
+    match difference {
+        Some(difference) => trials::Asked::Difference(difference.0),
+        None => trials::Asked::Trials(number.unwrap_or_default().into()),
     }
 }
 

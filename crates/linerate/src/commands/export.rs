@@ -4,7 +4,6 @@ use super::report;
 use crate::output::{self, FAILED, all_of, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use linerate_import::netbenches::ResultDirectory;
 use linerate_import::netbenches::records::{Records as NetbenchesRecords, records as imported_records};
 use linerate_linux::files;
 use linerate_linux::records::{self, StoredCampaign};
@@ -209,6 +208,7 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
 /// told: then the exit status is that of a failure.
 fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Result<()>) -> Result<ExitCode> {
     let stacks = &BTreeMap::new();
+    let alone = directories.len() == 1;
     let mut code = ExitCode::SUCCESS;
     let mut taken = 0;
     for directory in directories {
@@ -227,37 +227,46 @@ fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Res
             }
             taken += 1;
             let below = path.strip_prefix(directory).ok().filter(|below| below.components().next().is_some());
-            let below = below.filter(|_| directories.len() == 1).unwrap_or(path);
+            let below = below.filter(|_| alone).unwrap_or(path);
             let StoredCampaign { campaign, host, trials, facts, .. } = &stored;
             let summary = &report::summary_of(&stored);
             take(&below.to_string_lossy(), &Records { campaign, host, summary, trials, facts, stacks })?;
         }
-        let mut imported = 0;
-        let take_imported = |found: ResultDirectory| {
-            let alone = directories.len() == 1;
-            let folder =
-                if alone { found.path.clone() } else { directory.join(&found.path).display().to_string() };
-            let Some(NetbenchesRecords { campaign, host, trials }) =
-                imported_records(found, env!("CARGO_PKG_VERSION"))
-            else {
-                return Ok(());
-            };
-            (imported, taken) = (imported + 1, taken + 1);
-            let summary = &summarise(&campaign, &trials, Stopped::Trials, 0);
-            let (campaign, host, trials) = (&campaign, &host, &trials[..]);
-            take(&folder, &Records { campaign, host, summary, trials, facts: &[], stacks })
-        };
         if campaigns.is_empty() {
-            visit(directory, false, &mut |_| {}, take_imported)?;
-        }
-        if campaigns.is_empty() && imported == 0 {
-            bail!("{} holds no campaign", directory.display());
+            let imported = each_imported(directory, alone, &mut take)?;
+            if imported == 0 {
+                bail!("{} holds no campaign", directory.display());
+            }
+            taken += imported;
         }
     }
     if taken == 0 && code != ExitCode::SUCCESS {
         bail!("no campaign can be read");
     }
     Ok(code)
+}
+
+/// Takes the results of other tools at or below a directory, and returns how many there are. `alone`: no other directory is asked for.
+fn each_imported(
+    directory: &Path,
+    alone: bool,
+    take: &mut impl FnMut(&str, &Records<'_>) -> Result<()>,
+) -> Result<usize> {
+    let mut taken = 0;
+    visit(directory, false, &mut |_| {}, |found| {
+        let folder =
+            if alone { found.path.clone() } else { directory.join(&found.path).display().to_string() };
+        let Some(NetbenchesRecords { campaign, host, trials }) =
+            imported_records(found, env!("CARGO_PKG_VERSION"))
+        else {
+            return Ok(());
+        };
+        taken += 1;
+        let summary = &summarise(&campaign, &trials, Stopped::Trials, 0);
+        let (campaign, host, trials) = (&campaign, &host, &trials[..]);
+        take(&folder, &Records { campaign, host, summary, trials, facts: &[], stacks: &BTreeMap::new() })
+    })?;
+    Ok(taken)
 }
 
 /// Writes a file whole or not at all.

@@ -156,18 +156,7 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
     let title = format!("{} CPUs for {:.1} s", cpus.len(), took.as_secs_f64());
     match found {
         Artefact::Profile(sampled) => functions(args, &sampled, title),
-        Artefact::Waited(waited) => {
-            told_as_lost(waited.lost, "waits");
-            let picture = Picture { title, subtitle: Some("waits for locks".into()), unit: "ns".into() };
-            if waited.waits > 0 && stacks(args, &waited.profile, picture)? {
-                return Ok(ExitCode::SUCCESS);
-            }
-            let (all, ns) = (waited.functions(), waited.profile.samples());
-            let most = &all[..all.len().min(args.top)];
-            let cpus_ns = took.as_nanos() as f64 * cpus.len() as f64;
-            let json = || Waits { waited: &waited, functions: most };
-            result(&args.printed, json, || pages::lock_waits(ns, waited.waits, most, Some(cpus_ns)))
-        }
+        Artefact::Waited(waited) => waits(args, &waited, title, took.as_nanos() as f64 * cpus.len() as f64),
         Artefact::Stages(times) if times.followed == 0 => {
             bail!("no frame entered the stack; is there any load?")
         }
@@ -187,6 +176,18 @@ fn functions(args: &Profile, sampled: &Sampled, title: String) -> Result<ExitCod
         true => Ok(ExitCode::SUCCESS),
         false => print_functions(&sampled.profile, Some(&sampled.event), args.top, &args.printed),
     }
+}
+
+fn waits(args: &Profile, waited: &Waited, title: String, cpus_ns: f64) -> Result<ExitCode> {
+    told_as_lost(waited.lost, "waits");
+    let picture = Picture { title, subtitle: Some("waits for locks".into()), unit: "ns".into() };
+    if waited.waits > 0 && stacks(args, &waited.profile, picture)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (all, ns) = (waited.functions(), waited.profile.samples());
+    let most = &all[..all.len().min(args.top)];
+    let json = || Waits { waited, functions: most };
+    result(&args.printed, json, || pages::lock_waits(ns, waited.waits, most, Some(cpus_ns)))
 }
 
 /// Draws the stacks, and prints them if that is all that is wanted.

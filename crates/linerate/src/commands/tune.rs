@@ -75,6 +75,13 @@ pub struct Tune {
     pub campaign: CampaignArgs,
 }
 
+impl Tune {
+    /// The plan, and the hosts of its lab.
+    fn chosen(&self, simulated: bool) -> Result<(Plan, Option<Site>)> {
+        chosen(&self.which.choice(), &self.plan, simulated, |_| Ok(()))
+    }
+}
+
 /// Runs the verb.
 ///
 /// # Errors
@@ -86,8 +93,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     }
     run::begin(how);
     let name = args.plan.display().to_string();
-    let simulated = how.simulate.is_some();
-    let (plan, site) = chosen(&args.which.choice(), &args.plan, simulated, |_| Ok(()))?;
+    let (plan, site) = args.chosen(how.simulate.is_some())?;
     if how.keep && site.is_none() {
         bail_usage!(
             "--keep is for the router of a real lab: this lab is gone with the tuning, and kept.toml has its result"
@@ -98,26 +104,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
         bail_usage!("{name} has {} changes, and one tuning has at most {MOST}", tuning.changes.len());
     }
     let needs = Needs::of(&plan, &tuning)?;
-    let least = duration_text(needs.least_ns()).replace(' ', "");
-    let given = budget(&plan, how);
-    if given.is_some_and(|budget| budget < needs.least_ns()) {
-        bail_usage!(
-            "a tuning of {} changes takes at least {least} ({}): with less time some combinations have no trial, or the verdict has no interval. Give it --budget {least} or more, or the plan a shorter duration",
-            tuning.changes.len(),
-            needs.parts()
-        );
-    }
-    if let (Some(_), false) = (&site, how.quiet) {
-        let lab = args.which.lab.iter().map(|file| format!(" --lab {}", file.display())).collect::<String>();
-        let longer = given.is_none_or(|budget| budget > needs.least_ns());
-        let shorter = longer.then(|| format!("; the shortest: linerate tune {name}{lab} --budget {least}"));
-        tell(format!(
-            "a tuning of {} changes takes at least {least} of trials ({}){}",
-            tuning.changes.len(),
-            needs.parts(),
-            shorter.unwrap_or_default()
-        ));
-    }
+    needs.check(args, budget(&plan, how), tuning.changes.len(), site.is_some() && !how.quiet)?;
     let stem = args.plan.file_stem().map_or("tune".into(), |stem| stem.to_string_lossy());
     let stem = how.name.clone().unwrap_or(stem.into_owned());
     let folder = make_folder(Path::new(handle::RESULTS), &stem, how.out.as_deref())?;
@@ -125,29 +112,12 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     let tuned = Tuned { base: tuning.base(), ..Tuned::new(plan.experiment.title.clone(), name, changes) };
     let mut tuner = Tuner { args, plan, kept: None, site, tuning, tuned, needs, folder };
     let ended = tuner.tune();
-    let Tuner { mut tuned, folder, kept, .. } = tuner;
-    if tuned.stages.is_empty() && !interrupted() {
+    if tuner.tuned.stages.is_empty() && !interrupted() {
         // Nothing was measured: the folder goes, unless there are trials in it.
-        let _ = fs::remove_dir(&folder);
+        let _ = fs::remove_dir(&tuner.folder);
         return ended;
     }
-    if interrupted() {
-        tuned.stopped = Some("interrupted".into());
-    } else if let Err(error) = &ended {
-        tuned.stopped = Some(format!("{error:#}"));
-    }
-    write_document(&folder, RECORD, &tuned)?;
-    if !how.quiet {
-        result(&how.printed, || &tuned, || pages::tuning(&tuned))?;
-        print_place(&how.printed, &folder);
-    }
-    let proven = tuned.together.as_ref().is_some_and(|proof| proof.verdict == Proven::Proven);
-    if let (true, true, Some((plan, lane))) = (how.keep, ended.is_ok() && proven && !interrupted(), &kept) {
-        let site =
-            chosen(&args.which.choice(), &args.plan, false, |_| Ok(()))?.1.context("the lab has no hosts")?;
-        let revert = site.keep(plan, *lane)?;
-        tell(format!("the changes that help stay; to take them back: {revert}"));
-    }
+    tuner.conclude(&ended)?;
     match ended {
         _ if interrupted() => Ok(ExitCode::from(INTERRUPTED)),
         ended => ended,
@@ -212,6 +182,30 @@ impl Needs {
     /// Whole seconds are easier to type.
     fn least_ns(&self) -> u64 {
         self.stages.iter().sum::<u64>().div_ceil(SECOND) * SECOND
+    }
+
+    /// Refuses a budget that is too short for a verdict; with `aloud`, tells how much time a tuning takes.
+    fn check(&self, args: &Tune, budget: Option<u64>, changes: usize, aloud: bool) -> Result<()> {
+        let (least_ns, parts) = (self.least_ns(), self.parts());
+        let least = duration_text(least_ns).replace(' ', "");
+        if budget.is_some_and(|budget| budget < least_ns) {
+            bail_usage!(
+                "a tuning of {changes} changes takes at least {least} ({parts}): with less time some combinations have no trial, or the verdict has no interval. Give it --budget {least} or more, or the plan a shorter duration"
+            );
+        }
+        if aloud {
+            let name = args.plan.display();
+            let lab =
+                args.which.lab.as_ref().map(|file| format!(" --lab {}", file.display())).unwrap_or_default();
+            let longer = budget.is_none_or(|budget| budget > least_ns);
+            let shorter =
+                longer.then(|| format!("; the shortest: linerate tune {name}{lab} --budget {least}"));
+            tell(format!(
+                "a tuning of {changes} changes takes at least {least} of trials ({parts}){}",
+                shorter.unwrap_or_default()
+            ));
+        }
+        Ok(())
     }
 
     /// The time of a stage, of a budget for all: what it needs, and its share of the rest.
@@ -292,36 +286,13 @@ impl Tuner<'_> {
         stage: usize,
     ) -> Result<Option<(Stage, Measured)>> {
         let how = &self.args.campaign;
-        let of_all = |run: &Vec<bool>| -> Vec<bool> {
-            let made = |at: usize| changes.iter().position(|change| *change == at).is_some_and(|at| run[at]);
-            (0..self.tuning.changes.len()).map(made).collect()
-        };
-        let whole: Runs = runs.iter().map(of_all).collect();
-        let then = &self.plan.experiment.trials;
-        let budget = budget(&self.plan, how);
-        let trials = Trials {
-            blocks: if budget.is_some() { None } else { then.blocks },
-            budget_ns: budget.map(|budget| self.needs.share(stage, budget)),
-            seed: how.seed.or(then.seed),
-            until: None,
-            ..then.clone()
-        };
-        let title = format!("{}: {name}", self.plan.experiment.title);
-        let question = format!("{name}: {}", names(&self.tuning.changes, changes));
-        let together = name == TOGETHER;
-        let variant = |run: usize| if together { ENDS[run].into() } else { format!("run-{run}") };
-        let Combined { text, campaign: plan, cells } = self
-            .tuning
-            .experiment(&self.plan, [&title, &question], &whole, variant, &trials)
-            .map_err(|faults| faulty(format!("{}, {name}", self.args.plan.display()), &faults))?;
-        if together {
+        let Combined { text, campaign: plan, cells } = self.combined(name, changes, &runs, stage)?;
+        if name == TOGETHER {
             self.write_kept(&text)?;
             self.kept = Some((plan.clone(), plan.cells[cells[1]].lane));
         }
         let site = match self.site.take() {
-            None if how.simulate.is_none() => {
-                chosen(&self.args.which.choice(), &self.args.plan, false, |_| Ok(()))?.1
-            }
+            None if how.simulate.is_none() => self.args.chosen(false)?.1,
             site => site,
         };
         tell(format!("{name}: {} runs of {}", runs.len(), names(&self.tuning.changes, changes)));
@@ -357,6 +328,54 @@ impl Tuner<'_> {
         };
         stage.measure(&cells, &trials);
         Ok(Some((stage, measured)))
+    }
+
+    /// The experiment of a stage.
+    fn combined(&self, name: &str, changes: &[usize], runs: &[Vec<bool>], stage: usize) -> Result<Combined> {
+        let how = &self.args.campaign;
+        let of_all = |run: &Vec<bool>| -> Vec<bool> {
+            let made = |at: usize| changes.iter().position(|change| *change == at).is_some_and(|at| run[at]);
+            (0..self.tuning.changes.len()).map(made).collect()
+        };
+        let whole: Runs = runs.iter().map(of_all).collect();
+        let then = &self.plan.experiment.trials;
+        let budget = budget(&self.plan, how);
+        let trials = Trials {
+            blocks: if budget.is_some() { None } else { then.blocks },
+            budget_ns: budget.map(|budget| self.needs.share(stage, budget)),
+            seed: how.seed.or(then.seed),
+            until: None,
+            ..then.clone()
+        };
+        let title = format!("{}: {name}", self.plan.experiment.title);
+        let question = format!("{name}: {}", names(&self.tuning.changes, changes));
+        let variant = |run: usize| if name == TOGETHER { ENDS[run].into() } else { format!("run-{run}") };
+        self.tuning
+            .experiment(&self.plan, [&title, &question], &whole, variant, &trials)
+            .map_err(|faults| faulty(format!("{}, {name}", self.args.plan.display()), &faults))
+    }
+
+    /// Writes and shows the record. Changes that are proven to help stay, if they are to.
+    fn conclude(&mut self, ended: &Result<ExitCode>) -> Result<()> {
+        if interrupted() {
+            self.tuned.stopped = Some("interrupted".into());
+        } else if let Err(error) = ended {
+            self.tuned.stopped = Some(format!("{error:#}"));
+        }
+        let (how, tuned) = (&self.args.campaign, &self.tuned);
+        write_document(&self.folder, RECORD, tuned)?;
+        if !how.quiet {
+            result(&how.printed, || tuned, || pages::tuning(tuned))?;
+            print_place(&how.printed, &self.folder);
+        }
+        let proven = tuned.together.as_ref().is_some_and(|proof| proof.verdict == Proven::Proven);
+        let stays = how.keep && ended.is_ok() && proven && !interrupted();
+        if let Some((plan, lane)) = self.kept.as_ref().filter(|_| stays) {
+            let site = self.args.chosen(false)?.1.context("the lab has no hosts")?;
+            let revert = site.keep(plan, *lane)?;
+            tell(format!("the changes that help stay; to take them back: {revert}"));
+        }
+        Ok(())
     }
 
     /// Writes the plan of the result, with its rule files beside it.

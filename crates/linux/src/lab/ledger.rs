@@ -246,49 +246,36 @@ fn reconcile(
     reasons: &mut Reasons,
 ) -> Account {
     let mut account = Account::default();
-    let grown =
-        |field: fn(&LinkStats) -> u64, a: &LinkStats, b: &LinkStats| field(b).saturating_sub(field(a));
-    let (tx, tx_dropped, rx) =
-        (|l: &LinkStats| l.tx_packets, |l: &LinkStats| l.tx_dropped, |l: &LinkStats| l.rx_packets);
-    let handed_over = grown(tx, &before.generator, &after.generator);
-    let mut refused = grown(tx_dropped, &before.generator, &after.generator);
+    let sender = grown(&before.generator, &after.generator);
+    let (handed_over, mut refused) = (sender.tx_packets, sender.tx_dropped);
     // Only that ring is between the generator and the DUT's count of received frames: the difference is the ring's.
     let sent = generator.frames + generator.broadcasts + generator.refused;
     if shared_queue && handed_over + refused <= sent {
         refused = sent - handed_over;
     }
-    let mut arrived = grown(rx, &before.receiver, &after.receiver);
+    let mut arrived = grown(&before.receiver, &after.receiver).rx_packets;
     // A socket sees a full ring and counts such a frame as refused: it was never sent. Live frames do not see it.
     second(&mut account, way.generator, handed_over + refused, sent);
     let refused = refused.saturating_sub(generator.refused);
     match (&before.dut, &after.dut) {
         (Some(b), Some(a)) => {
             full(&mut account, way.ring, refused, Side::Dut);
-            let entered = grown(rx, &b.inside, &a.inside);
-            let (left, ring_full) =
-                (grown(tx, &b.outside, &a.outside), grown(tx_dropped, &b.outside, &a.outside));
+            let (inside, outside) = (grown(&b.inside, &a.inside), grown(&b.outside, &a.outside));
+            let (entered, left, ring_full) = (inside.rx_packets, outside.tx_packets, outside.tx_dropped);
             second(&mut account, way.entered, entered, handed_over);
             second(&mut account, way.arrived, arrived, left);
             full(&mut account, way.receiver_ring, ring_full, Side::Tester);
             // Copies that the DUT made, and frames of its own, left it without having entered.
             let passed = receiver.passed_broadcasts(generator);
             let made = receiver.duplicates() + receiver.foreign_total() - passed;
-            let inside = (entered + made).saturating_sub(left + ring_full);
-            // A card counts as dropped all frames that its ring, its program and the backlog had no room for: the first two are
-            // known.
-            let card = way.card(setup);
-            let by_program = |(n, _): &(&String, &u64)| n.ends_with("_xdp_drops") && way.is_of_card(n);
-            let by_program: u64 = reasons.grown.iter().filter(by_program).map(|(_, n)| n).sum();
-            let dropped = grown(|l| l.rx_dropped, &b.inside, &a.inside);
-            let ring = grown(tx_dropped, &before.generator, &after.generator);
+            let lost = (entered + made).saturating_sub(left + ring_full);
             // Broadcast frames that found a ring full are among its losses.
-            let unforwarded = (generator.broadcasts - passed).min(inside);
+            let unforwarded = (generator.broadcasts - passed).min(lost);
             dropped_inside(&mut account, NOT_FORWARDED.into(), unforwarded, Cause::NotForwarded);
-            let inside = inside - unforwarded;
-            let backlog = if card.rps.is_some() { dropped.saturating_sub(ring + by_program) } else { 0 };
-            let backlog = backlog.min(inside);
+            let lost = lost - unforwarded;
+            let backlog = backlog(way, setup, [&inside, &sender], reasons).min(lost);
             full(&mut account, BACKLOG, backlog, Side::Dut);
-            locate_inside(&mut account, &setup.name, inside - backlog, reasons);
+            locate_inside(&mut account, &setup.name, lost - backlog, reasons);
         }
         _ => {
             full(&mut account, way.receiver_ring, refused, Side::Tester);
@@ -300,6 +287,28 @@ fn reconcile(
     arrived = arrived.saturating_sub(receiver.refused);
     second(&mut account, way.receiver, receiver.frames + receiver.foreign_total(), arrived);
     account
+}
+
+/// Growth of the counters of packets.
+fn grown(before: &LinkStats, after: &LinkStats) -> LinkStats {
+    LinkStats {
+        rx_packets: after.rx_packets.saturating_sub(before.rx_packets),
+        tx_packets: after.tx_packets.saturating_sub(before.tx_packets),
+        rx_dropped: after.rx_dropped.saturating_sub(before.rx_dropped),
+        tx_dropped: after.tx_dropped.saturating_sub(before.tx_dropped),
+        ..LinkStats::default()
+    }
+}
+
+/// Frames that the backlog had no room for. A card counts as dropped also those that its ring and its program had no room for: both
+/// are known.
+fn backlog(way: &Way, setup: &Setup, [card, sender]: [&LinkStats; 2], reasons: &Reasons) -> u64 {
+    if way.card(setup).rps.is_none() {
+        return 0;
+    }
+    let by_program = |(n, _): &(&String, &u64)| n.ends_with("_xdp_drops") && way.is_of_card(n);
+    let by_program: u64 = reasons.grown.iter().filter(by_program).map(|(_, n)| n).sum();
+    card.rx_dropped.saturating_sub(sender.tx_dropped + by_program)
 }
 
 fn second(account: &mut Account, place: &str, frames: u64, expected: u64) {

@@ -127,28 +127,9 @@ impl MemoryLink {
         dut: MemoryDut,
         interrupted: &AtomicBool,
     ) -> MemoryTrial {
-        let load_s = timing.load_ns() as f64 / 1e9;
-        let bounded = if load.frames.is_some() { MAXIMUM } else { MAXIMUM.min(MOST / load_s) };
-        let fastest = bounded.max(2.0 * dut.rate.unwrap_or(0.0));
-        let duration_ns = u64::MAX;
-        let paced = Load { rate: Some(load.rate.unwrap_or(fastest)), duration_ns, ..load };
-        self.pacer = Pacer::new(&paced, 0, 1);
-        if load.rate.is_some() {
-            let burst_fps = self.traffic.burst_fps.or(Some(fastest));
-            self.pacer = self.pacer.clone().in_bursts(
-                &load,
-                &Traffic { burst_fps, ..self.traffic.clone() },
-                1,
-                (0, 1),
-            );
-        }
-        let load = paced;
         let began_ns = self.now_ns;
-        self.dut = SimulatedDut { dut, tokens: dut.room(), began_ns, ..SimulatedDut::default() };
-        self.source.begin(self.traffic.stamp_every_of(&load));
+        self.begin(timing, load, dut);
         let before = self.source.second();
-        self.account.reset(&Load { duration_ns: timing.load_ns(), ..load });
-        (self.frames, self.bytes, self.last_ns) = (0, 0, began_ns);
         let mut machine = Machine::new(timing);
         loop {
             let sample = match machine.step() {
@@ -173,29 +154,53 @@ impl MemoryLink {
             machine.done(sample, self.now_ns - began_ns);
         }
         let [warm_up, samples] = machine.into_samples();
+        MemoryTrial {
+            outcome: Outcome { warm_up, samples, began_ns, ..Outcome::default() },
+            sent: self.sent(before),
+            received: self.account.counters(),
+            losses: self.dut.losses(),
+            copies: self.dut.duplicated,
+        }
+    }
+
+    /// Gets everything ready for a load.
+    fn begin(&mut self, timing: Timing, load: Load, dut: MemoryDut) {
+        let load_s = timing.load_ns() as f64 / 1e9;
+        let bounded = if load.frames.is_some() { MAXIMUM } else { MAXIMUM.min(MOST / load_s) };
+        let fastest = bounded.max(2.0 * dut.rate.unwrap_or(0.0));
+        let duration_ns = u64::MAX;
+        let paced = Load { rate: Some(load.rate.unwrap_or(fastest)), duration_ns, ..load };
+        self.pacer = Pacer::new(&paced, 0, 1);
+        if load.rate.is_some() {
+            let burst_fps = self.traffic.burst_fps.or(Some(fastest));
+            let traffic = Traffic { burst_fps, ..self.traffic.clone() };
+            self.pacer = self.pacer.clone().in_bursts(&load, &traffic, 1, (0, 1));
+        }
+        let began_ns = self.now_ns;
+        self.dut = SimulatedDut { dut, tokens: dut.room(), began_ns, ..SimulatedDut::default() };
+        self.source.begin(self.traffic.stamp_every_of(&paced));
+        self.account.reset(&Load { duration_ns: timing.load_ns(), ..paced });
+        (self.frames, self.bytes, self.last_ns) = (0, 0, began_ns);
+    }
+
+    /// The generator's counters of a load. `before`: its mixed IPv6 frames when the load began.
+    fn sent(&self, before: Option<(u16, u64)>) -> PortCounters {
         let (stream, next_sequence) = (self.source.stream, self.source.sequence);
         let (bursts, bursts_ns) = self.pacer.bursts();
-        let (frames, bytes) = (self.frames, self.bytes);
         let second = self.source.second().zip(before).map(|((stream, next_sequence), (_, before))| {
             let frames = next_sequence - before;
             StreamCounters { stream, frames, next_sequence, ipv6: true, ..StreamCounters::default() }
         });
-        let own = frames - second.map_or(0, |second| second.frames);
+        let own = self.frames - second.map_or(0, |second| second.frames);
         let stream = StreamCounters { stream, frames: own, next_sequence, ..StreamCounters::default() };
-        MemoryTrial {
-            outcome: Outcome { warm_up, samples, began_ns, ..Outcome::default() },
-            sent: PortCounters {
-                frames,
-                bytes,
-                streams: [stream].into_iter().chain(second).collect(),
-                active_ns: self.last_ns - began_ns,
-                bursts,
-                bursts_ns,
-                ..PortCounters::default()
-            },
-            received: self.account.counters(),
-            losses: self.dut.losses(),
-            copies: self.dut.duplicated,
+        PortCounters {
+            frames: self.frames,
+            bytes: self.bytes,
+            streams: [stream].into_iter().chain(second).collect(),
+            active_ns: self.last_ns - self.dut.began_ns,
+            bursts,
+            bursts_ns,
+            ..PortCounters::default()
         }
     }
 

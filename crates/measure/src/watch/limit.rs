@@ -81,11 +81,7 @@ impl fmt::Display for Way {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         match self {
-            Limit::Wire { interface, way, share } => {
-                write!(f, "the wire of {interface} is full: {way} takes {} of it", percent(*share))
-            }
             Limit::Cpu { cpu, busy, softirq, irq, others, interrupt } => {
                 write!(f, "CPU {cpu} is {} busy", percent(*busy))?;
                 let parts = [("softirq", *softirq), ("interrupts", *irq)]
@@ -107,6 +103,27 @@ impl fmt::Display for Limit {
             Limit::States { entries, limit } => {
                 write!(f, "the table of connections is nearly full: {entries} of {limit}")
             }
+            Limit::Backlog { cpu, pps } => {
+                write!(f, "the backlog of CPU {cpu} is full and drops {}", pps_text(*pps))
+            }
+            Limit::Squeezed { cpu, per_second } => {
+                write!(f, "CPU {cpu} uses up its budget {per_second:.0} times a second")
+            }
+            Limit::Wire { .. }
+            | Limit::QueueDrops { .. }
+            | Limit::Drops { .. }
+            | Limit::OneQueue { .. }
+            | Limit::Starving { .. } => self.of_interface(f),
+        }
+    }
+}
+
+impl Limit {
+    fn of_interface(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Wire { interface, way, share } => {
+                write!(f, "the wire of {interface} is full: {way} takes {} of it", percent(*share))
+            }
             Limit::QueueDrops { interface, way, queue, pps, share } => {
                 write!(
                     f,
@@ -115,14 +132,9 @@ impl fmt::Display for Limit {
                     percent(*share)
                 )
             }
-            Limit::Drops { interface, way, pps, overruns: true } => {
-                write!(f, "{interface} drops {} ({way}): no room in its ring", pps_text(*pps))
-            }
-            Limit::Drops { interface, way, pps, overruns: false } => {
-                write!(f, "{interface} drops {} ({way})", pps_text(*pps))
-            }
-            Limit::Backlog { cpu, pps } => {
-                write!(f, "the backlog of CPU {cpu} is full and drops {}", pps_text(*pps))
+            Limit::Drops { interface, way, pps, overruns } => {
+                let room = if *overruns { ": no room in its ring" } else { "" };
+                write!(f, "{interface} drops {} ({way}){room}", pps_text(*pps))
             }
             Limit::OneQueue { interface, way, queue, share, queues } => {
                 write!(
@@ -132,12 +144,9 @@ impl fmt::Display for Limit {
                     queues - 1
                 )
             }
-            Limit::Squeezed { cpu, per_second } => {
-                write!(f, "CPU {cpu} uses up its budget {per_second:.0} times a second")
-            }
             Limit::Starving { interface, way, starving, queues } => {
                 let named: Vec<String> = starving.iter().take(8).map(usize::to_string).collect();
-                let more = if starving.len() > named.len() { ", …" } else { "" };
+                let more = starving.get(8).map_or("", |_| ", …");
                 write!(
                     f,
                     "{} of {queues} {way} queues of {interface} starve: {}{more}",
@@ -145,8 +154,13 @@ impl fmt::Display for Limit {
                     named.join(", ")
                 )
             }
+            _ => Ok(()),
         }
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }
 
 /// A rate in frames/s with three digits: `12.3 kpps`.

@@ -67,7 +67,18 @@ fn of_connections(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: 
             problems.fault(entry.node.span, message, help);
         }
     }
-    let span = traffic.get("connections").map_or_else(|| place.span(), |node| node.span);
+    if let Some((message, help)) = refusal(place, settings, &kind, rate) {
+        problems.fault(span_of(place, traffic, "connections"), message, help);
+    }
+}
+
+/// Why connections cannot be measured here, and the remedy.
+fn refusal(
+    place: &Place<'_>,
+    settings: &Tree,
+    kind: &Kind,
+    rate: Rate,
+) -> Option<(&'static str, &'static str)> {
     let measure = place.draft.tree.table("trials").and_then(|trials| trials.text("measure"));
     let threaded = place.draft.tree.table("lab").and_then(|lab| lab.text("mode")) == Some("threaded");
     let dut = lower::settings(settings).dut;
@@ -75,7 +86,7 @@ fn of_connections(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: 
         (Dut::KnownLossOf { of, .. }, Some(exchange)) => !of.is_of(exchange),
         _ => false,
     };
-    let refused = if !place.embedded {
+    if !place.embedded {
         Some(("connections can be opened in the embedded lab only", "leave out `file` of [lab]"))
     } else if measure == Some("rfc2544") {
         Some(("the tests of RFC 2544 are of frames, not of connections", "leave out `measure` of [trials]"))
@@ -98,10 +109,12 @@ fn of_connections(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: 
         ))
     } else {
         None
-    };
-    if let Some((message, help)) = refused {
-        problems.fault(span, message, help);
     }
+}
+
+/// The place of a key, or of the cell where the plan does not name it.
+fn span_of(place: &Place<'_>, traffic: &Tree, key: &str) -> Span {
+    traffic.get(key).map_or_else(|| place.span(), |node| node.span)
 }
 
 /// Whether the load of a cell can be offered, and its frames pass.
@@ -118,7 +131,8 @@ pub(in super::super) fn traffic(
     if kind.connections.is_some() {
         return of_connections(place, settings, traffic, problems);
     }
-    if matches!(lower::settings(settings).dut, Dut::KnownLossOf { .. }) {
+    let lowered = lower::settings(settings);
+    if matches!(lowered.dut, Dut::KnownLossOf { .. }) {
         let help = "add connections = \"request\" to [traffic], or write \"known-loss=1000\"";
         problems.fault(place.span(), "known-loss with a kind loses frames of connections", help);
     }
@@ -126,31 +140,16 @@ pub(in super::super) fn traffic(
         let help = "add connections = \"request\", or leave object out";
         problems.fault(object.span, "only connections have an object", help);
     }
-    let span = |key: &str| traffic.get(key).map_or_else(|| place.span(), |n| n.span);
+    let span = |key: &str| span_of(place, traffic, key);
     let average = kind.size.average_len_fcs();
     let link = lower::link_speed(&place.draft.tree);
     if let Some(problem) = unreachable(place, rate, average, link, threads(place, settings)) {
         problems.push(problem.within(span("rate")));
     }
-    let lowered = lower::settings(settings);
     if kind.direction == Direction::Both {
         both_ways(place, &lowered, &kind, span("direction"), problems);
     }
-    let mtu = lowered.inside.mtu;
-    let longest = u32::from(kind.size.max_len_fcs()).saturating_sub(18);
-    let allowed = if place.embedded { mtu } else { Some(mtu.unwrap_or(1500)) };
-    if allowed.is_some_and(|mtu| longest > mtu) {
-        let message = format!(
-            "frames of {} B do not fit an MTU of {} B",
-            kind.size.max_len_fcs(),
-            allowed.unwrap_or(0)
-        );
-        let help = format!(
-            "set interface.mtu = \"{longest} B\", or send frames of at most {} B",
-            allowed.unwrap_or(0) + 18
-        );
-        problems.fault(span("size"), message, help);
-    }
+    lengths(place, &lowered, &kind, span("size"), problems);
     if let Err(error) = kind.traffic(&Origins::default()).and_then(|traffic| traffic.check()) {
         let keys = ["ipv6-share", "extension-headers", "broadcast-every", "flows"];
         let key = keys.into_iter().find(|key| traffic.get(key).is_some()).unwrap_or("flows");
@@ -158,44 +157,77 @@ pub(in super::super) fn traffic(
     }
     if kind.networks > kind.flows {
         let message = format!("{} flows cannot go to {} networks", kind.flows, kind.networks);
-        problems.fault(
-            span("networks"),
-            message,
-            format!("add flows = {} to [traffic], or more", kind.networks),
-        );
+        let help = format!("add flows = {} to [traffic], or more", kind.networks);
+        problems.fault(span("networks"), message, help);
     }
-    if kind.burst == 1 {
-        problems.fault(
-            span("burst"),
-            "a burst needs two frames or more",
-            "use 2 or more, or leave burst out",
-        );
-    }
-    let one_way = place.embedded && kind.direction == Direction::Forward;
-    if kind.broadcast_every > 0 && !(one_way && lower::settings(settings).dut != Dut::Bridge) {
-        let message = "broadcast frames can be counted only in the embedded lab, in one direction, and not through a bridge, which floods them";
-        problems.fault(
-            span("broadcast-every"),
-            message,
-            "leave it out on hosts, with direction = \"both\", and for bridges",
-        );
-    }
-    if kind.ipv6_share > 0.0 && lower::settings(settings).tracks() {
-        let message = "IPv6 frames cannot be mixed with IPv4 frames through connection tracking, which would have to learn both";
-        problems.fault(span("ipv6-share"), message, "leave it out for stateful rules");
-    }
-    let trials = place.draft.tree.table("trials");
-    let is_rate = trials.and_then(|trials| trials.text("measure")).is_none_or(|measure| measure == "rate");
-    if kind.burst > 0 && is_rate && rate == Rate::Max {
-        let message = "bursts at the rate \"max\" would have no pauses between them";
-        problems.fault(span("burst"), message, "add rate = \"100 kpps\" to [traffic], or leave bursts out");
-    }
+    contradictions(place, &lowered, &kind, rate, traffic, problems);
+    checksum(place, &kind, traffic, problems);
+}
+
+/// Whether frames can do without a checksum.
+fn checksum(place: &Place<'_>, kind: &Kind, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
     let sets_family = |(factor, _): &(usize, usize)| {
         place.draft.factors[*factor].sets.iter().any(|(field, _)| field.path() == "traffic.family")
     };
     if traffic.read("checksum") == Some(false) && kind.checksum && !place.levels.iter().any(sets_family) {
         let message = format!("{} {} frames must have a checksum", kind.family, kind.transport);
-        problems.fault(span("checksum"), message, "leave it out: only IPv4 UDP can do without");
+        problems.fault(
+            span_of(place, traffic, "checksum"),
+            message,
+            "leave it out: only IPv4 UDP can do without",
+        );
+    }
+}
+
+/// Whether the longest frames fit the MTU.
+fn lengths(place: &Place<'_>, settings: &Settings, kind: &Kind, span: Span, problems: &mut Vec<Diagnostic>) {
+    let mtu = settings.inside.mtu;
+    let allowed = if place.embedded { mtu } else { Some(mtu.unwrap_or(1500)) };
+    let length = kind.size.max_len_fcs();
+    let longest = u32::from(length).saturating_sub(18);
+    if let Some(mtu) = allowed.filter(|mtu| longest > *mtu) {
+        let message = format!("frames of {length} B do not fit an MTU of {mtu} B");
+        let most = mtu + 18;
+        let help = format!("set interface.mtu = \"{longest} B\", or send frames of at most {most} B");
+        problems.fault(span, message, help);
+    }
+}
+
+/// Faults of bursts, broadcast frames and mixed IP versions where something else of the plan rules them out.
+fn contradictions(
+    place: &Place<'_>,
+    settings: &Settings,
+    kind: &Kind,
+    rate: Rate,
+    traffic: &Tree,
+    problems: &mut Vec<Diagnostic>,
+) {
+    let one_way = place.embedded && kind.direction == Direction::Forward;
+    let trials = place.draft.tree.table("trials");
+    let is_rate = trials.and_then(|trials| trials.text("measure")).is_none_or(|measure| measure == "rate");
+    let faults = [
+        (kind.burst == 1, "burst", "a burst needs two frames or more", "use 2 or more, or leave burst out"),
+        (
+            kind.broadcast_every > 0 && !(one_way && settings.dut != Dut::Bridge),
+            "broadcast-every",
+            "broadcast frames can be counted only in the embedded lab, in one direction, and not through a bridge, which floods them",
+            "leave it out on hosts, with direction = \"both\", and for bridges",
+        ),
+        (
+            kind.ipv6_share > 0.0 && settings.tracks(),
+            "ipv6-share",
+            "IPv6 frames cannot be mixed with IPv4 frames through connection tracking, which would have to learn both",
+            "leave it out for stateful rules",
+        ),
+        (
+            kind.burst > 0 && is_rate && rate == Rate::Max,
+            "burst",
+            "bursts at the rate \"max\" would have no pauses between them",
+            "add rate = \"100 kpps\" to [traffic], or leave bursts out",
+        ),
+    ];
+    for (_, key, why, help) in faults.into_iter().filter(|(wrong, ..)| *wrong) {
+        problems.fault(span_of(place, traffic, key), why, help);
     }
 }
 

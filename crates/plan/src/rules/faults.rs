@@ -6,63 +6,93 @@ use crate::diagnostic::Diagnostic;
 impl RuleSet {
     /// Everything that is wrong with it; nothing if it can be written. The subject of each is a field of [`RuleSet`], as a plan names it.
     pub fn faults(&self) -> Vec<Diagnostic> {
-        let draws = self.rules_before > 0 || self.table.is_some();
-        let wants_draw = self.seed.is_some() || self.entries == EntryKind::Hosts;
+        let interface = [self.interface_fault()];
+        let all = self.lacking().into_iter().chain(self.impossible()).chain(interface).chain(self.foreign());
+        all.flatten().collect()
+    }
+
+    /// Features that the firewall or the kind of rules has not.
+    fn lacking(&self) -> [Option<Diagnostic>; 5] {
         let (ipf, ipfw) = (self.firewall == Firewall::Ipf, self.firewall == Firewall::Ipfw);
-        let nat = self.kind == Kind::Nat;
-        let (rules, table, states) = (self.rules_before, self.table.unwrap_or(0), self.states.unwrap_or(1));
-        let translates = nat && !ipf;
-        let mut faults = Vec::new();
-        let mut add = |wrong: bool, field: &str, message: &str, remedy: &str| {
-            faults.extend(wrong.then(|| Diagnostic::new(message).of(field).remedy(remedy)));
-        };
+        let (nat, stateless) = (self.kind == Kind::Nat, self.kind == Kind::Stateless);
+        let v6 = self.families() != Families::Ipv4;
+        let has_states = self.states.is_some();
         let no_nat = "there is no address translation for ipf, because no source has one";
         let no_size = "there is no size for ipf's state table, because no source has one";
+        let no_states = "a stateless rule set keeps no states";
         let others = "ask for pf or ipfw";
-        add(
-            ipf && self.table.is_some(),
-            "table",
-            "ipf has no tables",
-            "ask for rules instead, or for pf or ipfw",
-        );
-        add(ipf && nat, "kind", no_nat, others);
-        add(ipf && self.states.is_some(), "states", no_size, others);
-        let v6 = self.families() != Families::Ipv4;
-        add(ipfw && nat && v6, "families", "ipfw translates IPv4 only", "ask for IPv4, or for pf");
-        let stateless = self.kind == Kind::Stateless && self.states.is_some();
-        let help = "ask for a stateful one, or leave the number of states out";
-        add(stateless, "states", "a stateless rule set keeps no states", help);
-        let (message, help) =
-            (format!("{states} states are not possible"), format!("from 1 to {MAX_STATES}"));
-        add(!(1..=MAX_STATES).contains(&states), "states", &message, &help);
-        let message = format!("{rules} rules are too many, {MAX_RULES} at most");
-        add(rules > MAX_RULES, "rules-before", &message, "more are a table's work");
-        let message = format!("a table of {table} entries is too large");
-        add(table > MAX_ENTRIES, "table", &message, &format!("{MAX_ENTRIES} at most"));
-        let no_table = self.hit && table == 0;
-        add(no_table, "hit", "a hit needs a table with one entry at least", "add a table");
-        let hosts = self.hit && self.entries == EntryKind::Hosts;
-        let message = "a hit is the test network, which no host can be";
-        add(hosts, "hit", message, "ask for a table of networks");
-        let help = "a seed and hosts are for rules and tables";
-        add(wants_draw && !draws, "seed", "there is nothing to draw", help);
-        let (interface, firewall) = (self.interface.as_deref(), self.firewall);
-        let unnamed = interface.is_none() && translates && !firewall.is_linux();
-        let needs = "needs the interface that the frames leave by";
-        add(unnamed, "interface", &format!("address translation of {firewall} {needs}"), "ix1, say");
-        if let Some(name) = interface {
-            let help = "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest";
-            let message = format!("'{name}' is not an interface name");
-            add(!translates, "interface", "an interface is for address translation only", "leave it out");
-            add(translates && !is_interface(name, firewall), "interface", &message, help);
-        }
-        let message = format!("only pf makes tables of rules: {firewall} has nothing to turn off");
-        add(!self.optimize && !firewall.is_pf(), "optimize", &message, "leave it out");
-        let commands = self.ipfw_format == IpfwFormat::Commands;
-        let message = format!("only ipfw reads a file of its own commands, {firewall} does not");
-        add(commands && !ipfw, "ipfw-format", &message, "leave it out");
-        faults
+        let rules = "ask for rules instead, or for pf or ipfw";
+        let stateful = "ask for a stateful one, or leave the number of states out";
+        [
+            fault(ipf && self.table.is_some(), "table", "ipf has no tables", rules),
+            fault(ipf && nat, "kind", no_nat, others),
+            fault(ipf && has_states, "states", no_size, others),
+            fault(ipfw && nat && v6, "families", "ipfw translates IPv4 only", "ask for IPv4, or for pf"),
+            fault(stateless && has_states, "states", no_states, stateful),
+        ]
     }
+
+    /// Numbers, hits and draws that are not possible.
+    fn impossible(&self) -> [Option<Diagnostic>; 6] {
+        let (rules, table, states) = (self.rules_before, self.table.unwrap_or(0), self.states.unwrap_or(1));
+        let hosts = self.entries == EntryKind::Hosts;
+        let draws = rules > 0 || self.table.is_some();
+        let wants_draw = self.seed.is_some() || hosts;
+        let no_states = format!("{states} states are not possible");
+        let many = format!("{rules} rules are too many, {MAX_RULES} at most");
+        let large = format!("a table of {table} entries is too large");
+        let no_entry = "a hit needs a table with one entry at least";
+        let no_host = "a hit is the test network, which no host can be";
+        let help = "a seed and hosts are for rules and tables";
+        [
+            fault(
+                !(1..=MAX_STATES).contains(&states),
+                "states",
+                &no_states,
+                &format!("from 1 to {MAX_STATES}"),
+            ),
+            fault(rules > MAX_RULES, "rules-before", &many, "more are a table's work"),
+            fault(table > MAX_ENTRIES, "table", &large, &format!("{MAX_ENTRIES} at most")),
+            fault(self.hit && table == 0, "hit", no_entry, "add a table"),
+            fault(self.hit && hosts, "hit", no_host, "ask for a table of networks"),
+            fault(wants_draw && !draws, "seed", "there is nothing to draw", help),
+        ]
+    }
+
+    fn interface_fault(&self) -> Option<Diagnostic> {
+        let firewall = self.firewall;
+        let translates = self.kind == Kind::Nat && firewall != Firewall::Ipf;
+        let (wrong, message, help) = match self.interface.as_deref() {
+            None => (
+                translates && !firewall.is_linux(),
+                format!("address translation of {firewall} needs the interface that the frames leave by"),
+                "ix1, say",
+            ),
+            Some(name) if translates => (
+                !is_interface(name, firewall),
+                format!("'{name}' is not an interface name"),
+                "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest",
+            ),
+            Some(_) => (true, "an interface is for address translation only".into(), "leave it out"),
+        };
+        fault(wrong, "interface", &message, help)
+    }
+
+    /// Options of other firewalls.
+    fn foreign(&self) -> [Option<Diagnostic>; 2] {
+        let firewall = self.firewall;
+        let commands = self.ipfw_format == IpfwFormat::Commands && firewall != Firewall::Ipfw;
+        let no_tables = format!("only pf makes tables of rules: {firewall} has nothing to turn off");
+        let no_commands = format!("only ipfw reads a file of its own commands, {firewall} does not");
+        [
+            fault(!self.optimize && !firewall.is_pf(), "optimize", &no_tables, "leave it out"),
+            fault(commands, "ipfw-format", &no_commands, "leave it out"),
+        ]
+    }
+}
+
+fn fault(wrong: bool, field: &str, message: &str, remedy: &str) -> Option<Diagnostic> {
+    wrong.then(|| Diagnostic::new(message).of(field).remedy(remedy))
 }
 
 /// The name goes into the rules as it is: it must not be able to become a rule itself.

@@ -281,31 +281,12 @@ impl RealLab {
     }
 
     fn prepare(&mut self, kind: usize) -> Result<()> {
-        let isolated = self.cabling.isolated;
-        let port = |name: String, card: &Card, role| Port {
-            name,
-            interface: card.interface.clone(),
-            isolated,
-            backend: card.backend,
-            cpus: card.cpus.clone(),
-            role,
-        };
-        let ways = &self.cabling.ways[..self.kinds[kind].ways];
-        for (number, way) in ways.iter().enumerate().filter(|(number, _)| !self.receives[*number]) {
-            for (nth, card) in way.receivers.iter().enumerate() {
-                // In a lab of hosts, neighbours may have to be asked for.
-                let pass_foreign = card.backend != Backend::AfXdp;
-                let card_stamps = self.kinds.iter().any(|kind| kind.traffic.card_stamps);
-                let filter = Filter { pass_foreign, card_stamps, ..Filter::of_campaign(self.campaign) };
-                let card = Card { cpus: Vec::new(), ..card.clone() };
-                let counts = port(receiver_name(number, nth), &card, Role::Receiver(filter));
-                self.agents[card.agent].prepare(counts)?;
-            }
-        }
-        self.receives[..ways.len()].fill(true);
+        let count = self.kinds[kind].ways;
+        self.prepare_receivers(count)?;
         if self.kinds[kind].prepared {
             return Ok(());
         }
+        let ways = &self.cabling.ways[..count];
         // A queue has one AF_XDP socket at a time, and such frames go one way.
         let prepared = |other: &usize| self.kinds[*other].prepared;
         let others: Vec<usize> = (0..self.kinds.len()).filter(prepared).collect();
@@ -326,7 +307,7 @@ impl RealLab {
                 let traffic = tags.map_or(traffic.clone(), |tags| traffic.tagged(tags[number]));
                 let first_stream = self.streams(kind, number, nth).next().unwrap_or_default();
                 let role = Role::Generator(Box::new(Traffic { first_stream, ..traffic }));
-                let sends = port(generator_name(kind, number, nth), &sender.card, role);
+                let sends = self.port(generator_name(kind, number, nth), &sender.card, role);
                 let agent = &self.agents[sender.card.agent];
                 let (backend, why) = agent.prepare(sends)?;
                 made.push((number, nth, backend, why.map(|why| format!("{}: {why}", agent.host()))));
@@ -341,6 +322,29 @@ impl RealLab {
         }
         self.kinds[kind].prepared = true;
         Ok(())
+    }
+
+    /// Makes the receivers of the first directions that have none yet.
+    fn prepare_receivers(&mut self, ways: usize) -> Result<()> {
+        let all = self.cabling.ways[..ways].iter().enumerate();
+        for (number, way) in all.filter(|(number, _)| !self.receives[*number]) {
+            for (nth, card) in way.receivers.iter().enumerate() {
+                // In a lab of hosts, neighbours may have to be asked for.
+                let pass_foreign = card.backend != Backend::AfXdp;
+                let card_stamps = self.kinds.iter().any(|kind| kind.traffic.card_stamps);
+                let filter = Filter { pass_foreign, card_stamps, ..Filter::of_campaign(self.campaign) };
+                let card = Card { cpus: Vec::new(), ..card.clone() };
+                let counts = self.port(receiver_name(number, nth), &card, Role::Receiver(filter));
+                self.agents[card.agent].prepare(counts)?;
+            }
+        }
+        self.receives[..ways].fill(true);
+        Ok(())
+    }
+
+    fn port(&self, name: String, card: &Card, role: Role) -> Port {
+        let Card { interface, backend, cpus, .. } = card.clone();
+        Port { name, interface, isolated: self.cabling.isolated, backend, cpus, role }
     }
 
     /// Releases the agents; returns errors. Lost ones have ended their loads by themselves, and are skipped.

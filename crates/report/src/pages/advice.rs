@@ -45,36 +45,14 @@ fn article(advice: &Advice) -> &'static str {
 
 fn one(page: &mut Document, nth: usize, item: &Item) {
     page.gap();
-    let (gain, by) = (format!("{:+.1} %", item.gain * 100.0), item.basis);
-    let expected = match (item.state, by) {
-        (State::Undo, _) => "the present setting is outdated or harmful".to_string(),
-        _ if item.gain == 0.0 => "none in speed".into(),
-        (_, Basis::Guess) if item.gain >= 1.0 => "this role needs it".into(),
-        (_, Basis::Guess) => format!("{:+.0} %, a guess", item.gain * 100.0),
-        (_, Basis::Computed) => format!("{gain}, computed"),
-        (_, Basis::Same) => format!("{gain}, measured on hardware like this"),
-        (_, Basis::Similar) => format!("{gain}, measured on similar hardware"),
-        (_, Basis::Other) => format!("{gain}, measured on other hardware"),
-    };
     let measure =
         if item.state == State::Measure { ". Measure it first: it harms some machines" } else { "" };
     page.answer(format!("{nth}. {}: {}", item.id, item.title));
-    let note = |page: &mut Document, mark: &str, text: &str| page.entry(&format!("   {mark:<9}"), text);
-    note(page, "gain", &format!("{expected}{measure}"));
+    note(page, "gain", &format!("{}{measure}", expected(item)));
     for setting in &item.settings {
         note(page, "set", &changed(setting));
     }
-    let mut files: Vec<(&str, Vec<String>)> = Vec::new();
-    for lasting in item.settings.iter().filter_map(|setting| setting.lasting.as_ref()) {
-        let line = lasting.line.as_ref().map_or(format!("(without) {}", lasting.key), Clone::clone);
-        match files.iter_mut().find(|(file, _)| *file == lasting.file) {
-            // Flags of an interface share a line.
-            Some((_, lines)) if lines.contains(&line) => {}
-            Some((_, lines)) => lines.push(line),
-            None => files.push((&lasting.file, vec![line])),
-        }
-    }
-    for (file, lines) in files {
+    for (file, lines) in files(item) {
         note(page, "file", file);
         lines.iter().for_each(|line| page.code(&format!("            {line}"), Tone::Plain));
     }
@@ -111,6 +89,39 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
     if let Some(test) = item.test() {
         note(page, "test", &test);
     }
+}
+
+fn note(page: &mut Document, mark: &str, text: &str) {
+    page.entry(&format!("   {mark:<9}"), text);
+}
+
+fn expected(item: &Item) -> String {
+    let gain = format!("{:+.1} %", item.gain * 100.0);
+    match (item.state, item.basis) {
+        (State::Undo, _) => "the present setting is outdated or harmful".to_string(),
+        _ if item.gain == 0.0 => "none in speed".into(),
+        (_, Basis::Guess) if item.gain >= 1.0 => "this role needs it".into(),
+        (_, Basis::Guess) => format!("{:+.0} %, a guess", item.gain * 100.0),
+        (_, Basis::Computed) => format!("{gain}, computed"),
+        (_, Basis::Same) => format!("{gain}, measured on hardware like this"),
+        (_, Basis::Similar) => format!("{gain}, measured on similar hardware"),
+        (_, Basis::Other) => format!("{gain}, measured on other hardware"),
+    }
+}
+
+/// The files that make the settings last, with their lines.
+fn files(item: &Item) -> Vec<(&str, Vec<String>)> {
+    let mut files: Vec<(&str, Vec<String>)> = Vec::new();
+    for lasting in item.settings.iter().filter_map(|setting| setting.lasting.as_ref()) {
+        let line = lasting.line.as_ref().map_or(format!("(without) {}", lasting.key), Clone::clone);
+        match files.iter_mut().find(|(file, _)| *file == lasting.file) {
+            // Flags of an interface share a line.
+            Some((_, lines)) if lines.contains(&line) => {}
+            Some((_, lines)) => lines.push(line),
+            None => files.push((&lasting.file, vec![line])),
+        }
+    }
+    files
 }
 
 fn changed(setting: &Setting) -> String {

@@ -17,29 +17,17 @@ pub fn difference(difference: &Difference) -> Document {
     let mut page = Document::default();
     let Difference { names: [before, after], measured_ns: measured, .. } = difference;
     page.answer(takes(measured, after, before) + ".");
-    let mut clear: Vec<&Part> = difference.stages.iter().filter(|part| part.is_clear()).collect();
-    clear.sort_by(|a, b| b.longer().abs().total_cmp(&a.longer().abs()));
-    let named: Vec<String> =
-        clear.iter().take(4).map(|part| format!("{} {:+.0} ns", part.name, part.longer())).collect();
-    match named.is_empty() {
-        true => page.say("No stage of a frame's way differs by more than the error of the samples."),
-        false => page.say(match measured.side_of(0.0) {
-            Some(_) => format!("It goes into {}.", named.join(", ")),
-            None => {
-                format!("These stages differ by more than the error of the samples: {}.", named.join(", "))
-            }
-        }),
-    }
+    page.say(clear_stages(difference));
     let taken = difference.stages.iter().filter(|part| part.ns != [0.0, 0.0]);
-    let rest = Part { name: "unexplained".into(), ns: [0.0, difference.unexplained_ns.median], error: 0.0 };
-    let all = Part { name: "measured difference".into(), ns: [0.0, measured.median], error: 0.0 };
+    let rest = part("unexplained", [0.0, difference.unexplained_ns.median]);
+    let all = part("measured difference", [0.0, measured.median]);
     let row = |part: &Part| (part.clone(), true);
     let rows = taken.map(row).chain([(rest, false), (all, false)]);
     page.section("By stage", table("stage of a frame's way", rows.collect()));
     let functions: Vec<(Part, bool)> = difference.functions.iter().take(FUNCTIONS).map(row).collect();
     let others = difference.functions.iter().skip(FUNCTIONS);
     let others = others.fold([0.0; 2], |sum, part| [sum[0] + part.ns[0], sum[1] + part.ns[1]]);
-    let others = (Part { name: "all others".into(), ns: others, error: 0.0 }, true);
+    let others = (part("all others", others), true);
     page.section(
         "By function, without the functions that it calls",
         table("function", functions.into_iter().chain([others]).collect()),
@@ -53,6 +41,25 @@ pub fn difference(difference: &Difference) -> Document {
     }
     sum(&mut page, difference);
     page
+}
+
+/// The stages that differ most, in a sentence.
+fn clear_stages(difference: &Difference) -> String {
+    let mut clear: Vec<&Part> = difference.stages.iter().filter(|part| part.is_clear()).collect();
+    clear.sort_by(|a, b| b.longer().abs().total_cmp(&a.longer().abs()));
+    let named = clear.iter().take(4).map(|part| format!("{} {:+.0} ns", part.name, part.longer()));
+    let named = named.collect::<Vec<String>>().join(", ");
+    match difference.measured_ns.side_of(0.0) {
+        _ if named.is_empty() => {
+            "No stage of a frame's way differs by more than the error of the samples.".into()
+        }
+        Some(_) => format!("It goes into {named}."),
+        None => format!("These stages differ by more than the error of the samples: {named}."),
+    }
+}
+
+fn part(name: &str, ns: [f64; 2]) -> Part {
+    Part { name: name.into(), ns, error: 0.0 }
 }
 
 /// `A frame takes 233 ns more with b than with a (95 % interval +198 to +268 ns)`. Without an interval that excludes 0, it says so instead.

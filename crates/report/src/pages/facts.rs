@@ -18,36 +18,7 @@ pub fn facts(name: &str, found: &Configuration) -> Document {
     forwarding(&mut page, found);
     page.section("Interfaces", cards(&found.cards, system.kernel == "linux"));
     for card in &found.cards {
-        let lines = [
-            ("offloads", on(card)),
-            ("moderation", card.coalescing.iter().map(|(name, value)| format!("{name} {value}")).collect()),
-            (
-                "hash",
-                card.hash_fields
-                    .iter()
-                    .filter(|(_, fields)| fields.as_slice() != ["None"])
-                    .map(|(flow, fields)| format!("{flow}: {}", fields.join(", ")))
-                    .collect(),
-            ),
-            (
-                "RPS",
-                card.receive
-                    .iter()
-                    .filter(|(_, queue)| !queue.rps.is_empty())
-                    .map(|(nth, queue)| format!("queue {nth} on {} CPUs", queue.rps.len()))
-                    .collect(),
-            ),
-            (
-                "qdisc",
-                card.qdiscs.iter().map(|qdisc| format!("{} at {}", qdisc.kind, qdisc.parent)).collect(),
-            ),
-        ];
-        for (what, words) in lines {
-            let words: Vec<String> = words;
-            if !words.is_empty() {
-                page.item(&format!("{} {what}: ", card.name), some(words, 12, ", "), Tone::Note);
-            }
-        }
+        details(&mut page, card);
     }
     let written = found
         .boot
@@ -136,6 +107,36 @@ fn forwarding(page: &mut Document, found: &Configuration) {
     let routes: Vec<String> = found.routes.iter().map(|(family, n)| format!("{family} {n}")).collect();
     page.fact("Routes", routes.join(", "));
     page.fact("Settings", format!("{} (--json has all)", counted(found.sysctls.len(), "sysctl")));
+}
+
+fn details(page: &mut Document, card: &Card) {
+    let lines = [
+        ("offloads", on(card)),
+        ("moderation", card.coalescing.iter().map(|(name, value)| format!("{name} {value}")).collect()),
+        (
+            "hash",
+            card.hash_fields
+                .iter()
+                .filter(|(_, fields)| fields.as_slice() != ["None"])
+                .map(|(flow, fields)| format!("{flow}: {}", fields.join(", ")))
+                .collect(),
+        ),
+        (
+            "RPS",
+            card.receive
+                .iter()
+                .filter(|(_, queue)| !queue.rps.is_empty())
+                .map(|(nth, queue)| format!("queue {nth} on {} CPUs", queue.rps.len()))
+                .collect(),
+        ),
+        ("qdisc", card.qdiscs.iter().map(|qdisc| format!("{} at {}", qdisc.kind, qdisc.parent)).collect()),
+    ];
+    for (what, words) in lines {
+        let words: Vec<String> = words;
+        if !words.is_empty() {
+            page.item(&format!("{} {what}: ", card.name), some(words, 12, ", "), Tone::Note);
+        }
+    }
 }
 
 fn on(card: &Card) -> Vec<String> {

@@ -48,18 +48,7 @@ pub fn page(page: &mut Document, origin: &Imported, records: &Records<'_>) {
     }
     settings(page, campaign);
     page.section("Equilibrium throughput, Ethernet", equilibria(origin));
-    page.section("Throughput", throughputs(origin));
-    let each = |found: &PrintedThroughput| {
-        format!("{}: each figure is {} ({})", found.name, found.method, found.file)
-    };
-    page.items(
-        "- ",
-        origin.throughputs.iter().map(each),
-        Tone::Note,
-        (LISTED_SETTINGS, "; campaign.json has them all"),
-    );
-    let problems = origin.throughputs.iter().flat_map(|found| &found.problems);
-    page.warnings(problems.map(String::as_str));
+    printed(page, origin);
     where_from(page, campaign, origin, host);
     let name = |slot: Option<usize>| slot.map_or(String::new(), |s| format!("{}: ", campaign.name_of(s)));
     page.warnings(summary.warnings.iter().map(|w| format!("{}{}", name(w.slot), w.text)));
@@ -189,6 +178,22 @@ fn equilibria(origin: &Imported) -> Table {
         })
         .column("Mb/s", "published", |set| list(&set.published.as_ref()?.values))
         .into()
+}
+
+/// Throughput as other tools printed it.
+fn printed(page: &mut Document, origin: &Imported) {
+    page.section("Throughput", throughputs(origin));
+    let each = |found: &PrintedThroughput| {
+        format!("{}: each figure is {} ({})", found.name, found.method, found.file)
+    };
+    page.items(
+        "- ",
+        origin.throughputs.iter().map(each),
+        Tone::Note,
+        (LISTED_SETTINGS, "; campaign.json has them all"),
+    );
+    let problems = origin.throughputs.iter().flat_map(|found| &found.problems);
+    page.warnings(problems.map(String::as_str));
 }
 
 fn throughputs(origin: &Imported) -> Table {

@@ -247,6 +247,10 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
         let (name, levels, sets) = (&factor.name, factor.levels.join(", "), factor.sets.join(" and "));
         fact(page, "factor", format!("{name}: {levels} ({about}sets {sets}{alone})"));
     }
+    collected(page, campaign);
+}
+
+fn collected(page: &mut Document, campaign: &Campaign) {
     let named = COLLECTORS.iter().filter(|(name, _)| campaign.collect.what.iter().any(|what| what == name));
     let collected: Vec<&str> = named.map(|(_, meaning)| *meaning).collect();
     fact(page, "collected", format!("counters of every frame, {}", collected.join(", ")));

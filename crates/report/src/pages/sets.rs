@@ -265,48 +265,12 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
     let frames = RateUnit::of(largest);
     let RateUnit { scale, name: unit } =
         if of == Unit::Frames { frames } else { RateUnit { scale: 1.0, name: "" } };
-    let numbers = |place: &Place| match place {
-        Place::Number(number) => Some(*number),
-        Place::Name(_) => None,
+    let x_scale = x_scale(&sets);
+    let names: &[String] = match &x_scale {
+        Scale::Names(names) => &names[..names.len().min(MOST_NAMES)],
+        _ => &[],
     };
-    let mut numbers: Vec<f64> = sets.iter().filter_map(|(_, place, _)| numbers(place)).collect();
-    numbers.sort_by(f64::total_cmp);
-    numbers.dedup();
-    let mut names: Vec<String> = Vec::new();
-    let x_scale = match (numbers.first(), numbers.last()) {
-        (Some(low), Some(high)) if *low > 0.0 && high / low > FAR => Scale::Log,
-        // 0 has no place on an axis of ratios.
-        (Some(low), Some(high)) if *low > 0.0 || *high <= FAR => Scale::Linear { from_zero: false },
-        _ => {
-            for (_, place, _) in &sets {
-                if let Place::Name(name) = place
-                    && !names.contains(name)
-                {
-                    names.push(name.clone());
-                }
-            }
-            names.extend(numbers.iter().map(f64::to_string));
-            Scale::Names(names.clone())
-        }
-    };
-    names.truncate(MOST_NAMES);
-    let at = |place: &Place| match place {
-        Place::Number(number) if names.is_empty() => Some(*number),
-        Place::Number(number) => {
-            names.iter().position(|name| *name == number.to_string()).map(|at| at as f64)
-        }
-        Place::Name(name) => names.iter().position(|known| known == name).map(|at| at as f64),
-    };
-    let look = if names.is_empty() { Look::Line } else { Look::Bars };
-    let mut series: Vec<Series> = Vec::new();
-    for (name, place, set) in &sets {
-        let Some(x) = at(place) else { continue };
-        let spot = Spot::of(x, &set.rate, set.runs.iter().copied(), scale);
-        match series.iter_mut().find(|series| series.name == *name) {
-            Some(series) => series.points.push(spot),
-            None => series.push(Series::new(name.as_str(), look, [spot])),
-        }
-    }
+    let mut series = by_name(&sets, names, scale);
     if series.len() > MOST_SERIES {
         let top = |series: &Series| series.points.iter().map(|spot| spot.y).fold(0.0, f64::max);
         series.sort_by(|a, b| top(b).total_cmp(&top(a)));
@@ -325,6 +289,56 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
     let known = series.iter().flat_map(|series| &series.points).any(|spot| spot.interval.is_some());
     let chart = Chart::new(title, Axis::new(label, x_scale), Axis::from_zero(of.axis(unit)), series);
     Some(if known { chart.of_medians() } else { chart })
+}
+
+/// Numbers by their ratio where they are far apart; names where there are no numbers, or no ratios.
+fn x_scale(sets: &[(String, Place, &Set)]) -> Scale {
+    let numbers = |place: &Place| match place {
+        Place::Number(number) => Some(*number),
+        Place::Name(_) => None,
+    };
+    let mut numbers: Vec<f64> = sets.iter().filter_map(|(_, place, _)| numbers(place)).collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    match (numbers.first(), numbers.last()) {
+        (Some(low), Some(high)) if *low > 0.0 && high / low > FAR => Scale::Log,
+        // 0 has no place on an axis of ratios.
+        (Some(low), Some(high)) if *low > 0.0 || *high <= FAR => Scale::Linear { from_zero: false },
+        _ => {
+            let mut names: Vec<String> = Vec::new();
+            for (_, place, _) in sets {
+                if let Place::Name(name) = place
+                    && !names.contains(name)
+                {
+                    names.push(name.clone());
+                }
+            }
+            names.extend(numbers.iter().map(f64::to_string));
+            Scale::Names(names)
+        }
+    }
+}
+
+/// A series for each name that sets have. `names`: those along the axis; none where it has numbers.
+fn by_name(sets: &[(String, Place, &Set)], names: &[String], scale: f64) -> Vec<Series> {
+    let at = |place: &Place| match place {
+        Place::Number(number) if names.is_empty() => Some(*number),
+        Place::Number(number) => {
+            names.iter().position(|name| *name == number.to_string()).map(|at| at as f64)
+        }
+        Place::Name(name) => names.iter().position(|known| known == name).map(|at| at as f64),
+    };
+    let look = if names.is_empty() { Look::Line } else { Look::Bars };
+    let mut series: Vec<Series> = Vec::new();
+    for (name, place, set) in sets {
+        let Some(x) = at(place) else { continue };
+        let spot = Spot::of(x, &set.rate, set.runs.iter().copied(), scale);
+        match series.iter_mut().find(|series| series.name == *name) {
+            Some(series) => series.points.push(spot),
+            None => series.push(Series::new(name.as_str(), look, [spot])),
+        }
+    }
+    series
 }
 
 /// The line rate over the frame length, and that of simple IMIX: of a link of so many bit/s where that is known and it carries every

@@ -110,22 +110,15 @@ impl Standing {
             alone: lane.setup.settings.dut == Dut::TesterBaseline,
             closed_loop: prepared.mode == Mode::Inline,
         };
-        let forwarding = match prepared.mode {
-            Mode::Inline => &kind.cpus,
-            Mode::Threaded | Mode::Hosts | Mode::EndHosts => &prepared.roles.dut,
-        };
-        let telemetry = request.telemetry.map(|what| (what, forwarding.clone()));
-        let configuration = request.configuration.then_some(cell);
-        let scene = Scene { telemetry, configuration, ..Scene::of_lane(lane) };
+        let scene = scene(prepared, lane, request);
         let mut collectors = scene.before(&prepared.plan.collect);
         let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
         let (mut opener, mut closed) = self.ends.ports(wanted);
         let load = request.load(batch);
-        let outcome = trial::run(timing, load, &mut opener, &mut closed, &STOP, |moment, _| {
-            collectors.during(moment);
-        })?;
+        let during = |moment, _| collectors.during(moment);
+        let outcome = trial::run(timing, load, &mut opener, &mut closed, &STOP, during)?;
         let attempted = opener.counters();
         drop(opener);
         let ([sent, came], accounts) = settle(lane, &before, false, || self.ends.frames())?;
@@ -146,12 +139,7 @@ impl Standing {
             account.second_counts.extend(agrees(lane, &opened, entries));
         }
         let mut faults = faults(lane, &opened, &connections, entries, timing.load_ns());
-        if self.ends.are_numbers_used_up(kind.cpus.len()) {
-            faults.push(format!(
-                "{} connections were attempted, and there are no more numbers for them: use a shorter --duration",
-                opened.attempted
-            ));
-        }
+        faults.extend(used_up(&self.ends, kind.cpus.len(), opened.attempted));
         let mut outcome = TrialOutcome::new(outcome, [vec![attempted], vec![received]], vec![account], found);
         outcome.evidence.faults.extend(faults);
         outcome.evidence.connections = states;
@@ -185,6 +173,17 @@ impl Testbed for ConnectionLabs {
     fn lab(&self) -> Option<&EmbeddedLab> {
         self.standing.as_ref().map(|standing| &standing.lab)
     }
+}
+
+/// The lane's device, as a trial wants it observed.
+fn scene<'a>(prepared: &Prepared, lane: &'a Lane, request: &Request) -> Scene<'a> {
+    let forwarding = match prepared.mode {
+        Mode::Inline => &prepared.kinds[prepared.kind_of[request.slot]].cpus,
+        Mode::Threaded | Mode::Hosts | Mode::EndHosts => &prepared.roles.dut,
+    };
+    let telemetry = request.telemetry.map(|what| (what, forwarding.clone()));
+    let configuration = request.configuration.then_some(request.slot);
+    Scene { telemetry, configuration, ..Scene::of_lane(lane) }
 }
 
 /// The account of connections: those that failed, by the frame that did not arrive, and the counts of their frames in both directions.
@@ -270,6 +269,15 @@ fn faults(
         .collect();
     faults.extend(of_tester);
     faults
+}
+
+/// The fault of a load that needed more numbers of connections than its CPUs have.
+fn used_up(ends: &ConnectionEnds, cpus: usize, attempted: u64) -> Option<String> {
+    ends.are_numbers_used_up(cpus).then(|| {
+        format!(
+            "{attempted} connections were attempted, and there are no more numbers for them: use a shorter --duration"
+        )
+    })
 }
 
 /// Whether a plan's cells are all of connections, or none is.

@@ -6,7 +6,7 @@ mod tester;
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts, after_load, establish, tracked};
 use super::prepare::{Prepared, TrafficKind, distinct};
-use super::{Request, TrialOutcome};
+use super::{EventRun, Request, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::messages::tell;
 use anyhow::{Context, Result, bail};
@@ -188,6 +188,15 @@ impl Embedded {
         Ok(())
     }
 
+    /// Prepares a trial and returns its turn, which begins before connections are established: they may expire while another
+    /// linerate has its turn.
+    fn prepare_in_turn(&mut self, cell: usize, timing: Timing) -> Result<Option<Turn>> {
+        self.turn = Some(turn(&self.prepared));
+        let prepared = self.prepare(cell, timing);
+        let turn = self.turn.take();
+        prepared.map(|()| turn)
+    }
+
     /// The DUT's connections after a trial of `frames` frames that began then.
     fn connections(&mut self, cell: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
         let lane = &self.lab.lanes[self.lane(cell)];
@@ -258,6 +267,14 @@ impl Embedded {
         self.batch.min(most)
     }
 
+    /// CPUs that forward a cell's frames.
+    fn forwarding(&self, cell: usize) -> &[u32] {
+        match self.prepared.mode {
+            Mode::Inline => &self.prepared.kinds[self.prepared.kind_of[cell]].cpus,
+            Mode::Threaded | Mode::Hosts | Mode::EndHosts => &self.prepared.roles.dut,
+        }
+    }
+
     /// The lab itself, to be kept up.
     pub fn lab(&self) -> &EmbeddedLab {
         &self.lab
@@ -269,20 +286,12 @@ impl Embedded {
     /// The trial could not be run at all.
     pub fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
         let Request { slot: cell, timing, .. } = *request;
-        // Before connections are established: they may expire while another linerate has its turn.
-        self.turn = Some(turn(&self.prepared));
-        let prepared = self.prepare(cell, timing);
-        let turn = self.turn.take();
-        prepared?;
+        let turn = self.prepare_in_turn(cell, timing)?;
+        let telemetry = request.telemetry.map(|what| (what, self.forwarding(cell).to_vec()));
         let number = self.lane(cell);
         let load = request.load(self.batch_of(request));
         let lane = &self.lab.lanes[number];
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
-        let forwarding = match self.prepared.mode {
-            Mode::Inline => &self.prepared.kinds[self.prepared.kind_of[cell]].cpus,
-            Mode::Threaded | Mode::Hosts | Mode::EndHosts => &self.prepared.roles.dut,
-        };
-        let telemetry = request.telemetry.map(|what| (what, forwarding.clone()));
         let configuration = request.configuration.then_some(cell);
         let scene = Scene { telemetry, configuration, ..Scene::of_lane(lane) };
         let mut collectors = scene.before(&self.prepared.plan.collect);
@@ -290,22 +299,13 @@ impl Embedded {
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
         let began = Instant::now();
-        let mut run = |began: &dyn Fn(u64)| {
+        let run = |began: &dyn Fn(u64)| {
             trial::run(timing, load, generator, receiver, &STOP, |moment, began_ns| {
                 began(began_ns);
                 collectors.during(moment);
             })
         };
-        let (outcome, event_run) = match request.shape {
-            Shape::Event { after_ns } => {
-                let event = Event::of(lane)?;
-                let ran = event.words();
-                let (outcome, event_run) =
-                    trial::under_load(timing.warm_up_ns + after_ns, |over| event.carry_out(over), run);
-                (outcome, event_run.map(|(done, times)| (done.map_err(|e| e.to_string()), times, ran)))
-            }
-            _ => (run(&|_| {}), None),
-        };
+        let (outcome, event_run) = with_event(lane, request, run)?;
         let outcome = outcome?;
         let sent = generator.directions();
         let downed = event_run.is_some() && lane.setup.settings.event.as_ref().is_some_and(Event::downs_link);
@@ -328,6 +328,22 @@ impl Embedded {
         outcome.add_event(self.lab.lanes[number].setup.settings.event.as_ref(), event_run);
         Ok(outcome)
     }
+}
+
+/// Runs a load, and the lane's event under it where the request has one.
+fn with_event<T>(
+    lane: &Lane,
+    request: &Request,
+    load: impl FnOnce(&dyn Fn(u64)) -> T,
+) -> Result<(T, Option<EventRun>)> {
+    let Shape::Event { after_ns } = request.shape else {
+        return Ok((load(&|_| {}), None));
+    };
+    let event = Event::of(lane)?;
+    let ran = event.words();
+    let after_ns = request.timing.warm_up_ns + after_ns;
+    let (result, event_run) = trial::under_load(after_ns, |over| event.carry_out(over), load);
+    Ok((result, event_run.map(|(done, times)| (done.map_err(|e| e.to_string()), times, ran))))
 }
 
 /// The lab that the cells of a group need.

@@ -88,18 +88,7 @@ impl Testbed for EndHosts {
         let link = Link::half(path.map_or(0, |path| path.rtt_ns), path.map(|path| path.rate as f64));
         let flows = self.prepared.plan.kinds[self.prepared.plan.cells[cell].kind].flows;
         let mut lab = Lab::new(setup, link, self.by_kernel).context("making the end hosts")?;
-        let netns = Some(lab.namespaces()[0].clone());
-        let target = Arc::new(ExecutionTarget::Here { name: setup.name.clone(), netns });
-        let scene = Scene {
-            host: Some(Observed { target, sudo: false }),
-            lane: None,
-            of_programs: true,
-            kernel: Kernel::Linux,
-            ends: ["path".into(), "path".into()],
-            load: None,
-            telemetry: None,
-            configuration: request.configuration.then_some(cell),
-        };
+        let scene = scene(&lab, &setup.name, request.configuration.then_some(cell));
         let mut collectors = scene.before(&self.prepared.plan.collect);
         // Nothing binds iperf3 to a CPU.
         let cpus = online_cpus().context("asking which CPUs this process may use")?;
@@ -126,20 +115,7 @@ impl Testbed for EndHosts {
             faults.extend(tcp.faults(&of, flows.into()));
         }
         let (warm_up, samples) = samples(&ends.reports, &timing, &of);
-        if samples.is_empty() && faults.is_empty() {
-            faults.push(
-                "iperf3 has no samples of the whole window: run it again, with a longer trial if it repeats"
-                    .into(),
-            );
-        }
-        let rate = rates(&samples).map_or(0.0, |rates| rates.received);
-        if let Some(most) = of.achievable().filter(|most| rate > MOST_OF_PATH * most) {
-            faults.push(format!(
-                "iperf3's receiver read {:.1} Mbit/s of payload from a path that carries {:.1}: it read what a loss before the window had held back; run it again",
-                of.goodput(rate) / 1e6,
-                of.goodput(most) / 1e6
-            ));
-        }
+        check(&samples, &of, &mut faults);
         let account = account(&counts, &before, &after);
         let [there, _] = counts;
         let port = |frames, bytes| PortCounters { frames, bytes, ..PortCounters::default() };
@@ -158,6 +134,22 @@ impl Testbed for EndHosts {
 
     fn names(&self) -> (LabKind, [String; 2], u32) {
         (LabKind::Namespaces, [Backend::Iperf3, Backend::Iperf3].map(|backend| backend.to_string()), 1)
+    }
+}
+
+/// The sender, whose settings and counters are observed.
+fn scene(lab: &Lab, name: &str, configuration: Option<usize>) -> Scene<'static> {
+    let netns = Some(lab.namespaces()[0].clone());
+    let target = Arc::new(ExecutionTarget::Here { name: name.into(), netns });
+    Scene {
+        host: Some(Observed { target, sudo: false }),
+        lane: None,
+        of_programs: true,
+        kernel: Kernel::Linux,
+        ends: ["path".into(), "path".into()],
+        load: None,
+        telemetry: None,
+        configuration,
     }
 }
 
@@ -269,6 +261,24 @@ fn samples(reports: &[Report; 2], timing: &Timing, path: &PathOf) -> (Vec<Sample
     let mut warm_up = over(0, timing.warm_up_ns);
     warm_up.retain(|sample| sample.t_ns < timing.warm_up_ns);
     (warm_up, over(timing.warm_up_ns, timing.run_ns))
+}
+
+/// Adds faults of the window's samples: none of them, unless another fault explains it; more than the path carries.
+fn check(samples: &[Sample], path: &PathOf, faults: &mut Vec<String>) {
+    if samples.is_empty() && faults.is_empty() {
+        faults.push(
+            "iperf3 has no samples of the whole window: run it again, with a longer trial if it repeats"
+                .into(),
+        );
+    }
+    let rate = rates(samples).map_or(0.0, |rates| rates.received);
+    if let Some(most) = path.achievable().filter(|most| rate > MOST_OF_PATH * most) {
+        faults.push(format!(
+            "iperf3's receiver read {:.1} Mbit/s of payload from a path that carries {:.1}: it read what a loss before the window had held back; run it again",
+            path.goodput(rate) / 1e6,
+            path.goodput(most) / 1e6
+        ));
+    }
 }
 
 /// Frames that the path lost, and its counts beside those of both kernels.

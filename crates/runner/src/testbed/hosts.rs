@@ -264,6 +264,16 @@ impl Hosts {
         Ok(None)
     }
 
+    /// Makes the device forget its states, if trials are to open connections. Returns why it does not.
+    fn forget_states(&self, slot: &HostSlot) -> Option<String> {
+        let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, &slot.forget)
+        else {
+            return None;
+        };
+        let why = device.dut.observed().output(&line(&command.argv, false)).err()?;
+        Some(format!("the DUT does not forget its states ({}): {why}", command.shown()))
+    }
+
     fn measure(&mut self, request: &Request) -> Result<TrialOutcome> {
         let slot = self.slots[request.slot].clone();
         self.bring(slot.lane)?;
@@ -272,10 +282,7 @@ impl Hosts {
             look(&mut self.device)?;
             return Ok(TrialOutcome::failed(fault.into()));
         }
-        if let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, &slot.forget)
-            && let Err(why) = device.dut.observed().output(&line(&command.argv, false))
-        {
-            let why = format!("the DUT does not forget its states ({}): {why}", command.shown());
+        if let Some(why) = self.forget_states(&slot) {
             return Ok(TrialOutcome::failed(why));
         }
         let mut collectors = self.device.as_ref().map(|device| device.before_trial(request));

@@ -1,6 +1,6 @@
 //! Charts as SVG, by plotters. Colours are attributes, which the page's style sheet exchanges in the dark.
 
-use crate::chart::{Chart, Extent, Look, Series, ends};
+use crate::chart::{Chart, Extent, Look, Series, Spot, ends};
 use crate::pages::numbers::significant;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -144,7 +144,7 @@ pub fn height(chart: &Chart) -> Option<u32> {
 fn bars(chart: &Chart) -> BTreeMap<u64, Vec<usize>> {
     let mut found: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (number, series) in chart.series.iter().enumerate().filter(|(_, s)| s.look == Look::Bars) {
-        for spot in series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite()) {
+        for spot in spots(series) {
             let beside = found.entry(spot.x.to_bits()).or_default();
             if beside.last() != Some(&number) {
                 beside.push(number);
@@ -152,6 +152,11 @@ fn bars(chart: &Chart) -> BTreeMap<u64, Vec<usize>> {
         }
     }
     found
+}
+
+/// The points that can be drawn.
+fn spots(series: &Series) -> impl Iterator<Item = &Spot> {
+    series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite())
 }
 
 /// Most bars of a name.
@@ -175,31 +180,21 @@ pub fn svg(chart: &Chart) -> Option<String> {
 
 /// A row for each series: the darker a cell, the smaller its figure, which stands in it where it has room.
 fn cells(chart: &Chart, mut x: Extent, y: &Extent, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
-    let mut places: Vec<f64> = chart.series.iter().flat_map(|s| &s.points).map(|spot| spot.x).collect();
-    places.retain(|at| at.is_finite());
-    places.sort_by(f64::total_cmp);
-    places.dedup();
-    let gaps = places.windows(2).map(|two| two[1] - two[0]);
-    let half = gaps.fold(f64::INFINITY, f64::min).min(1e12) / 2.0;
-    let half = if places.len() > 1 { half } else { 0.5 };
-    let Some([first, last]) = places.first().copied().zip(places.last().copied()).map(<[f64; 2]>::from)
-    else {
-        return Ok(());
-    };
+    let (places, half) = columns(chart);
+    let Some([first, last]) = ends(places.iter().copied()) else { return Ok(()) };
     x.range = first - half..last + half;
     let names: Vec<String> = chart.series.iter().map(|series| series.name.clone()).collect();
-    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let mut context = ChartBuilder::on(area)
         .margin(8)
         .x_label_area_size(44)
-        .y_label_area_size(24 + 7 * longest.min(LONGEST_NAME) as u32)
+        .y_label_area_size(width_of(&names))
         .build_cartesian_2d(x, Extent::of_names(names))?;
     let text = || ("sans-serif", 15).into_font().color(&INK);
     let mut mesh = context.configure_mesh();
     mesh.disable_mesh().axis_style(INK).label_style(text()).axis_desc_style(text());
     mesh.x_desc(&chart.x.label).x_labels(places.len().clamp(2, 8)).y_labels(MOST_NAMES).draw()?;
     for (row, series) in chart.series.iter().enumerate() {
-        for spot in series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite()) {
+        for spot in spots(series) {
             let middle = -(row as f64);
             let corners = [(spot.x - half, middle - 0.46), (spot.x + half, middle + 0.46)];
             context.draw_series([Rectangle::new(corners, shade(y.share(spot.y)).filled())])?;
@@ -213,6 +208,24 @@ fn cells(chart: &Chart, mut x: Extent, y: &Extent, area: &DrawingArea<SVGBackend
     }
     area.present()?;
     Ok(())
+}
+
+/// The places of all cells, and half the width of a cell.
+fn columns(chart: &Chart) -> (Vec<f64>, f64) {
+    let mut places: Vec<f64> = chart.series.iter().flat_map(|s| &s.points).map(|spot| spot.x).collect();
+    places.retain(|at| at.is_finite());
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let gaps = places.windows(2).map(|two| two[1] - two[0]);
+    let half = gaps.fold(f64::INFINITY, f64::min).min(1e12) / 2.0;
+    let half = if places.len() > 1 { half } else { 0.5 };
+    (places, half)
+}
+
+/// Room for names at the left.
+fn width_of(names: &[String]) -> u32 {
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    24 + 7 * longest.min(LONGEST_NAME) as u32
 }
 
 /// Colours of cells with their figures, from the least to the greatest.
@@ -249,8 +262,7 @@ fn shade(share: f64) -> RGBColor {
 
 fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
     let named = !x.names.is_empty();
-    let longest = x.names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    let margin = if named { 24 + 7 * longest.min(LONGEST_NAME) as u32 } else { 64 };
+    let margin = if named { width_of(&x.names) } else { 64 };
     let bounds = y.range.clone();
     let (across, up, titles) = match named {
         true => (y, x, [&chart.y.label, &chart.x.label]),
@@ -273,24 +285,15 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
         false => mesh.disable_x_mesh().y_labels(8).y_desc(titles[1]),
     };
     mesh.draw()?;
+    spans(&mut context, chart, &bounds, at)?;
     let bars = bars(chart);
     let width = 0.8 / most(&bars).max(1) as f64;
-    let [spans, others] = [true, false].map(|spans| {
-        chart.series.iter().enumerate().filter(move |(_, series)| (series.look == Look::Span) == spans)
-    });
-    for (number, series) in spans.chain(others) {
+    let all = chart.series.iter().enumerate();
+    for (number, series) in all.filter(|(_, series)| series.look != Look::Span) {
         let color = COLORS[number % COLORS.len()];
-        if series.look == Look::Span {
-            let places = series.points.iter().map(|spot| spot.x).filter(|x| x.is_finite());
-            if let Some([from, to]) = ends(places) {
-                let corners = [at(from, bounds.start), at(to, bounds.end)];
-                context.draw_series([Rectangle::new(corners, GRID.mix(0.5).filled())])?;
-            }
-            continue;
-        }
-        let points = || series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite());
         let is_bar = series.look == Look::Bars;
-        for spot in points() {
+        let ink = if is_bar || chart.series.len() == 1 { INK } else { color };
+        for spot in spots(series) {
             // Bars of one name stand side by side, without room for those of other names.
             let beside = bars.get(&spot.x.to_bits()).filter(|_| is_bar).map_or(&[][..], Vec::as_slice);
             let place = beside.iter().position(|bar| *bar == number);
@@ -301,19 +304,44 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
                 let bar = Rectangle::new([at(left, 0.0), at(right, spot.y)], color.mix(0.55).filled());
                 context.draw_series([bar])?;
             }
-            if let Some([low, high]) = spot.interval {
-                let ink = if is_bar || chart.series.len() == 1 { INK } else { color };
-                let interval = PathElement::new([at(x, low), at(x, high)], ink.stroke_width(2));
-                context.draw_series([interval])?;
-            }
-            let trials = spot.trials.iter().filter(|value| value.is_finite());
-            let dots = trials.map(|value| Circle::new(at(x, *value), 2, color.mix(0.6).filled()));
-            context.draw_series(dots)?;
+            scatter(&mut context, spot, |y| at(x, y), [color, ink])?;
         }
-        let path: Vec<(f64, f64)> = points().map(|spot| at(spot.x, spot.y)).collect();
+        let path: Vec<(f64, f64)> = spots(series).map(|spot| at(spot.x, spot.y)).collect();
         stroke(&mut context, series.look, &path, number, color)?;
     }
     area.present()?;
+    Ok(())
+}
+
+/// Parts of the axis, shaded between these bounds of the other one.
+fn spans<B: DrawingBackend>(
+    context: &mut ChartContext<'_, B, Cartesian2d<Extent, Extent>>,
+    chart: &Chart,
+    bounds: &Range<f64>,
+    at: impl Fn(f64, f64) -> (f64, f64),
+) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    for series in chart.series.iter().filter(|series| series.look == Look::Span) {
+        let places = series.points.iter().map(|spot| spot.x).filter(|x| x.is_finite());
+        if let Some([from, to]) = ends(places) {
+            let corners = [at(from, bounds.start), at(to, bounds.end)];
+            context.draw_series([Rectangle::new(corners, GRID.mix(0.5).filled())])?;
+        }
+    }
+    Ok(())
+}
+
+/// A figure's interval, and the trials behind it.
+fn scatter<B: DrawingBackend>(
+    context: &mut ChartContext<'_, B, Cartesian2d<Extent, Extent>>,
+    spot: &Spot,
+    at: impl Fn(f64) -> (f64, f64),
+    [color, ink]: [RGBColor; 2],
+) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    if let Some([low, high]) = spot.interval {
+        context.draw_series([PathElement::new([at(low), at(high)], ink.stroke_width(2))])?;
+    }
+    let trials = spot.trials.iter().filter(|value| value.is_finite());
+    context.draw_series(trials.map(|value| Circle::new(at(*value), 2, color.mix(0.6).filled())))?;
     Ok(())
 }
 

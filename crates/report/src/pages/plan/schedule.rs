@@ -21,17 +21,7 @@ pub(super) fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<u
     };
     let order = if searched { "the cells in turns, trial by trial" } else { trials.order.about() };
     fact(page, "order", format!("{order}{seed}"));
-    let pause = match trials.pause_ns {
-        0 => String::new(),
-        pause => format!(" after a pause of {}", precise(pause)),
-    };
-    let reboot = match trials.reboot {
-        Reboot::Never => "",
-        Reboot::WhenNeeded => ", rebooted where settings for the boot change",
-        Reboot::EachTrial => ", rebooted before each trial",
-    };
-    let (duration, trial) = (precise(trials.duration_ns), precise(times.trial_ns));
-    fact(page, "trial", format!("{duration}{pause}{reboot}; {trial} with all around it"));
+    fact(page, "trial", trial(trials, times.trial_ns));
     let cells = grouped(campaign.cells.len() as u64);
     if searched {
         fact(page, "trials", format!("about {}, by the results", grouped(times.trials)));
@@ -56,10 +46,32 @@ pub(super) fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<u
     let [total, set_up, trials] = [times.total_ns, times.set_up_ns, times.trials_ns].map(span);
     let text = format!("about {total} ({set_up} of set-up, {trials} of trials)");
     page.item("time      ", text, Tone::Strong);
-    for (at, block) in blocks.iter().enumerate().take(if searched { 0 } else { 12 }) {
+    if !searched {
+        first_blocks(page, if randomised { "block" } else { "cell" }, blocks);
+    }
+}
+
+/// A trial with what is around it.
+fn trial(trials: &Trials, whole_ns: u64) -> String {
+    let pause = match trials.pause_ns {
+        0 => String::new(),
+        pause => format!(" after a pause of {}", precise(pause)),
+    };
+    let reboot = match trials.reboot {
+        Reboot::Never => "",
+        Reboot::WhenNeeded => ", rebooted where settings for the boot change",
+        Reboot::EachTrial => ", rebooted before each trial",
+    };
+    let (duration, whole) = (precise(trials.duration_ns), precise(whole_ns));
+    format!("{duration}{pause}{reboot}; {whole} with all around it")
+}
+
+/// The first blocks, with the order of their cells.
+fn first_blocks(page: &mut Document, word: &str, blocks: &[Vec<usize>]) {
+    for (at, block) in blocks.iter().enumerate().take(12) {
         let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).joined(" ");
         let more = if block.len() > 40 { " ..." } else { "" };
-        let name = format!("{} {}", if randomised { "block" } else { "cell" }, at + 1);
+        let name = format!("{word} {}", at + 1);
         page.item(&format!("{name:10}"), format!("cells {shown}{more}"), Tone::Note);
     }
 }

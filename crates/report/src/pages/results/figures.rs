@@ -2,7 +2,7 @@
 
 use super::{Shown, has_rate, pictures};
 use crate::prelude::*;
-use linerate_measure::record::{DirectionRow, Limit, Mode, Row};
+use linerate_measure::record::{DirectionRow, Limit, Mode, Row, Stamped};
 use linerate_wire::units::LINK_SPEEDS;
 
 /// Most rows of the tables of load and latency. With more, a page shows only differences.
@@ -157,7 +157,6 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     let table = ["p50", "p99", "p99.9", "p99.99"]
         .into_iter()
         .fold(table, |table, q| table.if_any(q, "", |r| r.latency_ns.get(q).map(|ns| cell(*ns))));
-    let compared = |r: &Row| r.clock_error_ns.filter(|ns| *ns > 0);
     page.table(
         table
             .if_any("clocks", "+/-", |r| compared(r).map(cell))
@@ -172,16 +171,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         ),
         Mode::Threaded | Mode::Hosts | Mode::EndHosts => "The wait in the DUT's queues is part of it.".into(),
     };
-    let by = stamped.as_ref().filter(|stamped| stamped.frames > 0).map(|stamped| match stamped.by_cards {
-        [true, true] => format!("Of {} frames that the cards stamped at both ends", stamped.frames),
-        [false, false] => {
-            format!("Of {} frames that the cards' drivers stamped at both ends", stamped.frames)
-        }
-        [sent, _] => {
-            let card = if sent { "sending" } else { "receiving" };
-            format!("Of {} frames, stamped by the {card} card and by the other one's driver", stamped.frames)
-        }
-    });
+    let by = stamped.as_ref().filter(|stamped| stamped.frames > 0).map(stamped_by);
     let by = by.as_deref().unwrap_or(match shown.opens_connections() {
         true => {
             "Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer"
@@ -199,11 +189,33 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         page.note(format!("No stamps of hardware: {why}."));
     }
     if two_clocks {
-        page.note("clocks, +/-: error of the comparison, and so of the latencies. PDV does not depend on the offset of the clocks, only on their drift within a trial.");
+        clock_errors(page, shown, &rows);
     }
+}
+
+/// The error of two clocks that were compared.
+fn compared(row: &Row) -> Option<u64> {
+    row.clock_error_ns.filter(|ns| *ns > 0)
+}
+
+fn stamped_by(stamped: &Stamped) -> String {
+    let frames = stamped.frames;
+    match stamped.by_cards {
+        [true, true] => format!("Of {frames} frames that the cards stamped at both ends"),
+        [false, false] => format!("Of {frames} frames that the cards' drivers stamped at both ends"),
+        [sent, _] => {
+            let card = if sent { "sending" } else { "receiving" };
+            format!("Of {frames} frames, stamped by the {card} card and by the other one's driver")
+        }
+    }
+}
+
+/// How far the latencies by two clocks can be believed.
+fn clock_errors(page: &mut Document, shown: &Shown<'_>, rows: &[&&Row]) {
+    page.note("clocks, +/-: error of the comparison, and so of the latencies. PDV does not depend on the offset of the clocks, only on their drift within a trial.");
     let unknown = rows.iter().filter(|r| compared(r) >= r.latency_ns.get("p50").copied());
     let unknown: Vec<String> = unknown.map(|r| shown.numbered(r.slot)).collect();
-    if two_clocks && !unknown.is_empty() {
+    if !unknown.is_empty() {
         page.warn(format!(
             "The error of the clocks is as large as the latency of {}: only PDV is meaningful there.",
             unknown.join(", ")

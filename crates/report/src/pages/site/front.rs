@@ -62,25 +62,25 @@ impl Site {
             page.links(links);
         }
         for facet in [Facet::Topic, Facet::Machine, Facet::Card] {
-            let rows = self.rows(facet);
-            if rows.is_empty() {
-                continue;
-            }
-            page.heading(capital(facet.folder()));
-            if rows.len() > MOST_LISTED {
-                page.links(vec![Link::new(
-                    format!("All {} {}", grouped(rows.len() as u64), facet.folder()),
-                    self.lists[facet as usize].as_str(),
-                )]);
-                page.note(format!("Those with most sets, {MOST_LISTED} of them:"));
-            }
-            page.table(facet_table(
-                facet,
-                &rows[..rows.len().min(MOST_LISTED)],
-                &self.files[facet as usize],
-                "",
-            ));
+            self.add_facet(&mut page, facet);
         }
         page
+    }
+
+    fn add_facet(&self, page: &mut Document, facet: Facet) {
+        let rows = self.rows(facet);
+        if rows.is_empty() {
+            return;
+        }
+        page.heading(capital(facet.folder()));
+        if rows.len() > MOST_LISTED {
+            page.links(vec![Link::new(
+                format!("All {} {}", grouped(rows.len() as u64), facet.folder()),
+                self.lists[facet as usize].as_str(),
+            )]);
+            page.note(format!("Those with most sets, {MOST_LISTED} of them:"));
+        }
+        let most = &rows[..rows.len().min(MOST_LISTED)];
+        page.table(facet_table(facet, most, &self.files[facet as usize], ""));
     }
 }

@@ -81,21 +81,7 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
         );
     }
     prepared.standing.extend(images(plan, &site.folder)?);
-    let shared: Vec<&str> =
-        site.lab.hosts.iter().filter(|host| host.reach.ssh().is_none()).map(|host| &*host.name).collect();
-    if !shared.is_empty() {
-        prepared.notes.push(format!(
-            "{}: network namespaces of this machine, which share its CPUs: the rates compare variants, and are below those of a \
-             router with CPUs of its own",
-            shared.join(", ")
-        ));
-    }
-    if let Some(black_box) = &site.lab.black_box {
-        prepared.notes.push(format!(
-            "{}: a black box. Where it loses frames, how busy it is and how it is set up are not known",
-            black_box.name
-        ));
-    }
+    prepared.notes.extend(notes(&site.lab));
     let mut of_lanes = Vec::new();
     for (lane, steps) in plan.lanes.iter().zip(site.steps(plan)?) {
         of_lanes.push([site.unmet(&lane.requirements)?, steps.err().unwrap_or_default()].concat());
@@ -107,6 +93,27 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     }
     prepared.skipped = with_reasons(plan, lacking);
     Ok(prepared)
+}
+
+/// Remarks on shared hosts, and on those that nobody can log in to.
+fn notes(lab: &Lab) -> Vec<String> {
+    let mut notes = Vec::new();
+    let shared: Vec<&str> =
+        lab.hosts.iter().filter(|host| host.reach.ssh().is_none()).map(|host| &*host.name).collect();
+    if !shared.is_empty() {
+        notes.push(format!(
+            "{}: network namespaces of this machine, which share its CPUs: the rates compare variants, and are below those of a \
+             router with CPUs of its own",
+            shared.join(", ")
+        ));
+    }
+    if let Some(black_box) = &lab.black_box {
+        notes.push(format!(
+            "{}: a black box. Where it loses frames, how busy it is and how it is set up are not known",
+            black_box.name
+        ));
+    }
+    notes
 }
 
 /// Each image that is to be installed, for the record: with its size and time, by which a changed one is noticed.

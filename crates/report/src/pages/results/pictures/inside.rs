@@ -47,35 +47,15 @@ pub fn loads(page: &mut Document, shown: &Shown<'_>) {
 
 fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
     let RateUnit { scale, name: unit } = shown.unit();
-    let least =
-        |of: fn(&TrialRecord) -> &[Sample]| trials.iter().map(|trial| of(trial).len()).min().unwrap_or(0);
-    let before = least(|trial| &trial.warm_up);
-    let samples = before + least(|trial| &trial.samples);
+    let before = trials.iter().map(|trial| trial.warm_up.len()).min().unwrap_or(0);
     // The window begins at the same place of all.
     let of_load = |trial: &&TrialRecord| {
         let warm_up = &trial.warm_up[trial.warm_up.len() - before..];
         [warm_up, &trial.samples].concat()
     };
     let loads: Vec<Vec<Sample>> = trials.iter().map(of_load).collect();
-    let rates = |of: &dyn Fn(&[Sample]) -> f64, at: usize| -> Vec<f64> {
-        let between = loads.iter().filter_map(|samples| samples.get(at - 1..=at));
-        let rate = |two: &[Sample]| 1e9 * of(two) / two[1].t_ns.saturating_sub(two[0].t_ns) as f64 / scale;
-        between.map(rate).filter(|rate| rate.is_finite()).collect()
-    };
-    let line = |of: &dyn Fn(&[Sample]) -> f64, all: bool| -> Vec<Spot> {
-        let spot = |at: usize| {
-            let rates = rates(of, at);
-            let y = linerate_stats::median(&rates)?;
-            let times =
-                loads.iter().map(|samples| samples[at - 1].t_ns.midpoint(samples[at].t_ns) as f64 / 1e9);
-            let x = linerate_stats::median(&times.collect::<Vec<f64>>())?;
-            Some(Spot { x, y, interval: None, trials: if all { rates } else { Vec::new() } })
-        };
-        (1..samples).filter_map(spot).collect()
-    };
-    let grown = |of: fn(&Sample) -> u64| move |two: &[Sample]| of(&two[1]).saturating_sub(of(&two[0])) as f64;
-    let sent = line(&grown(|sample| sample.sent), false);
-    let received = line(&grown(|sample| sample.received), true);
+    let sent = line(&loads, |sample| sample.sent, scale, false);
+    let received = line(&loads, |sample| sample.received, scale, true);
     let lost = |(sent, received): (&Spot, &Spot)| {
         let lost = sent.y - received.y;
         (lost > LOSS_SHOWN * sent.y).then(|| Spot::at(sent.x, lost))
@@ -109,4 +89,22 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
     let title = format!("Inside the trials: {}, {}", shown.name(slot.id), counted(trials.len(), "trial"));
     let x = Axis::from_zero("time since the load began, s");
     Chart::new(title, x, Axis::from_zero(format!("frames, {unit}")), series)
+}
+
+/// The rates of a count from sample to sample, in a unit of so many: medians over the loads, and those of each load if `all`.
+fn line(loads: &[Vec<Sample>], count: fn(&Sample) -> u64, scale: f64, all: bool) -> Vec<Spot> {
+    let rate = |two: &[Sample]| {
+        let grown = count(&two[1]).saturating_sub(count(&two[0])) as f64;
+        1e9 * grown / two[1].t_ns.saturating_sub(two[0].t_ns) as f64 / scale
+    };
+    let spot = |at: usize| {
+        let between = loads.iter().filter_map(|samples| samples.get(at - 1..=at));
+        let rates: Vec<f64> = between.map(rate).filter(|rate| rate.is_finite()).collect();
+        let y = linerate_stats::median(&rates)?;
+        let times = loads.iter().map(|samples| samples[at - 1].t_ns.midpoint(samples[at].t_ns) as f64 / 1e9);
+        let x = linerate_stats::median(&times.collect::<Vec<f64>>())?;
+        Some(Spot { x, y, interval: None, trials: if all { rates } else { Vec::new() } })
+    };
+    let samples = loads.iter().map(Vec::len).min().unwrap_or(0);
+    (1..samples).filter_map(spot).collect()
 }
